@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the core asks of Python when it meets a class for the first time."""
+
+import enum
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import optree
+from optree import registry as optree_registry
+
+from . import _core
+
+Foreign = tuple[Callable[..., Any], Callable[..., Any], type]
+Lookup = Callable[[type], Foreign | None]
+
+# What `copy.deepcopy` treats as atomic. Subclasses are objects again, but for classes and enums.
+_VALUES = frozenset({
+    type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented),
+    types.FunctionType, types.BuiltinFunctionType, types.CodeType, property, weakref.ref,
+})  # fmt: skip
+
+_fallbacks: list[Lookup] = []
+
+
+def add_fallback(lookup: Lookup) -> None:
+    """Asks `lookup` about classes that neither pydag nor optree knows, in every namespace."""
+    _fallbacks.append(lookup)
+    _core.clear_caches()
+
+
+def _find_foreign(cls: type, namespace: str) -> Foreign | None:
+    """How a class registered with another library, in just this namespace, is opened and built."""
+    entry = optree.register_pytree_node.get(cls, namespace=namespace)
+    if entry is not None and entry.kind == optree.PyTreeKind.CUSTOM and entry.namespace == namespace:
+        return entry.flatten_func, entry.unflatten_func, entry.path_entry_type
+    if namespace == "":
+        for lookup in _fallbacks:
+            if (found := lookup(cls)) is not None:
+                return found
+    return None
+
+
+def _is_value(cls: type) -> bool:
+    numpy = sys.modules.get("numpy")
+    is_numpy_bool = numpy is not None and cls is getattr(numpy, "bool_", None)
+    return cls in _VALUES or is_numpy_bool or issubclass(cls, type | enum.Enum)
+
+
+def _classify_leaf(cls: type) -> str:
+    if optree.is_namedtuple_class(cls):
+        return "namedtuple"
+    if optree.is_structseq_class(cls):
+        return "structseq"
+    return "value" if _is_value(cls) else "object"
+
+
+_core.set_lookup(_find_foreign, _classify_leaf, optree._C.is_dict_insertion_ordered)
+_core.watch_registry(optree_registry._NODETYPE_REGISTRY)

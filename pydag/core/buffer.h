@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Growable arrays for the scratch memory of one call. The first elements live inside the object,
+// on the C stack, so that a small tree costs no allocation; callbacks that re-enter the library
+// get buffers of their own.
+#pragma once
+
+#include "capi.h"
+
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace pydag {
+
+template <class T, size_t kInline>
+class Buffer {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+    Buffer() = default;
+    Buffer(const Buffer &) = delete;
+    Buffer &operator=(const Buffer &) = delete;
+    ~Buffer() {
+        if (data_ != inline_data()) std::free(data_);
+    }
+
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    T *data() { return data_; }
+    const T *data() const { return data_; }
+    T &operator[](size_t i) { return data_[i]; }
+    const T &operator[](size_t i) const { return data_[i]; }
+    T &back() { return data_[size_ - 1]; }
+
+    void push(T value) {
+        if (size_ == capacity_) [[unlikely]]
+            reserve(1);
+        data_[size_++] = value;
+    }
+    T pop() { return data_[--size_]; }
+
+    // Makes room for `count` more elements.
+    void reserve(size_t count) {
+        if (capacity_ - size_ >= count) return;
+        size_t capacity = capacity_ * 2 > size_ + count ? capacity_ * 2 : size_ + count;
+        const bool moves_out = data_ == inline_data();
+        T *data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, capacity * sizeof(T)));
+        if (!data) throw std::bad_alloc();
+        if (moves_out) std::memcpy(static_cast<void *>(data), data_, size_ * sizeof(T));
+        data_ = data;
+        capacity_ = capacity;
+    }
+    // Grows by `count` elements that the caller writes next; returns the first of them.
+    T *extend(size_t count) {
+        reserve(count);
+        T *first = data_ + size_;
+        size_ += count;
+        return first;
+    }
+    void resize_down(size_t size) { size_ = size; }
+
+private:
+    T *inline_data() { return reinterpret_cast<T *>(storage_); }
+
+    alignas(T) unsigned char storage_[kInline * sizeof(T)];
+    T *data_ = reinterpret_cast<T *>(storage_);
+    size_t size_ = 0, capacity_ = kInline;
+};
+
+// Owns a reference to each of its objects. Where `extend` is used, the new slots must be filled
+// before anything can raise.
+template <size_t kInline>
+class RefBuffer : public Buffer<PyObject *, kInline> {
+public:
+    ~RefBuffer() { drop_to(0); }
+
+    void push_new(nb::object object) { this->push(object.ptr()), object.release(); }
+    void push_borrowed(PyObject *object) { this->push(incref(object)); }
+    nb::object pop_owned() { return nb::steal(this->pop()); }
+    // Releases the objects from `size` on. An object's finalizer may run here.
+    void drop_to(size_t size) {
+        while (this->size() > size) decref(this->pop());
+    }
+};
+
+}  // namespace pydag

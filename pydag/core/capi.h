@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPython API with its errors checked. The only file that counts references by hand or asks
+// for the version of Python: everywhere else an owning type does the counting.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nb = nanobind;
+
+namespace pydag {
+
+inline PyObject *incref(PyObject *object) {
+    Py_INCREF(object);
+    return object;
+}
+inline void decref(PyObject *object) { Py_DECREF(object); }
+
+// A new reference from a call that may have failed.
+inline nb::object checked(PyObject *result) {
+    if (!result) nb::raise_python_error();
+    return nb::steal(result);
+}
+
+// The status of a call that answers -1 on failure.
+inline int checked(int status) {
+    if (status < 0) nb::raise_python_error();
+    return status;
+}
+
+inline nb::object call_array(nb::handle function, PyObject *const *arguments, size_t count) {
+    return checked(PyObject_Vectorcall(function.ptr(), arguments, count, nullptr));
+}
+
+template <class... Arguments>
+nb::object call(nb::handle function, const Arguments &...arguments) {
+    PyObject *const array[] = {arguments.ptr()...};
+    return call_array(function, array, sizeof...(arguments));
+}
+
+// For constants: a static owning object would be destroyed after the interpreter is gone.
+inline PyObject *import_forever(const char *module, const char *name) {
+    return nb::object(nb::module_::import_(module).attr(name)).release().ptr();
+}
+inline PyObject *intern_forever(const char *text) { return checked(PyUnicode_InternFromString(text)).release().ptr(); }
+
+inline bool is_exact_str(PyObject *object) { return PyUnicode_CheckExact(object); }
+inline bool is_heap_type(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
+
+// Whether `count` references are all there are to `object`. Free-threaded builds split the count
+// between threads, so there the answer is never yes.
+inline bool has_references(PyObject *object, Py_ssize_t count) {
+#ifdef Py_GIL_DISABLED
+    (void)object, (void)count;
+    return false;
+#else
+    return Py_REFCNT(object) == count;
+#endif
+}
+
+// Tells whether any of a few dicts changed since it was last asked. From 3.12 on the interpreter
+// calls a watcher; before, each dict carries a version that every change renews.
+class DictWatch {
+public:
+    void add(nb::handle dict) {
+#if PY_VERSION_HEX >= 0x030C0000
+        if (id_ < 0) id_ = checked(PyDict_AddWatcher(on_event));
+        checked(PyDict_Watch(id_, dict.ptr()));
+#endif
+        if (count_ == kMax) nb::raise("too many watched dicts");
+        dicts_[count_++] = incref(dict.ptr());
+        changed_ = true;
+    }
+    bool take_changed() {
+#if PY_VERSION_HEX < 0x030C0000
+        for (int i = 0; i < count_; ++i) {
+            const uint64_t version = reinterpret_cast<PyDictObject *>(dicts_[i])->ma_version_tag;
+            if (version != versions_[i]) versions_[i] = version, changed_ = true;
+        }
+#endif
+        const bool changed = changed_;
+        changed_ = false;
+        return changed;
+    }
+
+private:
+    static constexpr int kMax = 8;
+#if PY_VERSION_HEX >= 0x030C0000
+    static int on_event(PyDict_WatchEvent, PyObject *, PyObject *, PyObject *) {
+        changed_ = true;
+        return 0;
+    }
+    int id_ = -1;
+#endif
+    static inline bool changed_ = false;
+    PyObject *dicts_[kMax] = {};  // owned, for the life of the process
+    uint64_t versions_[kMax] = {};
+    int count_ = 0;
+};
+
+}  // namespace pydag

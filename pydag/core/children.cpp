@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "children.h"
+
+#include "error.h"
+#include "fields.h"
+#include "keys.h"
+
+namespace pydag {
+namespace detail {
+namespace {
+
+// The keys and values of one mapping, in its own order, while it is being opened. Owns them from
+// the moment on when something may run Python code.
+class Items {
+public:
+    ~Items() {
+        if (!owned_) return;
+        while (!keys_.empty()) decref(keys_.pop());
+        while (!values_.empty()) decref(values_.pop());
+    }
+    size_t size() const { return keys_.size(); }
+    void reserve(size_t count) { keys_.reserve(count), values_.reserve(count); }
+    void add(PyObject *key, PyObject *value) { keys_.push(key), values_.push(value); }
+
+    void own() {
+        if (owned_) return;
+        owned_ = true;
+        for (size_t i = 0; i < size(); ++i) incref(keys_[i]), incref(values_[i]);
+    }
+
+    // A remembered Keys object for just these keys, or null; runs no Python code.
+    PyObject *guess(bool sorted) const {
+        if (size() == 0 || !is_exact_str(keys_[0])) return nullptr;
+        PyObject *const keys = guess_keys(keys_[0], size(), sorted);
+        if (!keys) return nullptr;
+        PyObject *const *const expected = &PyTuple_GET_ITEM(KeysBox::of(keys).inserted.ptr(), 0);
+        return std::memcmp(keys_.data(), expected, size() * sizeof(PyObject *)) == 0 ? keys : nullptr;
+    }
+    nb::object make_keys(bool sorted) {
+        own();
+        return keys_of(keys_.data(), size(), sorted);
+    }
+
+    // Hands the values over to the stack, in the order of `keys`, last one first.
+    void push_values(const Keys &keys, Stack &stack) {
+        const size_t count = size();
+        PyObject **const slots = stack.extend(count);
+        for (size_t i = 0; i < count; ++i) slots[count - 1 - keys.rank(static_cast<uint32_t>(i))] = values_[i];
+        if (!owned_)
+            for (size_t i = 0; i < count; ++i) incref(values_[i]);
+        values_.resize_down(0);
+    }
+
+private:
+    Buffer<PyObject *, 32> keys_, values_;
+    bool owned_ = false;
+};
+
+uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &stack, RefBuffer<48> &refs) {
+    const uint32_t count = checked_count(object, static_cast<Py_ssize_t>(items.size()));
+    items.push_values(KeysBox::of(keys), stack);
+    refs.push_new(std::move(keys));
+    return count;
+}
+
+void add_dict_items(PyObject *dict, Items &items) {
+    items.reserve(static_cast<size_t>(PyDict_GET_SIZE(dict)));
+    Py_ssize_t position = 0;
+    for (PyObject *key, *value; PyDict_Next(dict, &position, &key, &value);) items.add(key, value);
+}
+
+}  // namespace
+
+void fail_too_many_children(PyObject *object) {
+    fail(PyExc_OverflowError, "a node can't have more than %zu children: %U", size_t{UINT32_MAX - 1},
+         short_repr(reinterpret_cast<PyObject *>(Py_TYPE(object))).ptr());
+}
+
+nb::object default_factory_of(PyObject *dict) {
+    static PyObject *const name = intern_forever("default_factory");
+    return checked(PyObject_GetAttr(dict, name));
+}
+
+uint32_t open_deque(PyObject *deque, Stack &stack, RefBuffer<48> &refs) {
+    static PyObject *const name = intern_forever("maxlen");
+    nb::object maxlen = checked(PyObject_GetAttr(deque, name));
+    const nb::object items = checked(PySequence_List(deque));
+    refs.push_new(std::move(maxlen));
+    return push_items(deque, reinterpret_cast<PyListObject *>(items.ptr())->ob_item, PyList_GET_SIZE(items.ptr()),
+                      stack);
+}
+
+uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefBuffer<48> &refs) {
+    Items items;
+    add_dict_items(dict, items);
+    nb::object keys = nb::borrow(items.guess(true));
+    if (!keys.is_valid()) keys = items.make_keys(true);
+    if (!KeysBox::of(keys).in_order()) {
+        items.own();
+        if (options.is_insertion_ordered()) keys = items.make_keys(false);
+    }
+    return push_mapping(dict, items, std::move(keys), stack, refs);
+}
+
+uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefBuffer<48> &refs) {
+    // PyDict_Next would give the order of the underlying dict, which `move_to_end` leaves alone.
+    const nb::object iterator = checked(PyObject_GetIter(dict));
+    Items items;
+    items.own();
+    while (PyObject *const key = PyIter_Next(iterator.ptr())) {
+        nb::object owned = nb::steal(key);
+        PyObject *const value = PyDict_GetItemWithError(dict, key);
+        if (!value) {
+            if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, key);
+            nb::raise_python_error();
+        }
+        items.add(owned.release().ptr(), incref(value));
+    }
+    if (PyErr_Occurred()) nb::raise_python_error();
+    nb::object keys = nb::borrow(items.guess(false));
+    if (!keys.is_valid()) keys = items.make_keys(false);
+    return push_mapping(dict, items, std::move(keys), stack, refs);
+}
+
+uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, RefBuffer<48> &refs) {
+    const nb::object owned_registration = nb::borrow(registration);
+    const nb::object flatten = RegistrationBox::of(registration).flatten;
+    const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
+    const PyObject *const type = reinterpret_cast<PyObject *>(Py_TYPE(object));
+    const Py_ssize_t size = PyTuple_GET_SIZE(parts.ptr());
+    if (size != 2 && size != 3)
+        fail(PyExc_RuntimeError, "PyTree custom flatten function for type %R should return a 2- or 3-tuple, got %zd.",
+             type, size);
+    PyObject *const children = PyTuple_GET_ITEM(parts.ptr(), 0);
+    if (!Py_TYPE(children)->tp_iter && !PySequence_Check(children))
+        fail(PyExc_TypeError, "Object of type '%.200s' is not an instance of 'iterable': the children that the flatten "
+             "function for type %R returned", Py_TYPE(children)->tp_name, type);
+    const nb::object items = checked(PySequence_Tuple(children));
+    nb::object entries = nb::none();
+    if (size == 3 && PyTuple_GET_ITEM(parts.ptr(), 2) != Py_None) {
+        entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
+        if (PyTuple_GET_SIZE(entries.ptr()) != PyTuple_GET_SIZE(items.ptr()))
+            fail(PyExc_RuntimeError, "PyTree custom flatten function for type %R returned inconsistent number of "
+                 "children (%zd) and number of entries (%zd).",
+                 type, PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
+    }
+    refs.push_borrowed(registration);
+    refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));
+    refs.push_new(std::move(entries));
+    return push_items(object, &PyTuple_GET_ITEM(items.ptr(), 0), PyTuple_GET_SIZE(items.ptr()), stack);
+}
+
+uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefBuffer<48> &refs) {
+    const nb::object owned_registration = nb::borrow(box);
+    const Registration &registration = RegistrationBox::of(box);
+    nb::object meta = checked(PyTuple_New(static_cast<Py_ssize_t>(registration.meta_access.size())));
+    for (size_t i = 0; i < registration.meta_access.size(); ++i)
+        PyTuple_SET_ITEM(meta.ptr(), i, read_field(object, registration.meta_access[i]).release().ptr());
+
+    if (!registration.data.is_none()) {
+        const size_t count = registration.data_access.size();
+        for (size_t i = count; i-- > 0;) stack.push_new(read_field(object, registration.data_access[i]));
+        refs.push_borrowed(box);
+        refs.push_borrowed(registration.data.ptr());
+        refs.push_new(std::move(meta));
+        return static_cast<uint32_t>(count);
+    }
+
+    // All attributes: those in `__dict__`, then the `__slots__` members that are set.
+    Items items;
+    nb::object dict;
+    if (Py_TYPE(object)->tp_dictoffset != 0) {
+        dict = checked(PyObject_GenericGetDict(object, nullptr));
+        Py_ssize_t position = 0;
+        for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
+            // Only exact strings are compared: another key's `__eq__` could change the dict.
+            const bool is_meta = PyTuple_GET_SIZE(meta.ptr()) > 0 && is_exact_str(key) &&
+                                 checked(PySequence_Contains(registration.meta_names.ptr(), key));
+            if (!is_meta) items.add(key, value);
+        }
+    }
+    for (const FieldAccess &slot : registration.slot_access)
+        if (PyObject *const value = peek_slot(object, slot.offset)) items.add(slot.name.ptr(), value);
+    nb::object keys = nb::borrow(items.guess(false));
+    if (!keys.is_valid()) keys = items.make_keys(false);
+    refs.push_borrowed(box);
+    const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);
+    refs.push_new(std::move(meta));
+    return count;
+}
+
+}  // namespace detail
+}  // namespace pydag

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deref.h"
+
+#include "keys.h"
+#include "paths.h"
+
+namespace pydag {
+namespace {
+
+PyObject *classes[3];  // by Mark; owned for the life of the process
+
+// Adds a node of one of the three classes; its meta fields are `meta`.
+void add_mark(detail::Mark mark, nb::object meta, uint32_t count, Draft &result) {
+    static PyObject *const empty = intern_forever("");
+    auto *const type = reinterpret_cast<PyTypeObject *>(detail::mark_class(mark).ptr());
+    const nb::object registration = nb::borrow(Namespace::get(empty).find(type).registration);
+    result.add(Kind::kFields, count);
+    result.refs.push_borrowed(registration.ptr());
+    result.refs.push_borrowed(RegistrationBox::of(registration).data.ptr());
+    result.refs.push_new(std::move(meta));
+}
+
+nb::object index_meta(uint64_t index) {
+    return checked(PyTuple_Pack(1, checked(PyLong_FromUnsignedLongLong(index)).ptr()));
+}
+
+// The aux_data of a Node: what is not a child. Null for a node that JAX can open by itself.
+nb::object node_aux(Kind kind, PyObject *const *refs) {
+    if (kind == Kind::kDeque) return nb::borrow(refs[0]);
+    if (kind == Kind::kStructSequence) return nb::none();
+    if (kind == Kind::kCustom) return RegistrationBox::of(refs[0]).is_foreign ? nb::object() : nb::borrow(refs[1]);
+    if (kind != Kind::kFields || detail::mark_of(kind, refs) != detail::Mark::kOther) return nb::object();
+    return checked(PyTuple_Pack(2, KeysBox::of(refs[1]).order.ptr(), refs[2]));
+}
+
+// One more than the highest index of an Anchor that is there already.
+uint64_t first_free_index(const Structure &structure) {
+    uint64_t next = 0;
+    PyObject *const *refs = structure.refs;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        const Node node = structure.nodes[i];
+        if (detail::mark_of(node.kind, refs) == detail::Mark::kAnchor) {
+            const uint64_t index = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(refs[2], 0));
+            if (PyErr_Occurred()) nb::raise_python_error();
+            if (index >= next) next = index + 1;
+        }
+        refs += num_refs(node);
+    }
+    return next;
+}
+
+}  // namespace
+
+namespace detail {
+
+Mark mark_of(Kind kind, PyObject *const *refs) {
+    if (kind != Kind::kFields) return Mark::kOther;
+    PyObject *const type = RegistrationBox::of(refs[0]).type.ptr();
+    for (int i = 0; i < 3; ++i)
+        if (type == classes[i]) return static_cast<Mark>(i);
+    return Mark::kOther;
+}
+
+nb::handle mark_class(Mark mark) { return classes[static_cast<size_t>(mark)]; }
+
+}  // namespace detail
+
+void set_deref_classes(nb::object anchor, nb::object alias, nb::object node) {
+    classes[0] = anchor.release().ptr(), classes[1] = alias.release().ptr(), classes[2] = node.release().ptr();
+}
+
+void deref(const Structure &structure, Namespace &space, Draft &result) {
+    uint64_t next = first_free_index(structure);
+    const uint64_t offset = next;
+    PyObject *const *refs = structure.refs;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        const Node node = structure.nodes[i];
+        if (node.kind == Kind::kAlias) {
+            add_mark(detail::Mark::kAlias, index_meta(offset + node.count), 0, result);
+            continue;
+        }
+        if (node.is_anchor) add_mark(detail::Mark::kAnchor, index_meta(next++), 1, result);
+        if (nb::object aux = node_aux(node.kind, refs); aux.is_valid()) {
+            nb::object meta = checked(PyTuple_Pack(2, type_of(node.kind, refs).ptr(), aux.ptr()));
+            add_mark(detail::Mark::kNode, std::move(meta), 1, result);
+            result.add(Kind::kTuple, node.count);
+        } else {
+            result.add(node.kind, node.count);
+            for (uint32_t j = 0; j < num_refs(node); ++j) result.refs.push_borrowed(refs[j]);
+        }
+        refs += num_refs(node);
+    }
+    result.num_leaves = structure.num_leaves;
+    result.none_is_leaf = structure.none_is_leaf;
+    result.namespace_ = nb::borrow(space.name());
+}
+
+}  // namespace pydag

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads and writes the attributes of `register_fields` classes, without a Python call where the
+// class is plain: `__slots__` members at their offsets, everything else by object's own attribute
+// access, past any `__getattribute__` or `__setattr__` of the class.
+#pragma once
+
+#include "registry.h"
+
+namespace pydag {
+
+// Asks Python which fields the class has, once: `@dataclass` may have run after registration.
+void resolve_fields(Registration &registration);
+
+// The attribute, as a new reference; AttributeError if it is not set.
+nb::object read_field(PyObject *object, const FieldAccess &field);
+// The attribute of a `__slots__` member if it is set, else null.
+inline PyObject *peek_slot(PyObject *object, Py_ssize_t offset) {
+    return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);
+}
+
+// A new instance with no attribute set; `__init__` does not run.
+nb::object new_instance(const Registration &registration);
+void write_field(PyObject *object, const FieldAccess &field, nb::object value);
+
+}  // namespace pydag

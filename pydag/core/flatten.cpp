@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flatten.h"
+
+#include "paths.h"
+
+#include <algorithm>
+
+namespace pydag {
+namespace {
+
+// An open container: one whose children are not all taken from the stack yet, or whose last child
+// is being walked.
+struct Frame {
+    uint32_t node;           // its position in the structure
+    uint32_t num_callbacks;  // how many callback-registered nodes it lies within, itself included
+    size_t base;             // the height of the stack without its children
+    bool owns_slots;         // an object that only this container holds can be met only once
+};
+
+class Walk {
+public:
+    Walk(const FlattenOptions &options, Draft &draft, Leaves &leaves, bool may_skip)
+        : options_(options), draft_(draft), leaves_(leaves), open_options_{options.space}, may_skip_(may_skip) {}
+
+    // False: user code is about to run although objects have skipped the identity table.
+    bool run(PyObject *tree) {
+        stack_.push_borrowed(tree);
+        frames_.push({0, 0, 0, false});
+        try {
+            while (!stack_.empty())
+                if (!visit_next()) return false;
+        } catch (...) {
+            rethrow_at(path_text(steps()), "flattening");
+        }
+        draft_.num_leaves = static_cast<uint32_t>(leaves_.size());
+        draft_.none_is_leaf = options_.none_is_leaf;
+        draft_.namespace_ = nb::borrow(uses_namespace_ ? options_.space->name() : empty_str());
+        if (has_aliases_) number_anchors(draft_);
+        return true;
+    }
+
+    // The shared objects, in the order of their nodes.
+    void collect_shared(std::vector<nb::object> &shared) const {
+        std::vector<std::pair<uint32_t, PyObject *>> found;
+        const auto add = [&](PyObject *object) {
+            const uint32_t node = seen_.find(object);
+            if (node != IdentityTable::kNew && draft_.nodes[node].is_anchor) found.emplace_back(node, object);
+        };
+        for (size_t i = 0; i < leaves_.size(); ++i) add(leaves_[i]);
+        for (size_t i = 0; i < kept_.size(); ++i) add(kept_[i]);
+        std::sort(found.begin(), found.end());
+        for (const auto &[node, object] : found) shared.push_back(nb::borrow(object));
+    }
+
+private:
+    static nb::handle empty_str() {
+        static PyObject *const empty = intern_forever("");
+        return empty;
+    }
+
+    bool visit_next() {
+        while (frames_.back().base == stack_.size()) frames_.pop();
+        nb::object object = stack_.pop_owned();
+        height_ = stack_.size();
+        TypeInfo info = options_.space->find(Py_TYPE(object.ptr()));
+        if (info.kind == Kind::kNone && options_.none_is_leaf) info.kind = Kind::kLeaf;
+
+        bool is_tracked = info.has_identity && (info.kind != Kind::kLeaf || options_.leaf_identity);
+        if (is_tracked) {
+            // Held by one slot alone, and the walk came through it: nothing else can lead here.
+            if (may_skip_ && frames_.back().owns_slots && has_references(object.ptr(), 2)) {
+                is_tracked = false;
+                has_skipped_ = true;
+            } else if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew) {
+                add_alias(known, object);
+                return true;
+            }
+        }
+        if (options_.is_leaf.is_valid() && info.kind != Kind::kLeaf) {
+            // The predicate may unregister the class.
+            const nb::object registration = nb::borrow(info.registration);
+            if (is_true(call(options_.is_leaf, object))) return add_leaf(std::move(object), is_tracked && options_.leaf_identity);
+            return add_container(std::move(object), info, is_tracked);
+        }
+        if (info.kind == Kind::kLeaf) {
+            if (options_.is_leaf.is_valid()) is_true(call(options_.is_leaf, object));
+            return add_leaf(std::move(object), is_tracked);
+        }
+        return add_container(std::move(object), info, is_tracked);
+    }
+
+    static bool is_true(nb::object answer) { return checked(PyObject_IsTrue(answer.ptr())) != 0; }
+
+    void add_alias(uint32_t target, nb::handle object) {
+        if (is_open(target)) fail_cycle(target, object);
+        draft_.nodes[target].is_anchor = true;
+        draft_.add(Kind::kAlias, target);
+        has_aliases_ = true;
+    }
+
+    bool add_leaf(nb::object object, bool is_tracked) {
+        const uint32_t node = draft_.add(Kind::kLeaf, 0);
+        if (is_tracked) seen_.find_or_add(object.ptr(), node);
+        leaves_.push_new(std::move(object));
+        return true;
+    }
+
+    bool add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
+        Frame frame = {static_cast<uint32_t>(draft_.nodes.size()), frames_.back().num_callbacks, stack_.size(), false};
+        if (info.registration) {
+            uses_namespace_ = true;
+            const bool is_callback = info.kind == Kind::kCustom;
+            if (is_callback || !RegistrationBox::of(info.registration).is_plain) {
+                if (has_skipped_) return false;
+                may_skip_ = false;
+            }
+            if (is_callback && ++frame.num_callbacks > static_cast<uint32_t>(Py_GetRecursionLimit()))
+                fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
+        }
+        draft_.add(info.kind, 0);
+        if (is_tracked) seen_.find_or_add(object.ptr(), frame.node);
+        const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, draft_.refs);
+        if (open_options_.insertion_ordered == 1) uses_namespace_ = true;
+        draft_.nodes[frame.node].count = count;
+        if (count > 0) {
+            const bool is_opened_once = traits(info.kind).has_identity ? is_tracked || frames_.back().owns_slots
+                                                                       : frames_.back().owns_slots;
+            frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr());
+            frames_.push(frame);
+        }
+        if (is_tracked) kept_.push_new(std::move(object));
+        return true;
+    }
+
+    // The frames' nodes ascend, so an ancestor is found by bisection.
+    bool is_open(uint32_t node) const {
+        size_t low = 1, high = frames_.size();
+        while (low < high) {
+            const size_t middle = (low + high) / 2;
+            if (frames_[middle].node < node)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        return low < frames_.size() && frames_[low].node == node;
+    }
+
+    [[noreturn]] void fail_cycle(uint32_t target, nb::handle object) {
+        Steps ancestor = steps(target);
+        fail(cycle_error, "an object contains itself: %s is the %.200s at %s\n"
+             "  A structure with a cycle is not a DAG. Break it, or keep the object whole with is_leaf.",
+             path_text(steps()).c_str(), Py_TYPE(object.ptr())->tp_name, path_text(ancestor).c_str());
+    }
+
+    // The path to the node that is being visited; with `stop`, to that open container.
+    Steps steps(uint32_t stop = UINT32_MAX) const {
+        Steps path;
+        size_t ref = 0, node = 0;
+        for (size_t i = 1; i < frames_.size() && frames_[i].node != stop; ++i) {
+            for (; node < frames_[i].node; ++node) ref += num_refs(draft_.nodes[node]);
+            const size_t rest = (i + 1 < frames_.size() ? frames_[i + 1].base : height_) - frames_[i].base;
+            const Node container = draft_.nodes[node];
+            path.push_back(step_of(container.kind, draft_.refs.data() + ref,
+                                   static_cast<uint32_t>(container.count - 1 - rest)));
+        }
+        return path;
+    }
+
+    const FlattenOptions &options_;
+    Draft &draft_;
+    Leaves &leaves_;
+    OpenOptions open_options_;
+    bool may_skip_, has_skipped_ = false, has_aliases_ = false, uses_namespace_ = false;
+    Stack stack_;
+    size_t height_ = 0;  // of the stack below the object that is being visited
+    Buffer<Frame, 24> frames_;
+    IdentityTable seen_;
+    RefBuffer<48> kept_;  // what the identity table knows and the leaves don't hold
+};
+
+}  // namespace
+
+FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
+                                     nb::handle identity) {
+    FlattenOptions options;
+    if (!is_leaf.is_none()) {
+        if (!PyCallable_Check(is_leaf.ptr()))
+            fail(PyExc_TypeError, "is_leaf must be callable or None, got %U.", short_repr(is_leaf).ptr());
+        options.is_leaf = nb::borrow(is_leaf);
+    }
+    options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
+    options.space = &Namespace::get(namespace_);
+    if (PyUnicode_Check(identity.ptr()) && PyUnicode_CompareWithASCIIString(identity.ptr(), "all") == 0) return options;
+    if (!PyUnicode_Check(identity.ptr()) || PyUnicode_CompareWithASCIIString(identity.ptr(), "nodes") != 0)
+        fail(PyExc_ValueError, "identity must be 'all' or 'nodes', got %U.", short_repr(identity).ptr());
+    options.leaf_identity = false;
+    return options;
+}
+
+void flatten(PyObject *tree, const FlattenOptions &options, Draft &draft, Leaves &leaves,
+             std::vector<nb::object> *shared) {
+    {
+        Walk walk(options, draft, leaves, !options.is_leaf.is_valid());
+        if (walk.run(tree)) {
+            if (shared) walk.collect_shared(*shared);
+            return;
+        }
+    }
+    draft.nodes.resize_down(0);
+    draft.refs.drop_to(0);
+    leaves.drop_to(0);
+    Walk walk(options, draft, leaves, false);
+    walk.run(tree);
+    if (shared) walk.collect_shared(*shared);
+}
+
+// Nobody sees the list before it is full: no code runs between the two lines.
+nb::object list_of(const Leaves &leaves) {
+    nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(leaves.size())));
+    for (size_t i = 0; i < leaves.size(); ++i) PyList_SET_ITEM(list.ptr(), i, incref(leaves[i]));
+    return list;
+}
+
+}  // namespace pydag

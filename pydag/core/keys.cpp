@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "keys.h"
+
+#include "identity_table.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace pydag {
+namespace {
+
+// Runs longer than this are not remembered, so that the table holds a bounded number of strings.
+constexpr size_t kLongestRun = 256;
+constexpr size_t kTableSize = 512;
+PyObject *remembered[2][kTableSize];  // [sorted], owned
+
+size_t place(PyObject *first, size_t count) {
+    return ((hash_address(first) >> 32) + count * 31) % kTableSize;
+}
+
+nb::object tuple_of(PyObject *const *items, size_t count) {
+    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(items[i]));
+    return tuple;
+}
+
+// The order of exact strings; runs no Python code.
+std::vector<uint32_t> sort_strings(PyObject *const *keys, size_t count) {
+    std::vector<uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(),
+              [&](uint32_t a, uint32_t b) { return PyUnicode_Compare(keys[a], keys[b]) < 0; });
+    return order;
+}
+
+// A list of the keys sorted by themselves, or by (name of the type, key) where they don't compare;
+// null where that fails too. Sorts a copy, so a comparison that fails midway leaves no trace.
+nb::object sort_objects(nb::handle keys) {
+    nb::object list = checked(PySequence_List(keys.ptr()));
+    if (PyList_Sort(list.ptr()) == 0) return list;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) nb::raise_python_error();
+    PyErr_Clear();
+
+    nb::object pairs = checked(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.ptr()); ++i) {
+        PyObject *const key = PyTuple_GET_ITEM(keys.ptr(), i);
+        const nb::handle type(reinterpret_cast<PyObject *>(Py_TYPE(key)));
+        const nb::object name = checked(
+            PyUnicode_FromFormat("%S.%S", type.attr("__module__").ptr(), type.attr("__qualname__").ptr()));
+        checked(PyList_Append(pairs.ptr(), checked(PyTuple_Pack(2, name.ptr(), key)).ptr()));
+    }
+    if (PyList_Sort(pairs.ptr()) == 0) {
+        nb::object sorted = checked(PyList_New(0));
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs.ptr()); ++i)
+            checked(PyList_Append(sorted.ptr(), PyTuple_GET_ITEM(PyList_GET_ITEM(pairs.ptr(), i), 1)));
+        return sorted;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) nb::raise_python_error();
+    PyErr_Clear();
+    return nb::object();
+}
+
+std::vector<uint32_t> sort_any(nb::handle keys) {
+    const size_t count = static_cast<size_t>(PyTuple_GET_SIZE(keys.ptr()));
+    std::vector<uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0u);
+    const nb::object sorted = sort_objects(keys);
+    if (!sorted.is_valid()) return order;
+    // A comparison may have changed the list that was being sorted; then Python raised ValueError.
+    IdentityTable places;
+    for (size_t i = 0; i < count; ++i)
+        places.find_or_add(PyTuple_GET_ITEM(keys.ptr(), i), static_cast<uint32_t>(i));
+    for (size_t i = 0; i < count; ++i)
+        order[i] = places.find(PyList_GET_ITEM(sorted.ptr(), static_cast<Py_ssize_t>(i)));
+    return order;
+}
+
+}  // namespace
+
+PyObject *guess_keys(PyObject *first, size_t count, bool sorted) {
+    PyObject *const keys = remembered[sorted][place(first, count)];
+    return keys && KeysBox::of(keys).size() == count ? keys : nullptr;
+}
+
+nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
+    nb::object inserted = tuple_of(keys, count);
+    const bool all_strings = std::all_of(keys, keys + count, is_exact_str);
+    std::unique_ptr<uint32_t[]> ranks;
+    nb::object order_tuple = inserted;
+    if (sorted && count > 1) {
+        PyObject *const *const own = &PyTuple_GET_ITEM(inserted.ptr(), 0);
+        const std::vector<uint32_t> order = all_strings ? sort_strings(own, count) : sort_any(inserted);
+        if (!std::is_sorted(order.begin(), order.end())) {
+            ranks = std::make_unique<uint32_t[]>(count);
+            order_tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+            for (size_t i = 0; i < count; ++i) {
+                ranks[order[i]] = static_cast<uint32_t>(i);
+                PyTuple_SET_ITEM(order_tuple.ptr(), i, incref(own[order[i]]));
+            }
+        }
+    }
+    nb::object box = KeysBox::make(std::move(order_tuple), std::move(inserted), nb::object(), std::move(ranks));
+    if (all_strings && count > 0 && count <= kLongestRun) {
+        PyObject *&slot = remembered[sorted][place(keys[0], count)];
+        const nb::object evicted = nb::steal(slot);
+        slot = incref(box.ptr());
+    }
+    return box;
+}
+
+bool equal_tuples(nb::handle a, nb::handle b) {
+    if (a.is(b)) return true;
+    if (PyTuple_GET_SIZE(a.ptr()) != PyTuple_GET_SIZE(b.ptr())) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a.ptr()); ++i)
+        if (!checked(PyObject_RichCompareBool(PyTuple_GET_ITEM(a.ptr(), i), PyTuple_GET_ITEM(b.ptr(), i), Py_EQ)))
+            return false;
+    return true;
+}
+
+bool equal_keys(nb::handle a, nb::handle b) {
+    return a.is(b) || equal_tuples(KeysBox::of(a).order, KeysBox::of(b).order);
+}
+
+void forget_keys() {
+    for (auto &table : remembered)
+        for (PyObject *&slot : table) nb::steal(std::exchange(slot, nullptr)).reset();
+}
+
+}  // namespace pydag

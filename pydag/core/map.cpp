@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "map.h"
+
+#include "match.h"
+#include "paths.h"
+#include "unflatten.h"
+
+#include <memory>
+#include <vector>
+
+namespace pydag {
+namespace {
+
+class LeavesAsTheyAre final : public LeafSource {
+public:
+    explicit LeavesAsTheyAre(const Leaves &leaves) : leaves_(leaves) {}
+    nb::object next() override { return nb::borrow(leaves_[next_++]); }
+
+private:
+    const Leaves &leaves_;
+    size_t next_ = 0;
+};
+
+class Results final : public LeafSource {
+public:
+    Results(nb::handle function, nb::handle extras, const Leaves &leaves,
+            const std::vector<std::unique_ptr<Leaves>> &rests)
+        : function_(function), extras_(extras), leaves_(leaves), rests_(rests) {}
+
+    nb::object next() override {
+        const size_t i = next_++;
+        arguments_.resize_down(0);
+        if (extras_.is_valid()) arguments_.push(PyList_GET_ITEM(extras_.ptr(), static_cast<Py_ssize_t>(i)));
+        arguments_.push(leaves_[i]);
+        for (const auto &rest : rests_) arguments_.push((*rest)[i]);
+        return call_array(function_, arguments_.data(), arguments_.size());
+    }
+
+private:
+    nb::handle function_, extras_;
+    const Leaves &leaves_;
+    const std::vector<std::unique_ptr<Leaves>> &rests_;
+    Buffer<PyObject *, 8> arguments_;  // borrowed from the buffers above
+    size_t next_ = 0;
+};
+
+}  // namespace
+
+nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra) {
+    Draft draft;
+    Leaves leaves;
+    flatten(tree.ptr(), options, draft, leaves);
+    const Structure structure = draft.view();
+    std::vector<std::unique_ptr<Leaves>> matched;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rests.ptr()); ++i) {
+        matched.push_back(std::make_unique<Leaves>());
+        match(structure, PyTuple_GET_ITEM(rests.ptr(), i), *matched.back());
+    }
+    nb::object extras;
+    if (extra == Extra::kPath) extras = leaf_paths(structure);
+    if (extra == Extra::kAccessor) extras = leaf_accessors(structure);
+    Results results(function, extras, leaves, matched);
+    return unflatten(structure, results, "mapping");
+}
+
+nb::object copy(nb::handle tree, const FlattenOptions &options) {
+    Draft draft;
+    Leaves leaves;
+    flatten(tree.ptr(), options, draft, leaves);
+    LeavesAsTheyAre source(leaves);
+    return unflatten(draft.view(), source);
+}
+
+}  // namespace pydag

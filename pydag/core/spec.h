@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PyDagSpec: a structure that is finished. Immutable; owns its arrays and references.
+#pragma once
+
+#include "structure.h"
+
+#include <string>
+
+namespace pydag {
+
+class Spec {
+public:
+    Spec() = default;  // no structure: what `__new__` alone gives, until `__setstate__`
+    explicit Spec(Draft &&draft);
+    Spec(Spec &&other) noexcept;
+    Spec &operator=(Spec &&) = delete;
+    ~Spec() { clear(); }
+
+    const Structure &structure() const { return structure_; }
+    size_t size_in_bytes() const;
+
+    // Equal structures have equal hashes, in every process. The keys' and the aux_data's own hashes
+    // are never asked for.
+    Py_hash_t hash() const;
+    // Whether the structures are equal, sharing included. Keys and aux_data are compared by
+    // identity, then `==`.
+    bool equals(const Spec &other) const;
+    std::string text() const;
+
+    int traverse(visitproc visit, void *arg) const;
+    void clear();
+
+private:
+    Structure structure_ = {};
+    mutable Py_hash_t hash_ = -1;
+};
+
+// A new PyDagSpec.
+nb::object make_spec(Draft &&draft);
+// The spec in a Python object; TypeError if it isn't one or is empty.
+const Spec &spec_of(nb::handle object);
+
+// The state that pickles, and back: everything is checked, ValueError or TypeError says what is
+// wrong. `spec_pickle.cpp`.
+nb::object state_of(const Spec &spec);
+void restore_state(nb::handle state, Draft &draft);
+
+}  // namespace pydag

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Equality of specs: one pass over two flat arrays.
+#include "keys.h"
+#include "registry.h"
+#include "spec.h"
+
+namespace pydag {
+namespace {
+
+// By what each reference is: keys by their order, registrations by what they do, the values of meta
+// fields one by one, everything else (types, aux_data, default factories) by identity, then `==`.
+bool equal_refs(PyObject *a, PyObject *b) {
+    if (a == b) return true;
+    if (KeysBox::check(a)) return KeysBox::check(b) && equal_keys(a, b);
+    if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
+    return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
+}
+
+}  // namespace
+
+bool Spec::equals(const Spec &other) const {
+    const Structure &a = structure_, &b = other.structure_;
+    if (this == &other) return true;
+    if (a.num_nodes != b.num_nodes || a.num_refs != b.num_refs || a.none_is_leaf != b.none_is_leaf) return false;
+    if (hash_ != -1 && other.hash_ != -1 && hash_ != other.hash_) return false;
+    if (std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) != 0) return false;
+    // The empty namespace goes with every other one.
+    if (PyUnicode_GET_LENGTH(a.namespace_) > 0 && PyUnicode_GET_LENGTH(b.namespace_) > 0 &&
+        PyUnicode_Compare(a.namespace_, b.namespace_) != 0)
+        return false;
+    PyObject *const *ref_a = a.refs, *const *ref_b = b.refs;
+    for (uint32_t i = 0; i < a.num_nodes; ++i) {
+        const Kind kind = a.nodes[i].kind;
+        // A custom node's entries are names for its children; they don't tell structures apart.
+        const uint32_t compared = kind == Kind::kCustom ? 2 : num_refs(a.nodes[i]);
+        for (uint32_t j = 0; j < compared; ++j)
+            if (!equal_refs(ref_a[j], ref_b[j])) return false;
+        ref_a += num_refs(a.nodes[i]);
+        ref_b += num_refs(b.nodes[i]);
+    }
+    return true;
+}
+
+}  // namespace pydag

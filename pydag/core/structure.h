@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The structure of a DAG: its nodes in pre-order, as one flat array of 8 bytes each, and beside
+// it the references that the nodes keep (keys, types, aux_data, registrations), in the same order.
+// How many references a node has follows from its kind, so a walk over the nodes carries a cursor
+// into the references along.
+//
+// A shared object stands where it was first met: the anchor, marked by a flag. Anchors are
+// numbered 0, 1, 2, ... in the order of the nodes, and each later occurrence is an alias node that
+// holds its anchor's number. So structures that are shared alike have equal arrays.
+#pragma once
+
+#include "buffer.h"
+#include "kind.h"
+
+namespace pydag {
+
+struct Node {
+    Kind kind;
+    bool is_anchor;
+    uint16_t zero;   // padding, named so that nodes compare as bytes
+    uint32_t count;  // the number of children; of an alias: its anchor's number
+};
+static_assert(sizeof(Node) == 8);
+
+inline uint32_t num_children(Node node) { return node.kind == Kind::kAlias ? 0 : node.count; }
+inline uint32_t num_refs(Node node) { return traits(node.kind).num_refs; }
+
+// A structure to read; the arrays belong to somebody else.
+struct Structure {
+    const Node *nodes;
+    PyObject *const *refs;
+    uint32_t num_nodes, num_refs, num_leaves, num_shared;
+    bool none_is_leaf;
+    PyObject *namespace_;  // a str
+};
+
+// A structure while it is being made.
+struct Draft {
+    Buffer<Node, 96> nodes;
+    RefBuffer<48> refs;
+    uint32_t num_leaves = 0, num_shared = 0;
+    bool none_is_leaf = false;
+    nb::object namespace_;
+
+    uint32_t add(Kind kind, uint32_t count);
+    Structure view() const {
+        return {nodes.data(), refs.data(), static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(refs.size()),
+                num_leaves, num_shared, none_is_leaf, namespace_.ptr()};
+    }
+};
+
+// Where the subtree of a node ends, and what it holds up to there.
+struct Extent {
+    uint32_t node, ref, leaf;
+};
+// The positions just behind the subtree that starts at `start`.
+Extent skip_subtree(const Structure &structure, Extent start);
+// The positions at which each anchor stands, by its number.
+void find_anchors(const Structure &structure, Buffer<Extent, 16> &anchors);
+// Turns aliases that hold their target's position into aliases that hold its number.
+void number_anchors(Draft &draft);
+
+}  // namespace pydag

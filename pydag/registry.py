@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registering classes as nodes.
+
+A class that is registered with optree is a node here too. Where a class is registered more than
+once, the order is: pydag in the namespace, optree in the namespace, pydag globally, optree
+globally, JAX (once `pydag.jaxinterop` is imported).
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar, overload
+
+import optree
+
+from . import _core
+from ._fields import check_distinct, resolve
+from .typing import FlattenFunc, UnflattenFunc
+
+C = TypeVar("C", bound=type)
+
+_GLOBAL = getattr(optree.registry, "__GLOBAL_NAMESPACE", object())
+
+
+class RegistryEntry(NamedTuple):
+    """What `unregister_pydag_node` took out. The functions of a `register_fields` class are None."""
+
+    type: type
+    flatten_func: FlattenFunc | None
+    unflatten_func: UnflattenFunc | None
+    path_entry_type: type[optree.PyTreeEntry]
+    namespace: str
+
+
+def _checked_namespace(cls: object, namespace: object) -> str:
+    if not inspect.isclass(cls):
+        raise TypeError(f"Expected a class, got {cls!r}.")
+    if namespace is _GLOBAL:
+        return ""
+    if not isinstance(namespace, str):
+        raise TypeError(f"The namespace must be a string, got {namespace!r}.")
+    return namespace
+
+
+def register_pydag_node(
+    cls: C,
+    /,
+    flatten_func: FlattenFunc,
+    unflatten_func: UnflattenFunc,
+    *,
+    path_entry_type: type[optree.PyTreeEntry] = optree.AutoEntry,
+    namespace: str = "",
+    preserve_relative_identities: bool = True,
+) -> C:
+    """Make a class a node, by two functions.
+
+    Args:
+        flatten_func: `(object) -> (children, aux_data)` or `(children, aux_data, entries)`. It runs
+            once for each distinct object. `entries` names the children in paths; without it they
+            are numbered. Compared by `==`, `aux_data` is part of the structure.
+        unflatten_func: `(aux_data, children) -> object`; `children` is a tuple.
+        path_entry_type: What stands for an entry in an accessor.
+        namespace: Where the registration counts; left out: everywhere.
+        preserve_relative_identities: False makes each occurrence of an object a node of its own.
+
+    Returns:
+        The class.
+
+    Raises:
+        TypeError: `cls` is not a class, or a function can't be called.
+        ValueError: The class is registered in that namespace already, or is a builtin container.
+
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> _ = register_pydag_node(Pair, lambda p: ((p.x, p.y), None), lambda _, xy: Pair(*xy))
+    >>> pair = Pair(1, 2)
+    >>> pydag.dag_flatten([pair, pair])
+    ([1, 2], PyDagSpec([&0 CustomTreeNode(Pair[None], [*, *]), *0]))
+    """
+    namespace = _checked_namespace(cls, namespace)
+    if not (inspect.isclass(path_entry_type) and issubclass(path_entry_type, optree.PyTreeEntry)):
+        raise TypeError(f"Expected a subclass of PyTreeEntry, got {path_entry_type!r}.")
+    for function in (flatten_func, unflatten_func):
+        if not callable(function):
+            raise TypeError(f"Expected a function, got {function!r}.")
+    _core.register_node(
+        cls, flatten_func, unflatten_func, path_entry_type, namespace, preserve_relative_identities
+    )
+    return cls
+
+
+def _methods(cls: type) -> tuple[FlattenFunc, UnflattenFunc]:
+    for flatten, unflatten in (
+        ("__tree_flatten__", "__tree_unflatten__"),
+        ("tree_flatten", "tree_unflatten"),
+    ):
+        if callable(getattr(cls, flatten, None)) and callable(getattr(cls, unflatten, None)):
+            return getattr(cls, flatten), getattr(cls, unflatten)
+    raise TypeError(
+        f"{cls!r} must define both `__tree_flatten__` and `__tree_unflatten__` methods (or both "
+        "`tree_flatten` and `tree_unflatten`) for registration as a node."
+    )
+
+
+@overload
+def register_pydag_node_class(cls: C, /, **options: Any) -> C: ...
+@overload
+def register_pydag_node_class(
+    cls: str | None = None, /, **options: Any
+) -> Callable[[C], C]: ...
+def register_pydag_node_class(
+    cls: Any = None,
+    /,
+    *,
+    path_entry_type: type[optree.PyTreeEntry] | None = None,
+    namespace: str = "",
+    preserve_relative_identities: bool = True,
+) -> Any:
+    """Make a class a node, by its own methods. A class decorator, bare or with arguments.
+
+    The class has a method `__tree_flatten__` and a class method `__tree_unflatten__` (or
+    `tree_flatten` and `tree_unflatten`) with the protocol of `register_pydag_node`, and may name
+    its path entries' type in `TREE_PATH_ENTRY_TYPE`. A string in the place of the class is the
+    namespace.
+
+    Raises:
+        TypeError: The class doesn't have the methods.
+        ValueError: As `register_pydag_node`.
+
+    >>> @register_pydag_node_class
+    ... class Box:
+    ...     def __init__(self, content):
+    ...         self.content = content
+    ...     def tree_flatten(self):
+    ...         return (self.content,), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux_data, children):
+    ...         return cls(*children)
+    >>> pydag.dag_leaves(Box([1, 2]))
+    [1, 2]
+    """
+    if cls is None or isinstance(cls, str):
+        return functools.partial(
+            register_pydag_node_class,
+            path_entry_type=path_entry_type,
+            namespace=namespace if cls is None else cls,
+            preserve_relative_identities=preserve_relative_identities,
+        )
+    _checked_namespace(cls, namespace)
+    flatten_func, unflatten_func = _methods(cls)
+    if path_entry_type is None:
+        path_entry_type = getattr(cls, "TREE_PATH_ENTRY_TYPE", optree.AutoEntry)
+    return register_pydag_node(
+        cls,
+        flatten_func,
+        unflatten_func,
+        path_entry_type=path_entry_type,
+        namespace=namespace,
+        preserve_relative_identities=preserve_relative_identities,
+    )
+
+
+@overload
+def register_fields(
+    cls: C,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = "",
+    preserve_relative_identities: bool = True,
+) -> C: ...
+@overload
+def register_fields(
+    cls: None = None,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = "",
+    preserve_relative_identities: bool = True,
+) -> Callable[[C], C]: ...
+def register_fields(
+    cls: Any = None,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = "",
+    preserve_relative_identities: bool = True,
+) -> Any:
+    """Make a class a node whose children are attributes, which the core reads and writes itself.
+
+    No Python code runs for such a node: instances are made without `__init__`, and the attributes
+    are read and written past any `__getattribute__` or `__setattr__`. A function, a class
+    decorator (bare or with arguments), and fit for `__init_subclass__`: the fields are looked up
+    when the class is first used, so `@dataclass` may come later.
+
+    Args:
+        data_fields: The attributes that are children, in this order. None: the fields of a
+            dataclass but for those marked static (`metadata={"static": True}`), which are meta; of
+            any other class all of `__dict__` in insertion order, then every slot of `__slots__`
+            that is set, bases first.
+        meta_fields: The attributes that are part of the structure, compared by `==`.
+        namespace: Where the registration counts; left out: everywhere.
+        preserve_relative_identities: False makes each occurrence of an object a node of its own.
+
+    Raises:
+        ValueError: A name is both data and meta, or the class is registered already.
+        AttributeError: When flattening: a field is not set.
+
+    >>> @register_fields(meta_fields=("name",))
+    ... class Layer:
+    ...     def __init__(self, name):
+    ...         self.name, self.w, self.b = name, [1.0], 0.0
+    >>> layer = Layer("tied")
+    >>> pydag.dag_flatten((layer, layer))
+    ([1.0, 0.0], PyDagSpec((&0 Layer(w=[*], b=*, name='tied'), *0)))
+    """
+    if cls is None:
+        return functools.partial(
+            register_fields,
+            data_fields=data_fields,
+            meta_fields=meta_fields,
+            namespace=namespace,
+            preserve_relative_identities=preserve_relative_identities,
+        )
+    namespace = _checked_namespace(cls, namespace)
+    for names in (data_fields, meta_fields):
+        if isinstance(names, str):
+            raise TypeError(f"fields are given as a sequence of names, got the string {names!r}")
+    data = None if data_fields is None else tuple(data_fields)
+    meta = tuple(meta_fields)
+    for name in (data or ()) + meta:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a field must be a string, got {name!r}")
+    check_distinct(data or (), meta)
+    if not hasattr(cls, "__del__") and not inspect.isabstract(cls):
+        object.__new__(cls)  # TypeError for a class that keeps more than attributes, such as a list
+    _core.register_fields(
+        cls,
+        functools.partial(resolve, cls, data, meta),
+        optree.GetAttrEntry,
+        namespace,
+        preserve_relative_identities,
+    )
+    return cls
+
+
+def unregister_pydag_node(cls: type, /, *, namespace: str = "") -> RegistryEntry:
+    """Take a registration out again; specs that were made with it keep working.
+
+    Returns:
+        What was registered.
+
+    Raises:
+        ValueError: The class is not registered in that namespace, or is a builtin container.
+    """
+    namespace = _checked_namespace(cls, namespace)
+    flatten_func, unflatten_func, path_entry_type = _core.unregister(cls, namespace)
+    return RegistryEntry(cls, flatten_func, unflatten_func, path_entry_type, namespace)

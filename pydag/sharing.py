@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharing written out in an ordinary pytree and read back, and sharing listed."""
+
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import optree
+
+from . import _core
+from ._core import PyDagSpec
+from .registry import _GLOBAL, register_fields
+from .typing import Dag, Identity, IsLeaf, Path
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The first occurrence of a shared object in a derefed tree."""
+
+    index: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Each later occurrence of the object of `Anchor(index, ...)`: a node without children."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Stands for a node of a class that plain JAX could not open.
+
+    `aux_data` is what the class's flatten function gave; of a `register_fields` class
+    `(names of the data fields, values of the meta fields)`, of a deque its `maxlen`.
+    """
+
+    type: type
+    aux_data: Any
+    children: tuple[Any, ...]
+
+
+register_fields(Anchor, ("value",), ("index",))
+register_fields(Alias, (), ("index",))
+register_fields(Node, ("children",), ("type", "aux_data"))
+_core.set_deref_classes(Anchor, Alias, Node)
+
+# class, names of the children, (object) -> (children, aux_data), (aux_data, children) -> object
+_RULES: tuple[tuple[Any, Any, Any], ...] = (
+    (Anchor, lambda x: ((x.value,), x.index), lambda index, values: Anchor(index, *values)),
+    (Alias, lambda x: ((), x.index), lambda index, _: Alias(index)),
+    (Node, lambda x: (x.children, (x.type, x.aux_data)), lambda aux, c: Node(*aux, tuple(c))),
+)
+for _cls, _flatten, _unflatten in _RULES:
+    optree.register_pytree_node(_cls, _flatten, _unflatten, namespace=_GLOBAL)
+
+_jax_knows = False
+
+
+def _tell_jax() -> None:
+    """Registers the three classes with JAX, once it is loaded."""
+    global _jax_knows
+    tree_util = getattr(sys.modules.get("jax"), "tree_util", None)
+    if _jax_knows or tree_util is None:
+        return
+    _jax_knows = True
+    for cls, flatten, unflatten in _RULES:
+        tree_util.register_pytree_node(cls, flatten, unflatten)
+
+
+def deref(
+    tree: Dag,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """The DAG as an ordinary pytree, in which every distinct leaf stands once.
+
+    At the first occurrence of a shared object stands `Anchor(index, value)`, at every later one
+    `Alias(index)`. A node that JAX could not open (of a class that is registered with pydag, a
+    deque, a struct sequence) becomes `Node(type, aux_data, children)`. What isn't shared is left
+    as it is, and so is a tree that is derefed already.
+
+    >>> w = [1.0]
+    >>> deref({"a": w, "b": w})
+    {'a': Anchor(index=0, value=[1.0]), 'b': Alias(index=0)}
+    """
+    _tell_jax()
+    return _core.deref(tree, is_leaf, none_is_leaf, namespace, identity)
+
+
+def reref(
+    tree: Any,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """The DAG that `deref` was given: the sharing of a derefed tree, restored.
+
+    Anchors and aliases may come in any order.
+
+    Raises:
+        SharingError: An alias has no anchor, or two anchors of one index are not one object.
+
+    >>> out = reref({"b": Alias(0), "a": Anchor(0, [1.0])})
+    >>> out, out["a"] is out["b"]
+    ({'b': [1.0], 'a': [1.0]}, True)
+    """
+    return _core.reref(tree, is_leaf, none_is_leaf, namespace, identity)
+
+
+class SharedObject(NamedTuple):
+    """A shared object of a DAG."""
+
+    index: int
+    """Its number, in traversal order."""
+    kind: optree.PyTreeKind
+    type: type | None
+    """The class of a node; None for a leaf."""
+    paths: tuple[Path, ...]
+    """One path for each slot that holds the object, reached through anchors; the anchor's first."""
+    object: Any
+    """The object itself; None where there is only a spec."""
+
+
+def shared_of_spec(spec: PyDagSpec) -> list[SharedObject]:
+    """What `PyDagSpec.shared` returns."""
+    return [
+        SharedObject(index, optree.PyTreeKind(kind), cls, paths, None)
+        for index, kind, cls, paths in spec._shared()
+    ]
+
+
+def shared_objects(
+    tree: Dag,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> list[SharedObject]:
+    """The shared objects of a DAG, and the places where they are held.
+
+    >>> w = [1.0]
+    >>> [found] = shared_objects({"encoder": w, "decoder": {"out": w}})
+    >>> found.paths, found.object is w
+    ((('decoder', 'out'), ('encoder',)), True)
+    """
+    spec, objects = _core.shared_objects(tree, is_leaf, none_is_leaf, namespace, identity)
+    return [
+        shared._replace(object=object)
+        for shared, object in zip(shared_of_spec(spec), objects, strict=True)
+    ]
+
+
+PyDagSpec.shared = property(shared_of_spec, doc="The shared objects: index, kind, type, paths.")
