@@ -11,57 +11,51 @@
 namespace pydag {
 namespace {
 
-struct Parts {
-    Draft draft;
-    Leaves leaves;
-    Parts(nb::handle tree, const FlattenOptions &options) { flatten(tree.ptr(), options, draft, leaves); }
-};
-
 nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
-    const nb::object leaves = list_of(parts.leaves);
-    return checked(PyTuple_Pack(2, leaves.ptr(), make_spec(std::move(parts.draft)).ptr()));
+    const nb::object spec = parts.take_spec(), leaves = parts.take_leaves();
+    return checked(PyTuple_Pack(2, leaves.ptr(), spec.ptr()));
 }
 
-nb::object leaves_of(nb::handle tree, const FlattenOptions &options) { return list_of(Parts(tree, options).leaves); }
-
-nb::object structure_of(nb::handle tree, const FlattenOptions &options) {
-    return make_spec(std::move(Parts(tree, options).draft));
+nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
+    Parts parts(tree, options);
+    parts.remember();
+    return parts.take_leaves();
 }
+
+nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return Parts(tree, options).take_spec(); }
 
 // (paths or accessors, leaves, spec)
 template <nb::object (*ways)(const Structure &)>
 nb::object flatten_with(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
-    const nb::object leaf_ways = ways(parts.draft.view());
-    const nb::object leaves = list_of(parts.leaves);
-    return checked(PyTuple_Pack(3, leaf_ways.ptr(), leaves.ptr(), make_spec(std::move(parts.draft)).ptr()));
+    const nb::object leaf_ways = ways(parts.structure());
+    const nb::object spec = parts.take_spec(), leaves = parts.take_leaves();
+    return checked(PyTuple_Pack(3, leaf_ways.ptr(), leaves.ptr(), spec.ptr()));
 }
 
 nb::object deref_tree(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
     Draft result;
-    deref(parts.draft.view(), *options.space, result);
-    return unflatten(result.view(), list_of(parts.leaves));
+    deref(parts.structure(), *options.space, result);
+    return unflatten(result.view(), parts.take_leaves());
 }
 
 nb::object reref_tree(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
     Draft result;
     Leaves leaves;
-    reref(parts.draft.view(), parts.leaves, *options.space, result, leaves);
-    return unflatten(result.view(), list_of(leaves));
+    reref(parts.structure(), parts.leaves(), *options.space, result, leaves);
+    return unflatten(result.view(), leaves.take_list());
 }
 
 // (spec, shared objects)
 nb::object shared_objects_of(nb::handle tree, const FlattenOptions &options) {
-    Draft draft;
-    Leaves leaves;
     std::vector<nb::object> shared;
-    flatten(tree.ptr(), options, draft, leaves, &shared);
+    Parts parts(tree, options, &shared);
     nb::object list = checked(PyList_New(0));
     for (const nb::object &object : shared) checked(PyList_Append(list.ptr(), object.ptr()));
-    return checked(PyTuple_Pack(2, make_spec(std::move(draft)).ptr(), list.ptr()));
+    return checked(PyTuple_Pack(2, parts.take_spec().ptr(), list.ptr()));
 }
 
 // The functions take everything by position; the public ones, with names, defaults and

@@ -2,6 +2,7 @@
 #include "bind.h"
 #include "keys.h"
 #include "registry.h"
+#include "spec_cache.h"
 
 namespace pydag {
 
@@ -58,6 +59,7 @@ void bind_registry(nb::module_ &module) {
     module.def(
         "clear_caches",
         [] {
+            forget_specs();
             forget_keys();
             forget_types();
         },

@@ -83,7 +83,7 @@ nb::object root_kind(const Spec &spec) {
 nb::object list_of_found(const Spec &spec, nb::handle tree) {
     Leaves found;
     match(spec.structure(), tree.ptr(), found);
-    return list_of(found);
+    return found.take_list();
 }
 
 bool is_leaf(const Spec &spec, bool strict) {

@@ -79,6 +79,14 @@ public:
     void push_new(nb::object object) { this->push(object.ptr()), object.release(); }
     void push_borrowed(PyObject *object) { this->push(incref(object)); }
     nb::object pop_owned() { return nb::steal(this->pop()); }
+    // A list of the objects, which it takes. Nobody sees the list before it is full: no code runs
+    // between the allocation and the last item.
+    nb::object take_list() {
+        nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(this->size())));
+        for (size_t i = 0; i < this->size(); ++i) PyList_SET_ITEM(list.ptr(), i, (*this)[i]);
+        this->resize_down(0);
+        return list;
+    }
     // Releases the objects from `size` on. An object's finalizer may run here.
     void drop_to(size_t size) {
         while (this->size() > size) decref(this->pop());

@@ -28,17 +28,16 @@ public:
         for (size_t i = 0; i < size(); ++i) incref(keys_[i]), incref(values_[i]);
     }
 
-    // A remembered Keys object for just these keys, or null; runs no Python code.
-    PyObject *guess(bool sorted) const {
-        if (size() == 0 || !is_exact_str(keys_[0])) return nullptr;
-        PyObject *const keys = guess_keys(keys_[0], size(), sorted);
-        if (!keys) return nullptr;
-        PyObject *const *const expected = &PyTuple_GET_ITEM(KeysBox::of(keys).inserted.ptr(), 0);
-        return std::memcmp(keys_.data(), expected, size() * sizeof(PyObject *)) == 0 ? keys : nullptr;
-    }
     nb::object make_keys(bool sorted) {
         own();
         return keys_of(keys_.data(), size(), sorted);
+    }
+    // The Keys of a mapping that is traversed in its own order: those that are expected, or
+    // remembered, if they are just these.
+    nb::object make_unsorted_keys(const RefLog &refs, size_t ahead = 0) {
+        PyObject *guess = refs.expected(ahead);
+        if (!is(guess) && size() > 0 && is_exact_str(keys_[0])) guess = guess_keys(keys_[0], size(), false);
+        return is(guess) ? nb::borrow(guess) : make_keys(false);
     }
 
     // Hands the values over to the stack, in the order of `keys`, last one first.
@@ -52,14 +51,21 @@ public:
     }
 
 private:
+    bool is(PyObject *guess) const {
+        if (!guess || !KeysBox::check(guess)) return false;
+        const Keys &keys = KeysBox::of(guess);
+        return keys.in_order() && keys.size() == size() &&
+               std::memcmp(keys_.data(), &PyTuple_GET_ITEM(keys.inserted.ptr(), 0), size() * sizeof(PyObject *)) == 0;
+    }
+
     Buffer<PyObject *, 32> keys_, values_;
     bool owned_ = false;
 };
 
-uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &stack, RefBuffer<48> &refs) {
+uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &stack, RefLog &refs) {
     const uint32_t count = checked_count(object, static_cast<Py_ssize_t>(items.size()));
     items.push_values(KeysBox::of(keys), stack);
-    refs.push_new(std::move(keys));
+    refs.add_new(std::move(keys));
     return count;
 }
 
@@ -81,28 +87,65 @@ nb::object default_factory_of(PyObject *dict) {
     return checked(PyObject_GetAttr(dict, name));
 }
 
-uint32_t open_deque(PyObject *deque, Stack &stack, RefBuffer<48> &refs) {
+uint32_t open_deque(PyObject *deque, Stack &stack, RefLog &refs) {
     static PyObject *const name = intern_forever("maxlen");
     nb::object maxlen = checked(PyObject_GetAttr(deque, name));
     const nb::object items = checked(PySequence_List(deque));
-    refs.push_new(std::move(maxlen));
+    refs.add_new(std::move(maxlen));
     return push_items(deque, reinterpret_cast<PyListObject *>(items.ptr())->ob_item, PyList_GET_SIZE(items.ptr()),
                       stack);
 }
 
-uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefBuffer<48> &refs) {
+// Pushes the values of a dict that has just these keys, confirmed one by one as it is read. False,
+// and nothing pushed, for any other dict. Runs no Python code.
+bool push_if_keys_are(const Keys &keys, PyObject *dict, Stack &stack) {
+    const uint32_t count = keys.size();
+    if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(count)) return false;
+    PyObject *const *const expected = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
+    PyObject **const slots = stack.extend(count);
+    const uint32_t *const ranks = keys.ranks.get();
+    Py_ssize_t position = 0;
+    uint32_t i = 0;
+    for (PyObject *key, *value; PyDict_Next(dict, &position, &key, &value); ++i) {
+        if (i == count || key != expected[i]) break;
+        slots[count - 1 - (ranks ? ranks[i] : i)] = incref(value);
+    }
+    if (i == count) [[likely]]
+        return true;
+    while (i-- > 0) decref(slots[count - 1 - keys.rank(i)]);
+    stack.resize_down(stack.size() - count);
+    return false;
+}
+
+// The keys that a dict probably has: those of the structure that is followed, else those that were
+// remembered for its first key. Null where there is no guess.
+PyObject *guess_keys_of(PyObject *dict, const RefLog &refs) {
+    if (PyObject *const expected = refs.expected(); expected && KeysBox::check(expected)) return expected;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    if (!PyDict_Next(dict, &position, &key, &value) || !is_exact_str(key)) return nullptr;
+    return guess_keys(key, static_cast<size_t>(PyDict_GET_SIZE(dict)), true);
+}
+
+uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &refs) {
+    if (PyObject *const guess = guess_keys_of(dict, refs)) {
+        const nb::object owned = options.insertion_ordered < 0 ? nb::borrow(guess) : nb::object();
+        const Keys &keys = KeysBox::of(guess);
+        // Where the two orders differ, it matters whether dicts are sorted here.
+        const bool is_sorted = keys.in_order() || !options.is_insertion_ordered();
+        if (is_sorted && push_if_keys_are(keys, dict, stack)) {
+            refs.add(guess);
+            return keys.size();
+        }
+    }
     Items items;
     add_dict_items(dict, items);
-    nb::object keys = nb::borrow(items.guess(true));
-    if (!keys.is_valid()) keys = items.make_keys(true);
-    if (!KeysBox::of(keys).in_order()) {
-        items.own();
-        if (options.is_insertion_ordered()) keys = items.make_keys(false);
-    }
+    nb::object keys = items.make_keys(true);
+    if (!KeysBox::of(keys).in_order() && options.is_insertion_ordered()) keys = items.make_keys(false);
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
-uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefBuffer<48> &refs) {
+uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefLog &refs) {
     // PyDict_Next would give the order of the underlying dict, which `move_to_end` leaves alone.
     const nb::object iterator = checked(PyObject_GetIter(dict));
     Items items;
@@ -117,12 +160,11 @@ uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefBuffer<48> &refs) {
         items.add(owned.release().ptr(), incref(value));
     }
     if (PyErr_Occurred()) nb::raise_python_error();
-    nb::object keys = nb::borrow(items.guess(false));
-    if (!keys.is_valid()) keys = items.make_keys(false);
+    nb::object keys = items.make_unsorted_keys(refs);
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
-uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, RefBuffer<48> &refs) {
+uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, RefLog &refs) {
     const nb::object owned_registration = nb::borrow(registration);
     const nb::object flatten = RegistrationBox::of(registration).flatten;
     const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
@@ -144,25 +186,38 @@ uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Ref
                  "children (%zd) and number of entries (%zd).",
                  type, PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
     }
-    refs.push_borrowed(registration);
-    refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));
-    refs.push_new(std::move(entries));
+    refs.add(registration);
+    refs.add(PyTuple_GET_ITEM(parts.ptr(), 1));
+    refs.add_new(std::move(entries));
     return push_items(object, &PyTuple_GET_ITEM(items.ptr(), 0), PyTuple_GET_SIZE(items.ptr()), stack);
 }
 
-uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefBuffer<48> &refs) {
+// The values of the meta fields: the tuple `expected`, if it holds just these.
+nb::object read_meta(PyObject *object, const Registration &registration, PyObject *expected) {
+    static PyObject *const empty = checked(PyTuple_New(0)).release().ptr();
+    const size_t count = registration.meta_access.size();
+    if (count == 0) return nb::borrow(empty);
+    nb::object meta = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    bool is_expected = expected && PyTuple_CheckExact(expected) && PyTuple_GET_SIZE(expected) == static_cast<Py_ssize_t>(count);
+    for (size_t i = 0; i < count; ++i) {
+        nb::object value = read_field(object, registration.meta_access[i]);
+        is_expected = is_expected && PyTuple_GET_ITEM(expected, i) == value.ptr();
+        PyTuple_SET_ITEM(meta.ptr(), i, value.release().ptr());
+    }
+    return is_expected ? nb::borrow(expected) : meta;
+}
+
+uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefLog &refs) {
     const nb::object owned_registration = nb::borrow(box);
     const Registration &registration = RegistrationBox::of(box);
-    nb::object meta = checked(PyTuple_New(static_cast<Py_ssize_t>(registration.meta_access.size())));
-    for (size_t i = 0; i < registration.meta_access.size(); ++i)
-        PyTuple_SET_ITEM(meta.ptr(), i, read_field(object, registration.meta_access[i]).release().ptr());
+    nb::object meta = read_meta(object, registration, refs.expected(2));
 
     if (!registration.data.is_none()) {
         const size_t count = registration.data_access.size();
         for (size_t i = count; i-- > 0;) stack.push_new(read_field(object, registration.data_access[i]));
-        refs.push_borrowed(box);
-        refs.push_borrowed(registration.data.ptr());
-        refs.push_new(std::move(meta));
+        refs.add(box);
+        refs.add(registration.data.ptr());
+        refs.add_new(std::move(meta));
         return static_cast<uint32_t>(count);
     }
 
@@ -181,11 +236,10 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefBuffer<48
     }
     for (const FieldAccess &slot : registration.slot_access)
         if (PyObject *const value = peek_slot(object, slot.offset)) items.add(slot.name.ptr(), value);
-    nb::object keys = nb::borrow(items.guess(false));
-    if (!keys.is_valid()) keys = items.make_keys(false);
-    refs.push_borrowed(box);
+    nb::object keys = items.make_unsorted_keys(refs, 1);
+    refs.add(box);
     const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);
-    refs.push_new(std::move(meta));
+    refs.add_new(std::move(meta));
     return count;
 }
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "registry.h"
-#include "structure.h"
+#include "record.h"
 
 namespace pydag {
 
@@ -26,11 +26,11 @@ struct OpenOptions {
 };
 
 namespace detail {
-uint32_t open_deque(PyObject *deque, Stack &stack, RefBuffer<48> &refs);
-uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefBuffer<48> &refs);
-uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefBuffer<48> &refs);
-uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, RefBuffer<48> &refs);
-uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, RefBuffer<48> &refs);
+uint32_t open_deque(PyObject *deque, Stack &stack, RefLog &refs);
+uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &refs);
+uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefLog &refs);
+uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, RefLog &refs);
+uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, RefLog &refs);
 nb::object default_factory_of(PyObject *dict);
 void fail_too_many_children(PyObject *object);
 
@@ -50,7 +50,7 @@ inline uint32_t push_items(PyObject *object, PyObject *const *items, Py_ssize_t 
 // Pushes the children of `object` on `stack` and what the structure must remember of it to `refs`;
 // returns the number of children. The caller owns `object` and `info.registration` meanwhile.
 inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack,
-                          RefBuffer<48> &refs) {
+                          RefLog &refs) {
     using namespace detail;
     switch (info.kind) {
         case Kind::kLeaf:
@@ -59,7 +59,7 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
             return 0;
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
-            refs.push_borrowed(reinterpret_cast<PyObject *>(Py_TYPE(object)));
+            refs.add(reinterpret_cast<PyObject *>(Py_TYPE(object)));
             [[fallthrough]];
         case Kind::kTuple:
             return push_items(object, &PyTuple_GET_ITEM(object, 0), PyTuple_GET_SIZE(object), stack);
@@ -71,7 +71,7 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
         case Kind::kDefaultDict: {
             nb::object factory = default_factory_of(object);
             const uint32_t count = open_dict(object, options, stack, refs);
-            refs.push_new(std::move(factory));
+            refs.add_new(std::move(factory));
             return count;
         }
         case Kind::kOrderedDict:

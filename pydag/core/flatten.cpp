@@ -19,24 +19,26 @@ struct Frame {
 
 class Walk {
 public:
-    Walk(const FlattenOptions &options, Draft &draft, Leaves &leaves, bool may_skip)
-        : options_(options), draft_(draft), leaves_(leaves), open_options_{options.space}, may_skip_(may_skip) {}
+    Walk(const FlattenOptions &options, const Structure &remembered, Draft &draft, Leaves &leaves, bool may_skip)
+        : options_(options), draft_(draft), leaves_(leaves), record_(draft, remembered), open_options_{options.space},
+          may_skip_(may_skip) {}
 
-    // False: user code is about to run although objects have skipped the identity table.
-    bool run(PyObject *tree) {
+    enum class Outcome { kRemembered, kWritten, kRestart };
+
+    // kRestart: user code is about to run although objects have skipped the identity table.
+    Outcome run(PyObject *tree) {
         stack_.push_borrowed(tree);
         frames_.push({0, 0, 0, false});
         try {
             while (!stack_.empty())
-                if (!visit_next()) return false;
+                if (!visit_next()) return Outcome::kRestart;
+            draft_.num_leaves = static_cast<uint32_t>(leaves_.size());
+            draft_.none_is_leaf = options_.none_is_leaf;
+            draft_.namespace_ = nb::borrow(uses_namespace_ ? options_.space->name() : empty_str());
+            return record_.finish() ? Outcome::kRemembered : Outcome::kWritten;
         } catch (...) {
             rethrow_at(path_text(steps()), "flattening");
         }
-        draft_.num_leaves = static_cast<uint32_t>(leaves_.size());
-        draft_.none_is_leaf = options_.none_is_leaf;
-        draft_.namespace_ = nb::borrow(uses_namespace_ ? options_.space->name() : empty_str());
-        if (has_aliases_) number_anchors(draft_);
-        return true;
     }
 
     // The shared objects, in the order of their nodes.
@@ -44,7 +46,7 @@ public:
         std::vector<std::pair<uint32_t, PyObject *>> found;
         const auto add = [&](PyObject *object) {
             const uint32_t node = seen_.find(object);
-            if (node != IdentityTable::kNew && draft_.nodes[node].is_anchor) found.emplace_back(node, object);
+            if (node != IdentityTable::kNew && record_.nodes()[node].is_anchor) found.emplace_back(node, object);
         };
         for (size_t i = 0; i < leaves_.size(); ++i) add(leaves_[i]);
         for (size_t i = 0; i < kept_.size(); ++i) add(kept_[i]);
@@ -66,69 +68,73 @@ private:
         if (info.kind == Kind::kNone && options_.none_is_leaf) info.kind = Kind::kLeaf;
 
         bool is_tracked = info.has_identity && (info.kind != Kind::kLeaf || options_.leaf_identity);
+        // Held by one slot alone, and the walk came through it: nothing else can lead here.
+        if (is_tracked && may_skip_ && frames_.back().owns_slots && has_references(object.ptr(), 2)) {
+            is_tracked = false;
+            has_skipped_ = true;
+        }
+        if (options_.is_leaf.is_valid()) return visit_asking(std::move(object), info, is_tracked);
         if (is_tracked) {
-            // Held by one slot alone, and the walk came through it: nothing else can lead here.
-            if (may_skip_ && frames_.back().owns_slots && has_references(object.ptr(), 2)) {
-                is_tracked = false;
-                has_skipped_ = true;
-            } else if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew) {
-                add_alias(known, object);
-                return true;
-            }
+            const uint32_t known = seen_.find_or_add(object.ptr(), record_.size());
+            if (known != IdentityTable::kNew) return add_alias(known, object);
         }
-        if (options_.is_leaf.is_valid() && info.kind != Kind::kLeaf) {
-            // The predicate may unregister the class.
-            const nb::object registration = nb::borrow(info.registration);
-            if (is_true(call(options_.is_leaf, object))) return add_leaf(std::move(object), is_tracked && options_.leaf_identity);
-            return add_container(std::move(object), info, is_tracked);
-        }
-        if (info.kind == Kind::kLeaf) {
-            if (options_.is_leaf.is_valid()) is_true(call(options_.is_leaf, object));
-            return add_leaf(std::move(object), is_tracked);
-        }
+        if (info.kind == Kind::kLeaf) return add_leaf(std::move(object));
         return add_container(std::move(object), info, is_tracked);
     }
 
-    static bool is_true(nb::object answer) { return checked(PyObject_IsTrue(answer.ptr())) != 0; }
-
-    void add_alias(uint32_t target, nb::handle object) {
-        if (is_open(target)) fail_cycle(target, object);
-        draft_.nodes[target].is_anchor = true;
-        draft_.add(Kind::kAlias, target);
-        has_aliases_ = true;
+    // With a predicate: it is asked about what has not been met before.
+    bool visit_asking(nb::object object, const TypeInfo &info, bool is_tracked) {
+        if (is_tracked)
+            if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew)
+                return add_alias(known, object);
+        // The predicate may unregister the class.
+        const nb::object registration = nb::borrow(info.registration);
+        const bool is_kept = checked(PyObject_IsTrue(call(options_.is_leaf, object).ptr())) != 0;
+        const bool is_leaf = is_kept || info.kind == Kind::kLeaf;
+        is_tracked = is_tracked && (!is_leaf || options_.leaf_identity);
+        if (is_tracked) seen_.find_or_add(object.ptr(), record_.size());
+        return is_leaf ? add_leaf(std::move(object)) : add_container(std::move(object), info, is_tracked);
     }
 
-    bool add_leaf(nb::object object, bool is_tracked) {
-        const uint32_t node = draft_.add(Kind::kLeaf, 0);
-        if (is_tracked) seen_.find_or_add(object.ptr(), node);
+    bool add_alias(uint32_t target, nb::handle object) {
+        if (is_open(target)) fail_cycle(target, object);
+        record_.add_alias(target);
+        return true;
+    }
+
+    bool add_leaf(nb::object object) {
+        record_.add(Kind::kLeaf);
         leaves_.push_new(std::move(object));
         return true;
     }
 
     bool add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {static_cast<uint32_t>(draft_.nodes.size()), frames_.back().num_callbacks, stack_.size(), false};
-        if (info.registration) {
-            uses_namespace_ = true;
-            const bool is_callback = info.kind == Kind::kCustom;
-            if (is_callback || !RegistrationBox::of(info.registration).is_plain) {
-                if (has_skipped_) return false;
-                may_skip_ = false;
-            }
-            if (is_callback && ++frame.num_callbacks > static_cast<uint32_t>(Py_GetRecursionLimit()))
-                fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
-        }
-        draft_.add(info.kind, 0);
-        if (is_tracked) seen_.find_or_add(object.ptr(), frame.node);
-        const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, draft_.refs);
+        Frame frame = {record_.size(), frames_.back().num_callbacks, stack_.size(), false};
+        if (info.registration && !admit(info, frame)) return false;
+        record_.add(info.kind);
+        const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, record_.refs());
         if (open_options_.insertion_ordered == 1) uses_namespace_ = true;
-        draft_.nodes[frame.node].count = count;
+        record_.set_count(frame.node, count);
         if (count > 0) {
-            const bool is_opened_once = traits(info.kind).has_identity ? is_tracked || frames_.back().owns_slots
-                                                                       : frames_.back().owns_slots;
+            const bool is_opened_once = is_tracked || frames_.back().owns_slots;
             frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr());
             frames_.push(frame);
         }
+        // What the identity table knows must stay alive.
         if (is_tracked) kept_.push_new(std::move(object));
+        return true;
+    }
+
+    // Before a registered node is opened. False: the walk must start again.
+    bool admit(const TypeInfo &info, Frame &frame) {
+        uses_namespace_ = true;
+        const bool is_callback = info.kind == Kind::kCustom;
+        if (is_callback || !RegistrationBox::of(info.registration).is_plain) {
+            if (has_skipped_) return false;
+            may_skip_ = false;
+        }
+        if (is_callback && ++frame.num_callbacks > static_cast<uint32_t>(Py_GetRecursionLimit()))
+            fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
         return true;
     }
 
@@ -157,10 +163,10 @@ private:
         Steps path;
         size_t ref = 0, node = 0;
         for (size_t i = 1; i < frames_.size() && frames_[i].node != stop; ++i) {
-            for (; node < frames_[i].node; ++node) ref += num_refs(draft_.nodes[node]);
+            for (; node < frames_[i].node; ++node) ref += num_refs(record_.nodes()[node]);
             const size_t rest = (i + 1 < frames_.size() ? frames_[i + 1].base : height_) - frames_[i].base;
-            const Node container = draft_.nodes[node];
-            path.push_back(step_of(container.kind, draft_.refs.data() + ref,
+            const Node container = record_.nodes()[node];
+            path.push_back(step_of(container.kind, record_.recorded_refs() + ref,
                                    static_cast<uint32_t>(container.count - 1 - rest)));
         }
         return path;
@@ -169,8 +175,9 @@ private:
     const FlattenOptions &options_;
     Draft &draft_;
     Leaves &leaves_;
+    Recorder record_;
     OpenOptions open_options_;
-    bool may_skip_, has_skipped_ = false, has_aliases_ = false, uses_namespace_ = false;
+    bool may_skip_, has_skipped_ = false, uses_namespace_ = false;
     Stack stack_;
     size_t height_ = 0;  // of the stack below the object that is being visited
     Buffer<Frame, 24> frames_;
@@ -197,28 +204,31 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
     return options;
 }
 
-void flatten(PyObject *tree, const FlattenOptions &options, Draft &draft, Leaves &leaves,
-             std::vector<nb::object> *shared) {
-    {
-        Walk walk(options, draft, leaves, !options.is_leaf.is_valid());
-        if (walk.run(tree)) {
-            if (shared) walk.collect_shared(*shared);
-            return;
+Parts::Parts(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared)
+    : remembered_(tree.ptr(), *options.space, options.none_is_leaf) {
+    for (bool may_skip : {!options.is_leaf.is_valid(), false}) {
+        Walk walk(options, remembered_.structure(), draft_, leaves_, may_skip);
+        const Walk::Outcome outcome = walk.run(tree.ptr());
+        is_remembered_ = outcome == Walk::Outcome::kRemembered;
+        if (outcome == Walk::Outcome::kRestart) {
+            draft_.nodes.resize_down(0);
+            draft_.refs.drop_to(0);
+            leaves_.drop_to(0);
+            continue;
         }
+        if (shared) walk.collect_shared(*shared);
+        return;
     }
-    draft.nodes.resize_down(0);
-    draft.refs.drop_to(0);
-    leaves.drop_to(0);
-    Walk walk(options, draft, leaves, false);
-    walk.run(tree);
-    if (shared) walk.collect_shared(*shared);
 }
 
-// Nobody sees the list before it is full: no code runs between the two lines.
-nb::object list_of(const Leaves &leaves) {
-    nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(leaves.size())));
-    for (size_t i = 0; i < leaves.size(); ++i) PyList_SET_ITEM(list.ptr(), i, incref(leaves[i]));
-    return list;
+nb::object Parts::take_spec() {
+    return is_remembered_ ? remembered_.take_spec() : remembered_.take_spec(std::move(draft_));
+}
+
+void Parts::remember() {
+    if (is_remembered_) return;
+    remembered_.keep(std::move(draft_));
+    is_remembered_ = true;
 }
 
 }  // namespace pydag

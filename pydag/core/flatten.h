@@ -6,6 +6,7 @@
 #include "children.h"
 #include "error.h"
 #include "identity_table.h"
+#include "spec_cache.h"
 
 namespace pydag {
 
@@ -22,13 +23,26 @@ struct FlattenOptions {
                                 nb::handle identity);
 };
 
-// Fills `draft` and `leaves`, both empty before. Raises CycleError for an object that contains
-// itself; whatever a callback raises passes through with a note that names the place.
-// `shared`, where given, receives the shared objects themselves, by their number.
-void flatten(PyObject *tree, const FlattenOptions &options, Draft &draft, Leaves &leaves,
-             std::vector<nb::object> *shared = nullptr);
+// A DAG, taken apart. Raises CycleError for an object that contains itself; whatever a callback
+// raises passes through with a note that names the place.
+class Parts {
+public:
+    // `shared`, where given, receives the shared objects themselves, by their number.
+    Parts(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared = nullptr);
 
-// A list with the leaves, made in one piece.
-nb::object list_of(const Leaves &leaves);
+    Leaves &leaves() { return leaves_; }
+    // Valid until the spec is taken.
+    Structure structure() const { return is_remembered_ ? remembered_.structure() : draft_.view(); }
+    nb::object take_spec();
+    nb::object take_leaves() { return leaves_.take_list(); }
+    // For a walk that needs no spec: remembers the structure for the next one.
+    void remember();
+
+private:
+    Remembered remembered_;
+    Draft draft_;
+    Leaves leaves_;
+    bool is_remembered_ = false;
+};
 
 }  // namespace pydag

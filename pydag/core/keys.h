@@ -21,6 +21,7 @@ struct Keys {
     nb::object dict_template; // a dict with these keys, copied to build one; made at first use
     // ranks[i] is the place of inserted[i] in `order`; empty where the two orders are one.
     std::unique_ptr<uint32_t[]> ranks;
+    bool has_only_strings = false;  // exact ones: comparing them runs no code
     auto python_refs() { return std::tie(order, inserted, dict_template); }
 
     uint32_t size() const { return static_cast<uint32_t>(PyTuple_GET_SIZE(order.ptr())); }
@@ -29,7 +30,7 @@ struct Keys {
     PyObject *key(uint32_t i) const { return PyTuple_GET_ITEM(order.ptr(), i); }
     PyObject *inserted_key(uint32_t i) const { return PyTuple_GET_ITEM(inserted.ptr(), i); }
 };
-static_assert(sizeof(Keys) == 3 * sizeof(nb::object) + sizeof(void *), "list the new member in python_refs()");
+static_assert(sizeof(Keys) == 3 * sizeof(nb::object) + 2 * sizeof(void *), "list the new member in python_refs()");
 using KeysBox = Box<Keys>;
 
 // A remembered Keys object whose first key and number of keys are these, to be confirmed by the

@@ -47,10 +47,9 @@ private:
 }  // namespace
 
 nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra) {
-    Draft draft;
-    Leaves leaves;
-    flatten(tree.ptr(), options, draft, leaves);
-    const Structure structure = draft.view();
+    Parts parts(tree, options);
+    parts.remember();
+    const Structure structure = parts.structure();
     std::vector<std::unique_ptr<Leaves>> matched;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rests.ptr()); ++i) {
         matched.push_back(std::make_unique<Leaves>());
@@ -59,16 +58,15 @@ nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const Fla
     nb::object extras;
     if (extra == Extra::kPath) extras = leaf_paths(structure);
     if (extra == Extra::kAccessor) extras = leaf_accessors(structure);
-    Results results(function, extras, leaves, matched);
+    Results results(function, extras, parts.leaves(), matched);
     return unflatten(structure, results, "mapping");
 }
 
 nb::object copy(nb::handle tree, const FlattenOptions &options) {
-    Draft draft;
-    Leaves leaves;
-    flatten(tree.ptr(), options, draft, leaves);
-    LeavesAsTheyAre source(leaves);
-    return unflatten(draft.view(), source);
+    Parts parts(tree, options);
+    parts.remember();
+    LeavesAsTheyAre source(parts.leaves());
+    return unflatten(parts.structure(), source);
 }
 
 }  // namespace pydag

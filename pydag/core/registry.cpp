@@ -4,6 +4,7 @@
 #include "error.h"
 #include "fields.h"
 #include "identity_table.h"
+#include "spec_cache.h"
 
 #include <memory>
 #include <string>
@@ -242,6 +243,7 @@ void watch_registry(nb::handle dict) { globals().watch.add(dict); }
 
 // Moves everything out before it releases anything: a finalizer may come back here.
 void forget_types() {
+    forget_specs();
     ++globals().epoch;
     std::vector<std::unique_ptr<TypeTable>> old;
     for (auto &[name, space] : globals().namespaces) {

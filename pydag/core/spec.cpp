@@ -21,9 +21,6 @@ Spec::Spec(Draft &&draft) : structure_(draft.view()) {
     draft.namespace_.release();
 }
 
-Spec::Spec(Spec &&other) noexcept
-    : structure_(std::exchange(other.structure_, {})), hash_(std::exchange(other.hash_, -1)) {}
-
 size_t Spec::size_in_bytes() const {
     return structure_.num_nodes * sizeof(Node) + structure_.num_refs * sizeof(PyObject *);
 }
@@ -59,7 +56,7 @@ void Spec::clear() {
     std::free(const_cast<PyObject **>(old.refs));
 }
 
-nb::object make_spec(Draft &&draft) { return nb::cast(Spec(std::move(draft))); }
+nb::object make_spec(Spec &&spec) { return nb::cast(std::move(spec)); }
 
 const Spec &spec_of(nb::handle object) {
     if (!nb::isinstance<Spec>(object) || !nb::inst_ready(object))

@@ -13,9 +13,16 @@ class Spec {
 public:
     Spec() = default;  // no structure: what `__new__` alone gives, until `__setstate__`
     explicit Spec(Draft &&draft);
-    Spec(Spec &&other) noexcept;
+    Spec(Spec &&other) noexcept { swap(other); }
     Spec &operator=(Spec &&) = delete;
-    ~Spec() { clear(); }
+    ~Spec() {
+        leave_cache();
+        clear();
+    }
+    void swap(Spec &other) noexcept {
+        std::swap(structure_, other.structure_);
+        std::swap(hash_, other.hash_);
+    }
 
     const Structure &structure() const { return structure_; }
     size_t size_in_bytes() const;
@@ -29,15 +36,22 @@ public:
     std::string text() const;
 
     int traverse(visitproc visit, void *arg) const;
+    // Releases everything. Only for the collector and the destructor: a spec is immutable.
     void clear();
 
+    void set_slot(int slot) { slot_ = slot; }
+
 private:
+    // Leaves the structure to the cache, if the cache knows this spec: spec_cache.cpp.
+    void leave_cache();
+
     Structure structure_ = {};
     mutable Py_hash_t hash_ = -1;
+    int slot_ = -1;  // in the cache
 };
 
 // A new PyDagSpec.
-nb::object make_spec(Draft &&draft);
+nb::object make_spec(Spec &&spec);
 // The spec in a Python object; TypeError if it isn't one or is empty.
 const Spec &spec_of(nb::handle object);
 

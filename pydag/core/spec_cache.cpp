@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spec_cache.h"
+
+#include "identity_table.h"
+#include "keys.h"
+
+#include <utility>
+
+namespace pydag {
+namespace {
+
+constexpr size_t kSize = 64;
+constexpr uint32_t kMostNodes = 1 << 16;  // larger ones are not worth their memory
+
+struct Entry {
+    const Namespace *space = nullptr;
+    bool none_is_leaf = false;
+    PyObject *living = nullptr;  // not owned: the spec takes itself out when it dies
+    Spec structure;
+};
+// Lives as long as the process: destroying it after the interpreter is gone would crash.
+Entry *entries() {
+    static Entry *const table = new Entry[kSize];
+    return table;
+}
+
+size_t slot_of(PyObject *root, const Namespace &space, bool none_is_leaf) {
+    size_t size = 0;
+    if (PyTuple_Check(root) || PyList_Check(root)) size = static_cast<size_t>(Py_SIZE(root));
+    if (PyDict_Check(root)) size = static_cast<size_t>(PyDict_GET_SIZE(root));
+    const uint64_t hash = hash_address(Py_TYPE(root)) + size * 0xC2B2AE3D27D4EB4Fu + hash_address(&space);
+    return (hash >> 32 ^ none_is_leaf) % kSize;
+}
+
+bool is_constant(PyObject *ref) {
+    return ref == Py_None || PyType_Check(ref) || PyLong_CheckExact(ref) || PyBool_Check(ref) ||
+           PyFloat_CheckExact(ref) || is_exact_str(ref);
+}
+
+bool is_harmless(PyObject *ref) {
+    if (KeysBox::check(ref)) return KeysBox::of(ref).has_only_strings;
+    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).is_fields();
+    if (!PyTuple_CheckExact(ref)) return is_constant(ref);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i)
+        if (!is_constant(PyTuple_GET_ITEM(ref, i))) return false;
+    return true;
+}
+
+bool is_worth_keeping(const Structure &structure) {
+    if (structure.num_nodes > kMostNodes) return false;
+    for (uint32_t i = 0; i < structure.num_refs; ++i)
+        if (!is_harmless(structure.refs[i])) return false;
+    return true;
+}
+
+}  // namespace
+
+Remembered::Remembered(PyObject *root, const Namespace &space, bool none_is_leaf)
+    : slot_(slot_of(root, space, none_is_leaf)), space_(space), none_is_leaf_(none_is_leaf) {
+    Entry &entry = entries()[slot_];
+    if (entry.space != &space || entry.none_is_leaf != none_is_leaf) return;
+    if (entry.living)
+        living_ = nb::borrow(entry.living);
+    else
+        structure_.swap(entry.structure);
+}
+
+Remembered::~Remembered() { put_back(); }
+
+void Remembered::put_back() {
+    Entry &entry = entries()[slot_];
+    if (!may_put_back_ || structure_.structure().num_nodes == 0 || entry.living || entry.structure.structure().num_nodes > 0) return;
+    entry.space = &space_;
+    entry.none_is_leaf = none_is_leaf_;
+    entry.structure.swap(structure_);
+}
+
+const Structure &Remembered::structure() const {
+    return living_.is_valid() ? nb::inst_ptr<Spec>(living_)->structure() : structure_.structure();
+}
+
+void Remembered::register_spec(nb::handle object) {
+    Entry &entry = entries()[slot_];
+    Spec dropped;
+    dropped.swap(entry.structure);
+    entry.space = &space_;
+    entry.none_is_leaf = none_is_leaf_;
+    entry.living = object.ptr();
+    nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_));
+}
+
+nb::object Remembered::take_spec() {
+    if (living_.is_valid()) return living_;
+    nb::object spec = make_spec(std::move(structure_));
+    register_spec(spec);
+    return spec;
+}
+
+nb::object Remembered::take_spec(Draft &&draft) {
+    nb::object spec = make_spec(Spec(std::move(draft)));
+    if (is_worth_keeping(nb::inst_ptr<Spec>(spec)->structure())) register_spec(spec);
+    return spec;
+}
+
+void Remembered::keep(Draft &&draft) {
+    living_.reset();
+    Spec(std::move(draft)).swap(structure_);
+    may_put_back_ = is_worth_keeping(structure_.structure());
+    if (!may_put_back_) return;
+    Entry &entry = entries()[slot_];
+    Spec dropped;
+    dropped.swap(entry.structure);
+    entry.living = nullptr;
+}
+
+void Spec::leave_cache() {
+    if (slot_ < 0) return;
+    Entry &entry = entries()[std::exchange(slot_, -1)];
+    if (!entry.living || nb::inst_ptr<Spec>(entry.living) != this) return;
+    entry.living = nullptr;
+    entry.structure.swap(*this);
+}
+
+void forget_specs() {
+    for (size_t i = 0; i < kSize; ++i) {
+        Entry &entry = entries()[i];
+        entry.living = nullptr;
+        Spec dropped;
+        dropped.swap(entry.structure);
+    }
+}
+
+}  // namespace pydag
