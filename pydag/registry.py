@@ -233,8 +233,6 @@ def register_fields(
         if not isinstance(name, str):
             raise TypeError(f"the name of a field must be a string, got {name!r}")
     check_distinct(data or (), meta)
-    if not hasattr(cls, "__del__") and not inspect.isabstract(cls):
-        object.__new__(cls)  # TypeError for a class that keeps more than attributes, such as a list
     _core.register_fields(
         cls,
         functools.partial(resolve, cls, data, meta),

@@ -100,7 +100,8 @@ nb::object entries(const Spec &spec) {
 void set_state(nb::handle_t<Spec> self, nb::handle state) {
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     Draft draft;
-    restore_state(state, draft);
+    restore_state(state, draft);  // may run the keys' own code, which may come back here
+    if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     new (nb::inst_ptr<Spec>(self)) Spec(std::move(draft));
     nb::inst_mark_ready(self);
 }
@@ -144,7 +145,9 @@ void bind_spec(nb::module_ &module) {
         .def("_shared", [](const Spec &self) { return shared_of(self.structure()); },
              nb::sig("def _shared(self, /) -> list[tuple[int, int, type | None, tuple[tuple[Any, ...], ...]]]"))
         .def("__len__", [](const Spec &self) { return self.structure().num_leaves; })
-        .def("__sizeof__", [](nb::handle_t<Spec> self) { return static_cast<size_t>(self.type().attr("__basicsize__").ptr() ? 56 : 0) + spec_of(self).size_in_bytes(); })
+        .def("__sizeof__", [](nb::handle_t<Spec> self) {
+            return static_cast<size_t>(Py_TYPE(self.ptr())->tp_basicsize) + spec_of(self).size_in_bytes();
+        })
         .def("__copy__", [](nb::handle_t<Spec> self) { return self; }, nb::sig("def __copy__(self, /) -> PyDagSpec"))
         .def("__deepcopy__", [](nb::handle_t<Spec> self, nb::handle) { return self; }, nb::sig("def __deepcopy__(self, memo: Any, /) -> PyDagSpec"))
         .def("__getstate__", [](const Spec &self) { return state_of(self); }, nb::sig("def __getstate__(self, /) -> tuple[Any, ...]"))

@@ -79,12 +79,20 @@ public:
     void push_new(nb::object object) { this->push(object.ptr()), object.release(); }
     void push_borrowed(PyObject *object) { this->push(incref(object)); }
     nb::object pop_owned() { return nb::steal(this->pop()); }
-    // A list of the objects, which it takes. Nobody sees the list before it is full: no code runs
-    // between the allocation and the last item.
-    nb::object take_list() {
-        nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(this->size())));
-        for (size_t i = 0; i < this->size(); ++i) PyList_SET_ITEM(list.ptr(), i, (*this)[i]);
-        this->resize_down(0);
+    // A tuple or list of the objects from `base` on, which it takes. Nobody sees it before it is
+    // full: no code runs between the allocation and the last item.
+    nb::object take_tuple(size_t base = 0) {
+        const size_t count = this->size() - base;
+        nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+        for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, (*this)[base + i]);
+        this->resize_down(base);
+        return tuple;
+    }
+    nb::object take_list(size_t base = 0) {
+        const size_t count = this->size() - base;
+        nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
+        for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.ptr(), i, (*this)[base + i]);
+        this->resize_down(base);
         return list;
     }
     // Releases the objects from `size` on. An object's finalizer may run here.

@@ -7,23 +7,6 @@
 namespace pydag {
 namespace {
 
-// Allocate first, then fill: no code runs in between, so nobody sees an unfinished container.
-nb::object build_tuple(Stack &values, size_t base) {
-    const size_t count = values.size() - base;
-    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-    for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, values[base + i]);
-    values.resize_down(base);
-    return tuple;
-}
-
-nb::object build_list(Stack &values, size_t base) {
-    const size_t count = values.size() - base;
-    nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
-    for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.ptr(), i, values[base + i]);
-    values.resize_down(base);
-    return list;
-}
-
 // Copying a dict that has the keys costs less than growing one key by key.
 nb::object new_dict(Keys &keys) {
     if (!keys.dict_template.is_valid()) {
@@ -59,19 +42,19 @@ nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base)
 
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
     static PyObject *const deque = import_forever("collections", "deque");
-    return call(deque, build_list(values, base), nb::handle(refs[0]));
+    return call(deque, values.take_list(base), nb::handle(refs[0]));
 }
 
 // By tuple's own `__new__`, as `_make` does: the class's may have another signature.
 nb::object build_namedtuple(PyObject *const *refs, Stack &values, size_t base) {
-    const nb::object items = build_tuple(values, base);
+    const nb::object items = values.take_tuple(base);
     const nb::object arguments = checked(PyTuple_Pack(1, items.ptr()));
     return checked(PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(refs[0]), arguments.ptr(), nullptr));
 }
 
 nb::object build_custom(PyObject *const *refs, Stack &values, size_t base) {
     const nb::object unflatten = RegistrationBox::of(refs[0]).unflatten;
-    return call(unflatten, nb::handle(refs[1]), build_tuple(values, base));
+    return call(unflatten, nb::handle(refs[1]), values.take_tuple(base));
 }
 
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
@@ -80,15 +63,14 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
     nb::object object = new_instance(registration);
     const bool is_fixed = refs[1] == registration.data.ptr();
     for (uint32_t i = 0; i < keys.size(); ++i) {
-        nb::object value = nb::steal(std::exchange(values[base + i], nullptr));
         if (is_fixed)
-            write_field(object.ptr(), registration.data_access[i], std::move(value));
+            write_field(object.ptr(), registration.data_access[i], values[base + i]);
         else
-            checked(PyObject_GenericSetAttr(object.ptr(), keys.key(i), value.ptr()));
+            checked(PyObject_GenericSetAttr(object.ptr(), keys.key(i), values[base + i]));
     }
     for (size_t i = 0; i < registration.meta_access.size(); ++i)
-        write_field(object.ptr(), registration.meta_access[i], nb::borrow(PyTuple_GET_ITEM(refs[2], i)));
-    values.resize_down(base);
+        write_field(object.ptr(), registration.meta_access[i], PyTuple_GET_ITEM(refs[2], i));
+    values.drop_to(base);
     return object;
 }
 
@@ -99,9 +81,9 @@ nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, size_t ba
         case Kind::kNone:
             return nb::none();
         case Kind::kTuple:
-            return build_tuple(values, base);
+            return values.take_tuple(base);
         case Kind::kList:
-            return build_list(values, base);
+            return values.take_list(base);
         case Kind::kDict:
             return build_dict(refs[0], new_dict(KeysBox::of(refs[0])), values, base);
         case Kind::kNamedTuple:
@@ -113,7 +95,7 @@ nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, size_t ba
         case Kind::kDeque:
             return build_deque(refs, values, base);
         case Kind::kStructSequence:
-            return call(nb::handle(refs[0]), build_tuple(values, base));
+            return call(nb::handle(refs[0]), values.take_tuple(base));
         case Kind::kCustom:
             return build_custom(refs, values, base);
         case Kind::kFields:

@@ -197,14 +197,13 @@ nb::object read_meta(PyObject *object, const Registration &registration, PyObjec
     static PyObject *const empty = checked(PyTuple_New(0)).release().ptr();
     const size_t count = registration.meta_access.size();
     if (count == 0) return nb::borrow(empty);
-    nb::object meta = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    RefBuffer<8> values;
     bool is_expected = expected && PyTuple_CheckExact(expected) && PyTuple_GET_SIZE(expected) == static_cast<Py_ssize_t>(count);
     for (size_t i = 0; i < count; ++i) {
-        nb::object value = read_field(object, registration.meta_access[i]);
-        is_expected = is_expected && PyTuple_GET_ITEM(expected, i) == value.ptr();
-        PyTuple_SET_ITEM(meta.ptr(), i, value.release().ptr());
+        values.push_new(read_field(object, registration.meta_access[i]));
+        is_expected = is_expected && PyTuple_GET_ITEM(expected, i) == values[i];
     }
-    return is_expected ? nb::borrow(expected) : meta;
+    return is_expected ? nb::borrow(expected) : values.take_tuple();
 }
 
 uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefLog &refs) {

@@ -87,10 +87,11 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
 }
 
 // Whether an object that only this container holds can be met only once, given that the container
-// itself is opened only once. `references`: how many the container has, the walk's own included.
+// itself is opened only once.
 inline bool owns_its_slots(Kind kind, PyObject *container) {
     switch (kind) {
         case Kind::kDict:
+        case Kind::kOrderedDict:
         case Kind::kDefaultDict:
         case Kind::kTuple:
         case Kind::kNamedTuple:
@@ -99,7 +100,6 @@ inline bool owns_its_slots(Kind kind, PyObject *container) {
             // values. A tuple that somebody else holds may be reached, and opened, again.
             return has_references(container, 2);
         case Kind::kList:
-        case Kind::kOrderedDict:
         case Kind::kDeque:
             return true;
         default:

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deref.h"
 
+#include "fields.h"
 #include "keys.h"
 #include "paths.h"
 
 namespace pydag {
 namespace {
 
-PyObject *classes[3];  // by Mark; owned for the life of the process
+PyObject *registrations[3];  // by Mark; owned for the life of the process
 
 // Adds a node of one of the three classes; its meta fields are `meta`.
 void add_mark(detail::Mark mark, nb::object meta, uint32_t count, Draft &result) {
-    static PyObject *const empty = intern_forever("");
-    auto *const type = reinterpret_cast<PyTypeObject *>(detail::mark_class(mark).ptr());
-    const nb::object registration = nb::borrow(Namespace::get(empty).find(type).registration);
+    PyObject *const registration = registrations[static_cast<size_t>(mark)];
     result.add(Kind::kFields, count);
-    result.refs.push_borrowed(registration.ptr());
+    result.refs.push_borrowed(registration);
     result.refs.push_borrowed(RegistrationBox::of(registration).data.ptr());
     result.refs.push_new(std::move(meta));
 }
@@ -55,18 +54,21 @@ namespace detail {
 
 Mark mark_of(Kind kind, PyObject *const *refs) {
     if (kind != Kind::kFields) return Mark::kOther;
-    PyObject *const type = RegistrationBox::of(refs[0]).type.ptr();
     for (int i = 0; i < 3; ++i)
-        if (type == classes[i]) return static_cast<Mark>(i);
+        if (refs[0] == registrations[i]) return static_cast<Mark>(i);
     return Mark::kOther;
 }
-
-nb::handle mark_class(Mark mark) { return classes[static_cast<size_t>(mark)]; }
 
 }  // namespace detail
 
 void set_deref_classes(nb::object anchor, nb::object alias, nb::object node) {
-    classes[0] = anchor.release().ptr(), classes[1] = alias.release().ptr(), classes[2] = node.release().ptr();
+    const nb::object namespace_ = checked(PyUnicode_FromString(""));
+    const nb::object classes[3] = {std::move(anchor), std::move(alias), std::move(node)};
+    for (int i = 0; i < 3; ++i) {
+        nb::object registration = find_registration(classes[i], namespace_);
+        resolve_fields(RegistrationBox::of(registration));
+        registrations[i] = registration.release().ptr();
+    }
 }
 
 void deref(const Structure &structure, Namespace &space, Draft &result) {

@@ -28,7 +28,6 @@ namespace detail {
 // Which of the three a node is; kOther for every other one.
 enum class Mark { kAnchor, kAlias, kNode, kOther };
 Mark mark_of(Kind kind, PyObject *const *refs);
-nb::handle mark_class(Mark mark);
 }  // namespace detail
 
 }  // namespace pydag

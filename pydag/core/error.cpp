@@ -46,12 +46,8 @@ void fail(PyObject *type, const char *format, ...) {
 }
 
 nb::object short_repr(nb::handle object) {
-    nb::object limits = nb::module_::import_("reprlib").attr("Repr")();
-    for (const char *name : {"maxtuple", "maxlist", "maxarray", "maxdict", "maxset", "maxfrozenset", "maxdeque"})
-        limits.attr(name) = nb::int_(12);
-    for (const char *name : {"maxstring", "maxlong", "maxother"}) limits.attr(name) = nb::int_(200);
-    limits.attr("maxlevel") = nb::int_(3);
-    return limits.attr("repr")(object);
+    static PyObject *const function = import_forever("pydag._repr", "short_repr");
+    return call(nb::handle(function), object);
 }
 
 std::string text_of(nb::handle str) {

@@ -35,6 +35,13 @@ std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
     return fields;
 }
 
+// Any class that a class statement made.
+PyTypeObject *python_class() {
+    static PyObject *const type =
+        checked(PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "s(){}", "PythonClass")).release().ptr();
+    return reinterpret_cast<PyTypeObject *>(type);
+}
+
 }  // namespace
 
 void resolve_fields(Registration &registration) {
@@ -65,19 +72,27 @@ nb::object read_field(PyObject *object, const FieldAccess &field) {
     return checked(PyObject_GenericGetAttr(object, field.name.ptr()));
 }
 
+bool has_plain_layout(nb::handle cls) {
+    // Every class on the way to `object` by which instances grow must be a Python class, and have
+    // grown by attributes alone: then the memory is freed by the generic functions.
+    auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
+    while (type && is_heap_type(type) && type->tp_dealloc == python_class()->tp_dealloc) type = type->tp_base;
+    return type == &PyBaseObject_Type;
+}
+
 nb::object new_instance(const Registration &registration) {
     static PyObject *const no_arguments = checked(PyTuple_New(0)).release().ptr();
     auto *const type = reinterpret_cast<PyTypeObject *>(registration.type.ptr());
     return checked(PyBaseObject_Type.tp_new(type, no_arguments, nullptr));
 }
 
-void write_field(PyObject *object, const FieldAccess &field, nb::object value) {
+void write_field(PyObject *object, const FieldAccess &field, PyObject *value) {
     if (field.offset) {
         PyObject **const slot = reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + field.offset);
-        nb::steal(std::exchange(*slot, value.release().ptr())).reset();
+        nb::steal(std::exchange(*slot, incref(value))).reset();
         return;
     }
-    checked(PyObject_GenericSetAttr(object, field.name.ptr(), value.ptr()));
+    checked(PyObject_GenericSetAttr(object, field.name.ptr(), value));
 }
 
 }  // namespace pydag

@@ -19,8 +19,12 @@ inline PyObject *peek_slot(PyObject *object, Py_ssize_t offset) {
     return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);
 }
 
+// Whether instances hold nothing but attributes, so that one can be made by `object.__new__`. Not
+// so of a class that derives from list, Exception and the like, whatever its own `__new__` is.
+bool has_plain_layout(nb::handle type);
+
 // A new instance with no attribute set; `__init__` does not run.
 nb::object new_instance(const Registration &registration);
-void write_field(PyObject *object, const FieldAccess &field, nb::object value);
+void write_field(PyObject *object, const FieldAccess &field, PyObject *value);
 
 }  // namespace pydag

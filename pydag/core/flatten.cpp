@@ -4,6 +4,7 @@
 #include "paths.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace pydag {
 namespace {
@@ -14,6 +15,7 @@ struct Frame {
     uint32_t node;           // its position in the structure
     uint32_t num_callbacks;  // how many callback-registered nodes it lies within, itself included
     size_t base;             // the height of the stack without its children
+    PyObject *untracked;     // a registered object without identity, while it is open; else null
     bool owns_slots;         // an object that only this container holds can be met only once
 };
 
@@ -28,7 +30,7 @@ public:
     // kRestart: user code is about to run although objects have skipped the identity table.
     Outcome run(PyObject *tree) {
         stack_.push_borrowed(tree);
-        frames_.push({0, 0, 0, false});
+        frames_.push({0, 0, 0, nullptr, false});
         try {
             while (!stack_.empty())
                 if (!visit_next()) return Outcome::kRestart;
@@ -61,7 +63,7 @@ private:
     }
 
     bool visit_next() {
-        while (frames_.back().base == stack_.size()) frames_.pop();
+        while (frames_.back().base == stack_.size()) close_frame();
         nb::object object = stack_.pop_owned();
         height_ = stack_.size();
         TypeInfo info = options_.space->find(Py_TYPE(object.ptr()));
@@ -96,6 +98,12 @@ private:
         return is_leaf ? add_leaf(std::move(object)) : add_container(std::move(object), info, is_tracked);
     }
 
+    void close_frame() {
+        const Frame frame = frames_.pop();
+        if (frame.untracked) [[unlikely]]
+            open_untracked_.erase(frame.untracked);
+    }
+
     bool add_alias(uint32_t target, nb::handle object) {
         if (is_open(target)) fail_cycle(target, object);
         record_.add_alias(target);
@@ -109,25 +117,32 @@ private:
     }
 
     bool add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {record_.size(), frames_.back().num_callbacks, stack_.size(), false};
-        if (info.registration && !admit(info, frame)) return false;
+        Frame frame = {record_.size(), frames_.back().num_callbacks, stack_.size(), nullptr, false};
+        if (info.registration && !admit(object, info, frame)) return false;
         record_.add(info.kind);
         const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, record_.refs());
         if (open_options_.insertion_ordered == 1) uses_namespace_ = true;
         record_.set_count(frame.node, count);
+        if (count == 0 && frame.untracked) open_untracked_.erase(frame.untracked);
         if (count > 0) {
             const bool is_opened_once = is_tracked || frames_.back().owns_slots;
             frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr());
             frames_.push(frame);
         }
-        // What the identity table knows must stay alive.
-        if (is_tracked) kept_.push_new(std::move(object));
+        // What is known by address must stay alive.
+        if (is_tracked || frame.untracked) kept_.push_new(std::move(object));
         return true;
     }
 
     // Before a registered node is opened. False: the walk must start again.
-    bool admit(const TypeInfo &info, Frame &frame) {
+    bool admit(nb::handle object, const TypeInfo &info, Frame &frame) {
         uses_namespace_ = true;
+        // The identity table doesn't know it, but it can still contain itself.
+        if (!info.has_identity) {
+            const auto [known, is_new] = open_untracked_.emplace(object.ptr(), frame.node);
+            if (!is_new) fail_cycle(known->second, object);
+            frame.untracked = object.ptr();
+        }
         const bool is_callback = info.kind == Kind::kCustom;
         if (is_callback || !RegistrationBox::of(info.registration).is_plain) {
             if (has_skipped_) return false;
@@ -182,7 +197,8 @@ private:
     size_t height_ = 0;  // of the stack below the object that is being visited
     Buffer<Frame, 24> frames_;
     IdentityTable seen_;
-    RefBuffer<48> kept_;  // what the identity table knows and the leaves don't hold
+    RefBuffer<48> kept_;  // what is known by address and the leaves don't hold
+    std::unordered_map<PyObject *, uint32_t> open_untracked_;  // to its node
 };
 
 }  // namespace

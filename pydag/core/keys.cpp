@@ -66,14 +66,21 @@ std::vector<uint32_t> sort_any(nb::handle keys) {
     std::vector<uint32_t> order(count);
     std::iota(order.begin(), order.end(), 0u);
     const nb::object sorted = sort_objects(keys);
-    if (!sorted.is_valid()) return order;
-    // A comparison may have changed the list that was being sorted; then Python raised ValueError.
+    if (!sorted.is_valid() || static_cast<size_t>(PyList_GET_SIZE(sorted.ptr())) != count) return order;
     IdentityTable places;
     for (size_t i = 0; i < count; ++i)
         places.find_or_add(PyTuple_GET_ITEM(keys.ptr(), i), static_cast<uint32_t>(i));
-    for (size_t i = 0; i < count; ++i)
-        order[i] = places.find(PyList_GET_ITEM(sorted.ptr(), static_cast<Py_ssize_t>(i)));
-    return order;
+    // One object may be a key twice, if its hash changed; and the list may have been changed by who
+    // found it while it was being sorted. Then the insertion order stands.
+    std::vector<bool> taken(count);
+    std::vector<uint32_t> result(count);
+    for (size_t i = 0; i < count; ++i) {
+        const uint32_t place = places.find(PyList_GET_ITEM(sorted.ptr(), static_cast<Py_ssize_t>(i)));
+        if (place == IdentityTable::kNew || taken[place]) return order;
+        taken[place] = true;
+        result[i] = place;
+    }
+    return result;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ public:
     nb::object next() override {
         const size_t i = next_++;
         arguments_.resize_down(0);
-        if (extras_.is_valid()) arguments_.push(PyList_GET_ITEM(extras_.ptr(), static_cast<Py_ssize_t>(i)));
+        if (extras_.is_valid()) arguments_.push(PyTuple_GET_ITEM(extras_.ptr(), static_cast<Py_ssize_t>(i)));
         arguments_.push(leaves_[i]);
         for (const auto &rest : rests_) arguments_.push((*rest)[i]);
         return call_array(function_, arguments_.data(), arguments_.size());
@@ -56,8 +56,9 @@ nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const Fla
         match(structure, PyTuple_GET_ITEM(rests.ptr(), i), *matched.back());
     }
     nb::object extras;
-    if (extra == Extra::kPath) extras = leaf_paths(structure);
-    if (extra == Extra::kAccessor) extras = leaf_accessors(structure);
+    // A tuple: a list could be found by its items' referrers, and changed.
+    if (extra == Extra::kPath) extras = checked(PyList_AsTuple(leaf_paths(structure).ptr()));
+    if (extra == Extra::kAccessor) extras = checked(PyList_AsTuple(leaf_accessors(structure).ptr()));
     Results results(function, extras, parts.leaves(), matched);
     return unflatten(structure, results, "mapping");
 }

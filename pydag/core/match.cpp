@@ -51,13 +51,12 @@ public:
         : structure_(structure), found_(found), space_(Namespace::get(structure.namespace_)) {}
 
     void run(PyObject *tree) {
-        if (structure_.num_shared > 0) find_anchors(structure_, anchors_);
+        if (structure_.num_shared > 0) anchors_ = find_anchors(structure_);
         walk({0, 0, 0}, tree, nullptr);
         while (!pending_.empty()) {
             const Alias alias = pending_.back();
             pending_.pop_back();
-            const Extent anchor = anchors_[alias.number];
-            walk(anchor, alias.object.ptr(), &alias);
+            walk(anchors_[alias.number].begin, alias.object.ptr(), &alias);
         }
     }
 
@@ -82,8 +81,9 @@ private:
                 const Node node = structure_.nodes[at.node];
                 current_ = at.node;
                 if (node.is_anchor && !enter_anchor(number++, object, alias)) {
-                    at = skip_subtree(structure_, at);
-                    number += count_anchors(current_ + 1, at.node);
+                    const AnchorPlace &anchor = anchors_[number - 1];
+                    at = anchor.end;
+                    number = anchor.next_number;
                     continue;
                 }
                 if (node.kind == Kind::kLeaf) {
@@ -114,12 +114,6 @@ private:
         return true;
     }
 
-    uint32_t count_anchors(uint32_t from, uint32_t to) const {
-        uint32_t count = 0;
-        for (uint32_t i = from; i < to; ++i) count += structure_.nodes[i].is_anchor;
-        return count;
-    }
-
     void add_alias(uint32_t node, uint32_t number, nb::object object) {
         if (object.is(first_[number]) || walked_.count({number, object.ptr()})) return;
         pending_.push_back({node, number, std::move(object)});
@@ -140,7 +134,7 @@ private:
     std::string place(const Alias *alias) const {
         Steps steps = steps_to(structure_, {current_}).front();
         if (alias) {
-            const size_t depth = steps_to(structure_, {anchors_[alias->number].node}).front().size();
+            const size_t depth = steps_to(structure_, {anchors_[alias->number].begin.node}).front().size();
             Steps through = steps_to(structure_, {alias->node}).front();
             through.insert(through.end(), steps.begin() + static_cast<std::ptrdiff_t>(depth), steps.end());
             steps = std::move(through);
@@ -151,7 +145,7 @@ private:
     const Structure &structure_;
     Leaves &found_;
     Namespace &space_;
-    Buffer<Extent, 16> anchors_;
+    std::vector<AnchorPlace> anchors_;
     RefBuffer<16> first_;  // the object at each anchor, by its number
     RefBuffer<16> kept_;   // what `walked_` knows by address
     std::set<std::pair<uint32_t, PyObject *>> walked_;

@@ -46,8 +46,9 @@ nb::object list_of(const std::vector<nb::object> &items) {
 [[noreturn]] void fail_keys(const Keys &expected, const Keys &actual, const char *what, nb::handle object) {
     const auto without = [](const Keys &keys, const Keys &others) {
         std::vector<nb::object> missing;
+        const nb::object other_keys = checked(PySet_New(others.order.ptr()));
         for (uint32_t i = 0; i < keys.size(); ++i)
-            if (!checked(PySequence_Contains(others.order.ptr(), keys.key(i)))) missing.push_back(nb::borrow(keys.key(i)));
+            if (!checked(PySet_Contains(other_keys.ptr(), keys.key(i)))) missing.push_back(nb::borrow(keys.key(i)));
         return missing;
     };
     const std::vector<nb::object> missing = without(expected, actual), extra = without(actual, expected);

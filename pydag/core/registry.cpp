@@ -200,6 +200,9 @@ void add_registration(nb::object box) {
     const nb::handle type = registration.type;
     if (builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr())) != Kind::kLeaf)
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be re-registered.", type.ptr());
+    if (registration.is_fields() && !has_plain_layout(type))
+        fail(PyExc_TypeError, "%R can't be registered by its fields: its instances hold more than attributes. Register "
+             "it with register_pydag_node.", type.ptr());
     if (find_own(registration.namespace_, type).is_valid()) {
         if (PyUnicode_GET_LENGTH(registration.namespace_.ptr()) == 0)
             fail(PyExc_ValueError, "PyTree type %R is already registered in the global namespace.", type.ptr());

@@ -55,6 +55,7 @@ public:
     }
 
 private:
+    static constexpr uint32_t kUnknown = UINT32_MAX;
     struct Step {
         uint32_t node;
         bool closes;
@@ -62,6 +63,7 @@ private:
     enum class State : uint8_t { kNew, kOpen, kDone };
     struct Place {
         uint32_t ref, leaf, end, result;
+        uint32_t target;  // what `resolve` found
         State state;
     };
 
@@ -83,7 +85,7 @@ private:
         uint32_t ref = 0, leaf = 0;
         for (uint32_t i = 0; i < structure_.num_nodes; ++i) {
             const Node node = node_at(i);
-            places_[i] = {ref, leaf, i + 1, 0, State::kNew};
+            places_[i] = {ref, leaf, i + 1, 0, kUnknown, State::kNew};
             if (node.is_anchor) shared_.push_back(i);
             ref += num_refs(node);
             leaf += node.kind == Kind::kLeaf;
@@ -116,10 +118,20 @@ private:
         return node;
     }
 
-    // The node that really stands at a place: through aliases and anchors of either sort.
-    uint32_t resolve(uint32_t start) const {
+    // The node that really stands at a place: through aliases and anchors of either sort. What the
+    // way leads over is remembered, so that a long one is gone once.
+    uint32_t resolve(uint32_t start) {
+        const uint32_t target = follow(start);
+        for (const uint32_t node : way_) places_[node].target = target;
+        return target;
+    }
+
+    uint32_t follow(uint32_t start) {
+        way_.clear();
         uint32_t node = start;
-        for (uint32_t hops = 0; hops <= structure_.num_nodes; ++hops) {
+        while (way_.size() <= structure_.num_nodes) {
+            if (places_[node].target != kUnknown) return places_[node].target;
+            way_.push_back(node);
             if (node_at(node).kind == Kind::kAlias) {
                 node = shared_[node_at(node).count];
                 continue;
@@ -215,6 +227,7 @@ private:
     Draft &result_;
     Leaves &result_leaves_;
     std::vector<Place> places_;
+    std::vector<uint32_t> way_;  // of the last `resolve`
     std::vector<uint32_t> shared_;                    // the node of each anchor of the tree's own sharing
     std::unordered_map<uint64_t, uint32_t> anchors_;  // the Anchor of each index
 };

@@ -5,6 +5,7 @@
 #include "paths.h"
 
 #include <cstdlib>
+#include <vector>
 
 namespace pydag {
 
@@ -48,22 +49,42 @@ int Spec::traverse(visitproc visit, void *arg) const {
     return 0;
 }
 
-// Empties the spec before it releases anything: a finalizer may look at it.
-void Spec::clear() {
-    const Structure old = std::exchange(structure_, {});
-    for (uint32_t i = 0; i < old.num_refs; ++i) decref(old.refs[i]);
-    if (old.namespace_) decref(old.namespace_);
-    std::free(const_cast<PyObject **>(old.refs));
+namespace {
+
+void release(const Structure &structure) {
+    for (uint32_t i = 0; i < structure.num_refs; ++i) decref(structure.refs[i]);
+    if (structure.namespace_) decref(structure.namespace_);
+    std::free(const_cast<PyObject **>(structure.refs));
 }
+
+}  // namespace
+
+// Empties the spec before it releases anything: a finalizer may look at it. A spec may be the last
+// owner of another one, that of a third: from some depth on they wait in a list, not on the stack.
+void Spec::clear() {
+    constexpr int kDeepest = 50;
+    static int depth = 0;
+    static std::vector<Structure> waiting;
+    const Structure old = std::exchange(structure_, {});
+    if (depth >= kDeepest) return waiting.push_back(old);
+    ++depth;
+    release(old);
+    while (depth == 1 && !waiting.empty()) {
+        const Structure next = waiting.back();
+        waiting.pop_back();
+        release(next);
+    }
+    --depth;
+}
+
+void Spec::fail_empty() { fail(PyExc_ValueError, "This PyDagSpec is empty: it was never restored."); }
 
 nb::object make_spec(Spec &&spec) { return nb::cast(std::move(spec)); }
 
 const Spec &spec_of(nb::handle object) {
     if (!nb::isinstance<Spec>(object) || !nb::inst_ready(object))
         fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.", short_repr(object).ptr());
-    const Spec &spec = *nb::inst_ptr<Spec>(object);
-    if (spec.structure().num_nodes == 0) fail(PyExc_ValueError, "This PyDagSpec is empty: it was never restored.");
-    return spec;
+    return *nb::inst_ptr<Spec>(object);
 }
 
 }  // namespace pydag

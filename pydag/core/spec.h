@@ -24,7 +24,14 @@ public:
         std::swap(hash_, other.hash_);
     }
 
-    const Structure &structure() const { return structure_; }
+    bool is_empty() const { return structure_.num_nodes == 0; }
+    // ValueError for an empty spec: one that was never restored, or that the collector cleared.
+    const Structure &structure() const {
+        if (is_empty()) [[unlikely]]
+            fail_empty();
+        return structure_;
+    }
+    const Structure &structure_or_empty() const { return structure_; }
     size_t size_in_bytes() const;
 
     // Equal structures have equal hashes, in every process. The keys' and the aux_data's own hashes
@@ -42,6 +49,7 @@ public:
     void set_slot(int slot) { slot_ = slot; }
 
 private:
+    [[noreturn]] static void fail_empty();
     // Leaves the structure to the cache, if the cache knows this spec: spec_cache.cpp.
     void leave_cache();
 
@@ -52,7 +60,7 @@ private:
 
 // A new PyDagSpec.
 nb::object make_spec(Spec &&spec);
-// The spec in a Python object; TypeError if it isn't one or is empty.
+// The spec in a Python object; TypeError if it isn't one.
 const Spec &spec_of(nb::handle object);
 
 // The state that pickles, and back: everything is checked, ValueError or TypeError says what is

@@ -69,14 +69,14 @@ Remembered::~Remembered() { put_back(); }
 
 void Remembered::put_back() {
     Entry &entry = entries()[slot_];
-    if (!may_put_back_ || structure_.structure().num_nodes == 0 || entry.living || entry.structure.structure().num_nodes > 0) return;
+    if (!may_put_back_ || structure_.is_empty() || entry.living || !entry.structure.is_empty()) return;
     entry.space = &space_;
     entry.none_is_leaf = none_is_leaf_;
     entry.structure.swap(structure_);
 }
 
 const Structure &Remembered::structure() const {
-    return living_.is_valid() ? nb::inst_ptr<Spec>(living_)->structure() : structure_.structure();
+    return living_.is_valid() ? nb::inst_ptr<Spec>(living_)->structure_or_empty() : structure_.structure_or_empty();
 }
 
 void Remembered::register_spec(nb::handle object) {

@@ -22,6 +22,7 @@ bool equal_refs(PyObject *a, PyObject *b) {
 bool Spec::equals(const Spec &other) const {
     const Structure &a = structure_, &b = other.structure_;
     if (this == &other) return true;
+    if (is_empty() || other.is_empty()) return false;
     if (a.num_nodes != b.num_nodes || a.num_refs != b.num_refs || a.none_is_leaf != b.none_is_leaf) return false;
     if (hash_ != -1 && other.hash_ != -1 && hash_ != other.hash_) return false;
     if (std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) != 0) return false;

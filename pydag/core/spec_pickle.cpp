@@ -58,20 +58,21 @@ nb::object decode_keys(nb::handle state) {
     require(PyTuple_CheckExact(places.ptr()) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count,
             "there must be one place for each key");
     auto ranks = std::make_unique<uint32_t[]>(count);
-    nb::object order = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    std::vector<PyObject *> order(count);  // borrowed from `inserted`
     bool ascends = true;
     for (size_t i = 0; i < count; ++i) {
         PyObject *const place = PyTuple_GET_ITEM(places.ptr(), static_cast<Py_ssize_t>(i));
         const size_t rank = PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
         PyErr_Clear();
-        require(rank < count && !PyTuple_GET_ITEM(order.ptr(), static_cast<Py_ssize_t>(rank)),
-                "the places of keys must be a permutation");
-        PyTuple_SET_ITEM(order.ptr(), rank, incref(PyTuple_GET_ITEM(inserted.ptr(), static_cast<Py_ssize_t>(i))));
+        require(rank < count && !order[rank], "the places of keys must be a permutation");
+        order[rank] = PyTuple_GET_ITEM(inserted.ptr(), static_cast<Py_ssize_t>(i));
         ranks[i] = static_cast<uint32_t>(rank);
         ascends = ascends && rank == i;
     }
     require(!ascends, "keys that are in order need no places");
-    return KeysBox::make(std::move(order), nb::borrow(inserted), nb::object(), std::move(ranks));
+    RefBuffer<16> ordered;
+    for (PyObject *key : order) ordered.push_borrowed(key);
+    return KeysBox::make(ordered.take_tuple(), nb::borrow(inserted), nb::object(), std::move(ranks));
 }
 
 nb::object decode_registration(nb::handle state, bool is_fields) {
@@ -217,16 +218,16 @@ nb::object state_of(const Spec &spec) {
         for (int shift = 0; shift < 32; shift += 8) *out++ = static_cast<unsigned char>(node.count >> shift);
     }
     // Equal references become one object, which pickle writes once.
-    nb::object refs = checked(PyTuple_New(structure.num_refs));
+    RefBuffer<48> refs;
     IdentityTable seen;
     for (uint32_t i = 0; i < structure.num_refs; ++i) {
         const uint32_t first = seen.find_or_add(structure.refs[i], i);
         nb::object encoded = first == IdentityTable::kNew ? encode_ref(structure.refs[i])
-                                                          : nb::borrow(PyTuple_GET_ITEM(refs.ptr(), first));
-        PyTuple_SET_ITEM(refs.ptr(), i, encoded.release().ptr());
+                                                          : nb::borrow(refs[first]);
+        refs.push_new(std::move(encoded));
     }
     return checked(Py_BuildValue("(lOOOO)", kFormat, structure.none_is_leaf ? Py_True : Py_False, structure.namespace_,
-                                 nodes.ptr(), refs.ptr()));
+                                 nodes.ptr(), refs.take_tuple().ptr()));
 }
 
 void restore_state(nb::handle state, Draft &draft) {

@@ -12,25 +12,31 @@ uint32_t Draft::add(Kind kind, uint32_t count) {
     return static_cast<uint32_t>(nodes.size() - 1);
 }
 
-Extent skip_subtree(const Structure &structure, Extent at) {
-    // The number of nodes that are still to come before the subtree is complete.
-    for (uint64_t pending = 1; pending > 0; --pending) {
-        const Node node = structure.nodes[at.node++];
-        pending += num_children(node);
-        at.ref += num_refs(node);
-        at.leaf += node.kind == Kind::kLeaf;
-    }
-    return at;
-}
-
-void find_anchors(const Structure &structure, Buffer<Extent, 16> &anchors) {
+std::vector<AnchorPlace> find_anchors(const Structure &structure) {
+    struct Open {
+        uint32_t pending, number;
+    };
+    std::vector<AnchorPlace> anchors;
+    std::vector<Open> open;
+    constexpr uint32_t kNone = UINT32_MAX;
     Extent at = {0, 0, 0};
-    for (; at.node < structure.num_nodes; ++at.node) {
+    while (at.node < structure.num_nodes) {
         const Node node = structure.nodes[at.node];
-        if (node.is_anchor) anchors.push(at);
+        open.push_back({num_children(node), node.is_anchor ? static_cast<uint32_t>(anchors.size()) : kNone});
+        if (node.is_anchor) anchors.push_back({at, at, 0});
         at.ref += num_refs(node);
         at.leaf += node.kind == Kind::kLeaf;
+        ++at.node;
+        while (!open.empty() && open.back().pending == 0) {
+            if (const uint32_t number = open.back().number; number != kNone) {
+                anchors[number].end = at;
+                anchors[number].next_number = static_cast<uint32_t>(anchors.size());
+            }
+            open.pop_back();
+            if (!open.empty()) --open.back().pending;
+        }
     }
+    return anchors;
 }
 
 void number_anchors(Draft &draft) {

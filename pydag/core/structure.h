@@ -13,6 +13,8 @@
 #include "buffer.h"
 #include "kind.h"
 
+#include <vector>
+
 namespace pydag {
 
 struct Node {
@@ -54,10 +56,13 @@ struct Draft {
 struct Extent {
     uint32_t node, ref, leaf;
 };
-// The positions just behind the subtree that starts at `start`.
-Extent skip_subtree(const Structure &structure, Extent start);
-// The positions at which each anchor stands, by its number.
-void find_anchors(const Structure &structure, Buffer<Extent, 16> &anchors);
+// Where the subtree of an anchor begins and ends, and the number of the next anchor behind it.
+struct AnchorPlace {
+    Extent begin, end;
+    uint32_t next_number;
+};
+// The place of each anchor, by its number.
+std::vector<AnchorPlace> find_anchors(const Structure &structure);
 // Turns aliases that hold their target's position into aliases that hold its number.
 void number_anchors(Draft &draft);
 

@@ -1,0 +1,155 @@
+"""The compiled core of pydag. Its public names are those of the package."""
+
+import builtins
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from optree import PyTreeAccessor, PyTreeKind
+
+from pydag.sharing import SharedObject
+from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
+
+
+
+def set_leak_warnings(value: bool, /) -> None: ...
+
+class CycleError(ValueError):
+    """An object contains itself, so that the structure is not a DAG."""
+
+class SharingError(ValueError):
+    """
+    One shared object was given two different answers, or two structures that should be shared alike are not.
+    """
+
+def register_node(type: type, flatten: object, unflatten: object, path_entry_type: type, namespace: str, has_identity: bool, /) -> None: ...
+
+def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, has_identity: bool, /) -> None: ...
+
+def unregister(type: type, namespace: str, /) -> tuple[object, object, type]: ...
+
+def set_lookup(find_foreign: object, classify_leaf: object, is_insertion_ordered: object, /) -> None: ...
+
+def watch_registry(registry: dict[Any, Any], /) -> None: ...
+
+def clear_caches() -> None: ...
+
+class PyDagSpec:
+    """
+    The structure of a DAG: its nodes, their keys and aux_data, and which of its objects are shared.
+
+    Immutable and hashable. Specs that differ in sharing are unequal.
+    """
+
+    def __repr__(self, /) -> str: ...
+
+    def __hash__(self, /) -> int: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __ne__(self, other: object, /) -> bool: ...
+
+    def unflatten(self, leaves: Iterable[Any], /) -> Any:
+        """Build the DAG with these leaves; every shared object is built once."""
+
+    def flatten_up_to(self, tree: Any, /) -> list[Any]:
+        """
+        What stands in `tree` at the place of each leaf. Each shared object must have one answer.
+        """
+
+    def paths(self, /) -> list[tuple[Any, ...]]:
+        """The path of each leaf: to a shared one, its anchor's."""
+
+    def accessors(self, /) -> list[PyTreeAccessor]:
+        """The accessor of each leaf."""
+
+    def entries(self, /) -> list[Any]:
+        """The entries of the root's children."""
+
+    def is_leaf(self, /, *, strict: bool = True) -> bool:
+        """
+        Whether the root is a leaf; with `strict=False`, whether it has no children.
+        """
+
+    @property
+    def num_leaves(self) -> int:
+        """The number of distinct leaves."""
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of distinct nodes, leaves included."""
+
+    @property
+    def num_children(self) -> int:
+        """The number of the root's children."""
+
+    @property
+    def num_shared(self) -> int:
+        """The number of shared objects."""
+
+    @property
+    def num_paths(self, /) -> int:
+        """
+        The number of leaves when every path counts; may be astronomically large.
+        """
+
+    @property
+    def none_is_leaf(self) -> bool:
+        """Whether None is a leaf."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the registered classes in it, or ""."""
+
+    @property
+    def type(self) -> builtins.type | None:
+        """The class of the root; None for a leaf."""
+
+    @property
+    def kind(self, /) -> PyTreeKind:
+        """The kind of the root."""
+
+    def _shared(self, /) -> list[tuple[int, int, builtins.type | None, tuple[Path, ...]]]: ...
+
+    def __len__(self) -> int: ...
+
+    def __sizeof__(self) -> int: ...
+
+    def __copy__(self, /) -> PyDagSpec: ...
+
+    def __deepcopy__(self, memo: Any, /) -> PyDagSpec: ...
+
+    def __getstate__(self, /) -> tuple[Any, ...]: ...
+
+    def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
+
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+
+    shared: list[SharedObject]
+
+def flatten(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[list[Leaf], PyDagSpec]: ...
+
+def leaves(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> list[Leaf]: ...
+
+def structure(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> PyDagSpec: ...
+
+def flatten_with_path(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[list[Path], list[Leaf], PyDagSpec]: ...
+
+def flatten_with_accessor(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[list[PyTreeAccessor], list[Leaf], PyDagSpec]: ...
+
+def copy(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def deref(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def reref(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def shared_objects(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[PyDagSpec, list[Any]]: ...
+
+def unflatten(spec: PyDagSpec, leaves: Iterable[Leaf], /) -> Dag: ...
+
+def map(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def map_with_path(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def map_with_accessor(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def set_deref_classes(anchor: type, alias: type, node: type, /) -> None: ...

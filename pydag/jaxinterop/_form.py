@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mechanism of every wrapper: a DAG taken apart into what JAX traces, and all the rest.
+
+What JAX gets is the distinct traced leaves, as a flat sequence. The rest is a `Form`, which is
+compared and hashed: structure, sharing, static leaves. A form and leaves make a DAG again.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.typing import Dag, Identity, Leaf
+
+from ._static import Static, is_traced
+
+Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
+
+
+class Options(NamedTuple):
+    """How a wrapper flattens."""
+
+    namespace: str = ""
+    identity: Identity = "all"
+
+    def flatten(self, tree: Dag) -> tuple[list[Leaf], PyDagSpec]:
+        return _core.flatten(tree, None, False, self.namespace, self.identity)
+
+    def leaves(self, tree: Dag) -> list[Leaf]:
+        return _core.leaves(tree, None, False, self.namespace, self.identity)
+
+
+class Form(NamedTuple):
+    """A DAG without its traced leaves. Hashable where the static leaves are."""
+
+    spec: PyDagSpec
+    positions: tuple[int, ...]  # of the static leaves, among all
+    statics: tuple[Static, ...]
+
+    def build(self, traced: Sequence[Leaf]) -> Dag:
+        """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""
+        if not self.positions:
+            return _core.unflatten(self.spec, traced)
+        leaves = list(traced)
+        for position, static in zip(self.positions, self.statics, strict=True):
+            leaves.insert(position, static.value)
+        return _core.unflatten(self.spec, leaves)
+
+    def all_positions(self, traced: Sequence[int]) -> list[int]:
+        """Positions among the traced leaves as positions among all leaves."""
+        skipped = frozenset(self.positions)
+        among_all = [i for i in range(self.spec.num_leaves) if i not in skipped]
+        return [among_all[i] for i in traced]
+
+
+def static_positions(leaves: Sequence[Leaf]) -> tuple[int, ...]:
+    """Where the leaves stand that JAX can't trace."""
+    return tuple(i for i, leaf in enumerate(leaves) if not is_traced(leaf))
+
+
+def picker(positions: Sequence[int], count: int) -> Picker:
+    """Takes the items at `positions` out of a sequence of length `count`, without a loop."""
+    if len(positions) == count:
+        return lambda items: items
+    if not positions:
+        return lambda items: ()
+    if len(positions) == positions[-1] - positions[0] + 1:
+        span = slice(positions[0], positions[-1] + 1)
+        return lambda items: items[span]
+    return itemgetter(*positions)
+
+
+def take_apart(tree: Dag, options: Options) -> tuple[Form, Sequence[Leaf]]:
+    """The form of a DAG and its distinct traced leaves, in first-visit order."""
+    leaves, spec = options.flatten(tree)
+    positions = static_positions(leaves)
+    if not positions:
+        return Form(spec, (), ()), leaves
+    statics = tuple(Static(leaves[i]) for i in positions)
+    skipped = frozenset(positions)
+    return Form(spec, positions, statics), [x for i, x in enumerate(leaves) if i not in skipped]

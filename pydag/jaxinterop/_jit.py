@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.jit` for functions of DAGs."""
+
+import functools
+import weakref
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Protocol, cast, overload
+
+import jax
+
+from pydag.typing import Identity
+
+from ._arguments import Chosen, as_names, as_numbers
+from ._form import Options
+from ._machine import Machine
+from ._stages import Lowered, Traced
+
+_UNSPECIFIED: Any = object()
+
+# What was made for a function lives as long as the function does, not as long as a wrapper: to
+# wrap it anew, with the same options, compiles nothing. Nothing in it owns the function.
+_machines: "weakref.WeakKeyDictionary[Any, dict[Hashable, tuple[Any, Machine]]]" = (
+    weakref.WeakKeyDictionary()
+)
+
+
+class Jitted(Protocol):
+    """A compiled function. All of its methods take the arguments of the function."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace it, without compiling; arrays may be given as `jax.ShapeDtypeStruct`s."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace it and translate it for the compiler."""
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The result, with `jax.ShapeDtypeStruct`s for arrays."""
+
+    def clear_cache(self) -> None:
+        """Forget what was compiled."""
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return tuple(sorted((name, _frozen(item)) for name, item in value.items()))
+    return type(value), value
+
+
+def _check_shardings(name: str, shardings: Any) -> None:
+    if shardings is not None and not jax.tree_util.all_leaves([shardings]):
+        raise NotImplementedError(
+            f"{name} of pydag.jaxinterop.jit takes one sharding for everything, so far, not a tree "
+            f"of them: got {shardings!r}. Put the arguments where they should be by jax.device_put."
+        )
+
+
+def _machine(
+    fun: Callable[..., Any], static: Chosen, donated: Chosen, options: Options, rest: dict[str, Any]
+) -> tuple[Callable[..., Any], Machine]:
+    """The machine for a function, and the function that it calls: `fun`, or an equal one."""
+    name = getattr(fun, "__name__", type(fun).__name__)
+    try:
+        known = _machines.setdefault(fun, {})
+        key = (static, donated, options, _frozen(rest))
+        owner, machine = known.get(key, (None, None))
+    except TypeError:  # not hashable, or not weakly referenceable
+        return fun, Machine(lambda: fun, name, static, donated, options, rest)
+    original = owner() if owner is not None else None
+    if machine is None or original is None:
+        original, owner = fun, weakref.ref(fun)
+        machine = Machine(owner, name, static, donated, options, rest)
+        known[key] = owner, machine
+    return original, machine
+
+
+@overload
+def jit(fun: Callable[..., Any], /, **options: Any) -> Jitted: ...
+@overload
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    fun: Any = None,
+    /,
+    *,
+    in_shardings: Any = _UNSPECIFIED,
+    out_shardings: Any = _UNSPECIFIED,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    **options: Any,
+) -> Any:
+    """Compile a function of DAGs; as `jax.jit`, and what is shared stays shared.
+
+    One identity table spans all arguments, another all of the result: inside of the function and
+    outside, `a.shared is b.shared` holds. A shared array is passed once, donated once and returned
+    once. Leaves that JAX can't trace are static. The function is traced anew when the structure,
+    the sharing, a static leaf, or the shape or type of an array is new.
+
+    Args:
+        fun: Left out, `jit` returns a decorator.
+        static_argnums, static_argnames: Arguments that are not opened: part of the key, compared
+            by type and value.
+        donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
+        in_shardings, out_shardings: One sharding for everything.
+        options: All other options that `jax.jit` has.
+
+    Raises:
+        SharingError: When called: a donated argument and a kept one hold the same array.
+        CycleError: When called: an argument contains itself.
+        TypeError: When called: a leaf is neither an array nor hashable.
+
+    >>> w = jnp.ones(2)
+    >>> out = jit(lambda model: pydag.dag_map(lambda x: 2 * x, model))({"a": w, "b": w})
+    >>> out["a"] is out["b"]
+    True
+    """
+    if fun is None:
+        given = {name: value for name, value in locals().items() if name not in ("fun", "options")}
+        return functools.partial(jit, **given, **options)
+    for name, shardings in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if shardings is not _UNSPECIFIED:
+            _check_shardings(name, shardings)
+            options[name] = shardings
+    arguments = {
+        "static_argnums": None if static_argnums is None else as_numbers(static_argnums),
+        "static_argnames": None if static_argnames is None else as_names(static_argnames),
+        "donate_argnums": None if donate_argnums is None else as_numbers(donate_argnums),
+        "donate_argnames": None if donate_argnames is None else as_names(donate_argnames),
+    }
+    jax.jit(fun, **cast(Any, arguments))  # checks them against the signature
+    original, machine = _machine(
+        fun,
+        Chosen.of(fun, static_argnums, static_argnames),
+        Chosen.of(fun, donate_argnums, donate_argnames),
+        Options(namespace, identity),
+        options,
+    )
+    return _wrapper(original, machine)
+
+
+def _wrapper(fun: Callable[..., Any], machine: Machine) -> Jitted:
+    @functools.wraps(fun, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return machine.run(args, kwargs)
+
+    def trace(*args: Any, **kwargs: Any) -> Traced:
+        machine.forget_wrong_plan(args, kwargs)
+        flat = machine.take_apart(args, kwargs)
+        return Traced(machine.jitted.trace(*flat), machine, flat[0])
+
+    def lower(*args: Any, **kwargs: Any) -> Lowered:
+        return trace(*args, **kwargs).lower()
+
+    def eval_shape(*args: Any, **kwargs: Any) -> Any:
+        return trace(*args, **kwargs).out_info
+
+    def clear_cache() -> None:
+        machine.plans.clear()
+        machine.jitted.clear_cache()
+
+    jitted: Any = call
+    jitted._fun = fun  # owns the function, which the machine does not
+    jitted.trace, jitted.lower, jitted.eval_shape = trace, lower, eval_shape
+    jitted.clear_cache = clear_cache
+    return cast(Jitted, jitted)

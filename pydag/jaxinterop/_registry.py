@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX's registry, as the last place where pydag looks for a class."""
+
+import dataclasses
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import optree
+from jax import tree_util
+
+from pydag import _classify, _core
+
+# JAX has no public way to ask how a class is opened; without this table, its classes are leaves.
+_table: dict[type, Any] = getattr(getattr(jax, "_src", None), "tree_util", tree_util).__dict__.get(
+    "_registry", {}
+)
+
+# Classes whose entry in JAX's registry was made by asking pydag.
+asked_pydag: "weakref.WeakSet[type]" = weakref.WeakSet()
+
+# How the entries of a class are written in a path: ".{}", "[{!r}]" or not at all.
+_styles: "weakref.WeakKeyDictionary[type, str]" = weakref.WeakKeyDictionary()
+
+
+class JaxEntry(optree.PyTreeEntry):
+    """A step into a node of a class that only JAX knows: an attribute, a key, or a number."""
+
+    __slots__ = ()
+
+    def __call__(self, obj: Any, /) -> Any:
+        style = _styles.get(self.type)
+        if style is None:
+            raise TypeError(f"JAX doesn't say how the children of {self.type!r} are got from it")
+        return getattr(obj, self.entry) if style == ".{}" else obj[self.entry]
+
+    def codify(self, node: str = "", /) -> str:
+        style = _styles.get(self.type, "[<flat index {}>]")
+        return node + style.format(self.entry)
+
+
+_PLAIN: dict[type, tuple[str, str]] = {
+    tree_util.GetAttrKey: ("name", ".{}"),
+    tree_util.DictKey: ("key", "[{!r}]"),
+    tree_util.SequenceKey: ("idx", "[{!r}]"),
+}
+
+
+def _named(cls: type, keys: Iterable[Any]) -> tuple[Any, ...] | None:
+    """The entries that JAX's keys say, in pydag's words; None if they say no more than a number."""
+    keys = tuple(keys)
+    kinds = set(map(type, keys))
+    if len(kinds) != 1 or not kinds <= _PLAIN.keys():
+        return None
+    attribute, _styles[cls] = _PLAIN[kinds.pop()]
+    return tuple(getattr(key, attribute) for key in keys)
+
+
+class _Opener:
+    """Opens the instances of one class, and names their children.
+
+    The names of a dataclass's children are asked for once for each number of children, not at
+    every instance: asking costs as much as opening.
+    """
+
+    def __init__(self, cls: type, flatten: Any) -> None:
+        self.cls = weakref.ref(cls)
+        self.flatten = flatten
+        self.is_dataclass = dataclasses.is_dataclass(cls)
+        self.names: dict[int, tuple[Any, ...] | None] = {}
+
+    def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
+        one_level = getattr(tree_util.default_registry, "flatten_one_level_with_keys", None)
+        opened = one_level(node) if one_level is not None else None
+        if opened is None:
+            return None
+        names = _named(type(node), (key for key, _ in opened[0]))
+        if names is not None and len(names) != count:
+            return None
+        if self.is_dataclass or names is None:
+            self.names[count] = names
+        return names
+
+    def __call__(self, node: Any) -> tuple[Any, ...]:
+        children, aux_data = self.flatten(node)
+        children = tuple(children)
+        try:
+            names = self.names[len(children)]
+        except KeyError:
+            names = self.ask(node, len(children)) if children else None
+        return (children, aux_data) if names is None else (children, aux_data, names)
+
+
+def _look_up(cls: type) -> "_classify.Foreign | None":
+    entry = _table.get(cls)
+    if entry is None or cls in asked_pydag:
+        return None
+    entry_type = optree.GetAttrEntry if dataclasses.is_dataclass(cls) else JaxEntry
+    return _Opener(cls, entry.to_iter), entry.from_iter, entry_type
+
+
+_classify.add_fallback(_look_up)
+_core.watch_registry(_table)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions between tracing and calling: JAX's stages, with the signature of the user's function."""
+
+from typing import Any
+
+from ._machine import Machine
+
+
+class _Stage:
+    """A stage of JAX's; what isn't overridden is asked of it."""
+
+    def __init__(self, stage: Any, machine: Machine, key: Any) -> None:
+        self._stage, self._machine, self._key = stage, machine, key
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stage, name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._stage!r})"
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and types of the result, in the result's own form."""
+        return self._stage.out_info.tree
+
+
+class Traced(_Stage):
+    """What `jit(f).trace(...)` returns: the function as JAX's own language has it."""
+
+    def lower(self, **options: Any) -> "Lowered":
+        return Lowered(self._stage.lower(**options), self._machine, self._key)
+
+
+class Lowered(_Stage):
+    """What `jit(f).lower(...)` returns: the function as the compiler gets it."""
+
+    def compile(self, *options: Any, **more: Any) -> "Compiled":
+        return Compiled(self._stage.compile(*options, **more), self._machine, self._key)
+
+
+class Compiled(_Stage):
+    """A compiled function, for arguments of one structure."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls it. Static arguments are given as well, and must be those it was compiled for.
+
+        Raises:
+            TypeError: The arguments are structured, or shared, in another way.
+        """
+        self._machine.forget_wrong_plan(args, kwargs)
+        key, *leaves = self._machine.take_apart(args, kwargs)
+        if key != self._key:
+            raise TypeError(
+                "the function was compiled for arguments of another structure, sharing or static "
+                f"content:\n  compiled for: {self._key.form.spec}\n  called with:  {key.form.spec}"
+            )
+        return self._stage(*leaves).tree
