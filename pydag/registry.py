@@ -230,7 +230,7 @@ def register_fields(
     data = None if data_fields is None else tuple(data_fields)
     meta = tuple(meta_fields)
     for name in (data or ()) + meta:
-        if not isinstance(name, str):
+        if type(name) is not str:  # a subclass could run code when it is compared
             raise TypeError(f"the name of a field must be a string, got {name!r}")
     check_distinct(data or (), meta)
     _core.register_fields(

@@ -19,6 +19,11 @@ inline PyObject *incref(PyObject *object) {
 }
 inline void decref(PyObject *object) { Py_DECREF(object); }
 
+// Spreads the bits of an address that differ between objects over the whole word, towards its top.
+inline uint64_t hash_address(const void *address) {
+    return (reinterpret_cast<uintptr_t>(address) >> 4) * 0x9E3779B97F4A7C15u;
+}
+
 // A new reference from a call that may have failed.
 inline nb::object checked(PyObject *result) {
     if (!result) nb::raise_python_error();

@@ -106,8 +106,9 @@ bool push_if_keys_are(const Keys &keys, PyObject *dict, Stack &stack) {
     const uint32_t *const ranks = keys.ranks.get();
     Py_ssize_t position = 0;
     uint32_t i = 0;
-    for (PyObject *key, *value; PyDict_Next(dict, &position, &key, &value); ++i) {
-        if (i == count || key != expected[i]) break;
+    for (PyObject *key, *value; i < count && PyDict_Next(dict, &position, &key, &value); ++i) {
+        if (key != expected[i]) [[unlikely]]
+            break;
         slots[count - 1 - (ranks ? ranks[i] : i)] = incref(value);
     }
     if (i == count) [[likely]]

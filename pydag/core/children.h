@@ -8,6 +8,7 @@
 // change what the walk will see.
 #pragma once
 
+#include "keys.h"
 #include "registry.h"
 #include "record.h"
 
@@ -27,6 +28,7 @@ struct OpenOptions {
 
 namespace detail {
 uint32_t open_deque(PyObject *deque, Stack &stack, RefLog &refs);
+bool push_if_keys_are(const Keys &keys, PyObject *dict, Stack &stack);
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &refs);
 uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefLog &refs);
 uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, RefLog &refs);
@@ -67,6 +69,15 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
             return push_items(object, reinterpret_cast<PyListObject *>(object)->ob_item, PyList_GET_SIZE(object),
                               stack);
         case Kind::kDict:
+            // A walk that follows a structure has found a dict there too: its keys come next.
+            if (PyObject *const expected = refs.expected()) {
+                const Keys &keys = KeysBox::of(expected);
+                const bool is_sorted = keys.in_order() || options.insertion_ordered == 0;
+                if (is_sorted && push_if_keys_are(keys, object, stack)) [[likely]] {
+                    refs.confirm();
+                    return keys.count;
+                }
+            }
             return open_dict(object, options, stack, refs);
         case Kind::kDefaultDict: {
             nb::object factory = default_factory_of(object);

@@ -12,30 +12,32 @@ namespace {
 // An open container: one whose children are not all taken from the stack yet, or whose last child
 // is being walked.
 struct Frame {
-    uint32_t node;           // its position in the structure
-    uint32_t num_callbacks;  // how many callback-registered nodes it lies within, itself included
-    size_t base;             // the height of the stack without its children
-    PyObject *untracked;     // a registered object without identity, while it is open; else null
-    bool owns_slots;         // an object that only this container holds can be met only once
+    uint32_t node;      // its position in the structure
+    bool owns_slots;    // an object that only this container holds can be met only once
+    bool is_callback;   // opened by a flatten function
+    bool is_untracked;  // registered, without identity
+    size_t base;        // the height of the stack without its children
 };
+static_assert(sizeof(Frame) == 16);
 
 class Walk {
 public:
     Walk(const FlattenOptions &options, const Structure &remembered, Draft &draft, Leaves &leaves, bool may_skip)
         : options_(options), draft_(draft), leaves_(leaves), record_(draft, remembered), open_options_{options.space},
-          may_skip_(may_skip) {}
+          remembered_leaves_(remembered.num_leaves), may_skip_(may_skip) {}
 
     enum class Outcome { kRemembered, kWritten, kRestart };
 
     // kRestart: user code is about to run although objects have skipped the identity table.
     Outcome run(PyObject *tree) {
         stack_.push_borrowed(tree);
-        frames_.push({0, 0, 0, nullptr, false});
+        frames_.push({0, false, false, false, 0});
+        leaves_.reserve(remembered_leaves_);
         try {
-            while (!stack_.empty())
-                if (!visit_next()) return Outcome::kRestart;
+            if (!visit_all()) return Outcome::kRestart;
             draft_.num_leaves = static_cast<uint32_t>(leaves_.size());
             draft_.none_is_leaf = options_.none_is_leaf;
+            uses_namespace_ = uses_namespace_ || open_options_.insertion_ordered == 1;
             draft_.namespace_ = nb::borrow(uses_namespace_ ? options_.space->name() : empty_str());
             return record_.finish() ? Outcome::kRemembered : Outcome::kWritten;
         } catch (...) {
@@ -62,26 +64,45 @@ private:
         return empty;
     }
 
-    bool visit_next() {
-        while (frames_.back().base == stack_.size()) close_frame();
-        nb::object object = stack_.pop_owned();
-        height_ = stack_.size();
-        TypeInfo info = options_.space->find(Py_TYPE(object.ptr()));
-        if (info.kind == Kind::kNone && options_.none_is_leaf) info.kind = Kind::kLeaf;
+    // Visits one object after the other, as they come from the stack. False: start again.
+    bool visit_all() {
+        Namespace &space = *options_.space;
+        while (!stack_.empty()) {
+            while (frames_.back().base == stack_.size()) close_frame();
+            PyObject *const object = stack_.back();
+            height_ = stack_.size() - 1;
+            TypeInfo info = space.find(Py_TYPE(object));
+            if (info.kind == Kind::kNone && options_.none_is_leaf) info.kind = Kind::kLeaf;
 
-        bool is_tracked = info.has_identity && (info.kind != Kind::kLeaf || options_.leaf_identity);
-        // Held by one slot alone, and the walk came through it: nothing else can lead here.
-        if (is_tracked && may_skip_ && frames_.back().owns_slots && has_references(object.ptr(), 2)) {
-            is_tracked = false;
-            has_skipped_ = true;
+            bool is_tracked = info.has_identity && (info.kind != Kind::kLeaf || options_.leaf_identity);
+            // Held by one slot alone, and the walk came through it: nothing else can lead here.
+            if (is_tracked && may_skip_ && frames_.back().owns_slots && has_references(object, 2)) {
+                is_tracked = false;
+                has_skipped_ = true;
+            }
+            if (options_.is_leaf.is_valid()) {
+                if (!visit_asking(stack_.pop_owned(), info, is_tracked)) return false;
+                continue;
+            }
+            if (is_tracked) {
+                const uint32_t known = seen_.find_or_add(object, record_.size());
+                if (known != IdentityTable::kNew) {
+                    add_alias(known, stack_.pop_owned());
+                    continue;
+                }
+            }
+            if (info.kind == Kind::kLeaf) {
+                record_.add_leaf();
+                leaves_.push(object);  // takes over the stack's reference
+                stack_.pop();
+            } else if (info.kind == Kind::kNone) {
+                record_.add(Kind::kNone);
+                stack_.pop_owned();
+            } else if (!add_container(stack_.pop_owned(), info, is_tracked)) {
+                return false;
+            }
         }
-        if (options_.is_leaf.is_valid()) return visit_asking(std::move(object), info, is_tracked);
-        if (is_tracked) {
-            const uint32_t known = seen_.find_or_add(object.ptr(), record_.size());
-            if (known != IdentityTable::kNew) return add_alias(known, object);
-        }
-        if (info.kind == Kind::kLeaf) return add_leaf(std::move(object));
-        return add_container(std::move(object), info, is_tracked);
+        return true;
     }
 
     // With a predicate: it is asked about what has not been met before.
@@ -100,8 +121,9 @@ private:
 
     void close_frame() {
         const Frame frame = frames_.pop();
-        if (frame.untracked) [[unlikely]]
-            open_untracked_.erase(frame.untracked);
+        if (frame.is_callback) --num_callbacks_;
+        if (frame.is_untracked) [[unlikely]]
+            close_untracked();
     }
 
     bool add_alias(uint32_t target, nb::handle object) {
@@ -111,26 +133,22 @@ private:
     }
 
     bool add_leaf(nb::object object) {
-        record_.add(Kind::kLeaf);
+        record_.add_leaf();
         leaves_.push_new(std::move(object));
         return true;
     }
 
-    bool add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {record_.size(), frames_.back().num_callbacks, stack_.size(), nullptr, false};
+    bool add_container(nb::object &&object, const TypeInfo &info, bool is_tracked) {
+        Frame frame = {record_.size(), false, false, false, stack_.size()};
+        const bool is_opened_once = is_tracked || frames_.back().owns_slots;
         if (info.registration && !admit(object, info, frame)) return false;
         record_.add(info.kind);
         const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, record_.refs());
-        if (open_options_.insertion_ordered == 1) uses_namespace_ = true;
         record_.set_count(frame.node, count);
-        if (count == 0 && frame.untracked) open_untracked_.erase(frame.untracked);
-        if (count > 0) {
-            const bool is_opened_once = is_tracked || frames_.back().owns_slots;
-            frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr());
-            frames_.push(frame);
-        }
+        frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr());
+        frames_.push(frame);
         // What is known by address must stay alive.
-        if (is_tracked || frame.untracked) kept_.push_new(std::move(object));
+        if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
         return true;
     }
 
@@ -141,16 +159,22 @@ private:
         if (!info.has_identity) {
             const auto [known, is_new] = open_untracked_.emplace(object.ptr(), frame.node);
             if (!is_new) fail_cycle(known->second, object);
-            frame.untracked = object.ptr();
+            frame.is_untracked = true;
+            untracked_.push_back(object.ptr());
         }
-        const bool is_callback = info.kind == Kind::kCustom;
-        if (is_callback || !RegistrationBox::of(info.registration).is_plain) {
+        frame.is_callback = info.kind == Kind::kCustom;
+        if (frame.is_callback || !RegistrationBox::of(info.registration).is_plain) {
             if (has_skipped_) return false;
             may_skip_ = false;
         }
-        if (is_callback && ++frame.num_callbacks > static_cast<uint32_t>(Py_GetRecursionLimit()))
+        if (frame.is_callback && ++num_callbacks_ > Py_GetRecursionLimit())
             fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
         return true;
+    }
+
+    void close_untracked() {
+        open_untracked_.erase(untracked_.back());
+        untracked_.pop_back();
     }
 
     // The frames' nodes ascend, so an ancestor is found by bisection.
@@ -192,13 +216,16 @@ private:
     Leaves &leaves_;
     Recorder record_;
     OpenOptions open_options_;
+    uint32_t remembered_leaves_;
     bool may_skip_, has_skipped_ = false, uses_namespace_ = false;
     Stack stack_;
     size_t height_ = 0;  // of the stack below the object that is being visited
     Buffer<Frame, 24> frames_;
     IdentityTable seen_;
     RefBuffer<48> kept_;  // what is known by address and the leaves don't hold
-    std::unordered_map<PyObject *, uint32_t> open_untracked_;  // to its node
+    int num_callbacks_ = 0;  // how many open frames a flatten function opened
+    std::vector<PyObject *> untracked_;                        // the open ones, the innermost last
+    std::unordered_map<PyObject *, uint32_t> open_untracked_;  // to their nodes
 };
 
 }  // namespace

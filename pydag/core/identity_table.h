@@ -10,18 +10,13 @@
 // lookup cannot re-enter the table.
 #pragma once
 
-#include "capi.h"
+#include "buffer.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 namespace pydag {
-
-// Spreads the bits of an address that differ between objects over the whole word.
-inline uint64_t hash_address(const void *address) {
-    return (reinterpret_cast<uintptr_t>(address) >> 4) * 0x9E3779B97F4A7C15u;
-}
 
 class IdentityTable {
 public:
@@ -36,57 +31,56 @@ public:
 
     // The index that `object` was added with. kNew: it was not there, and now is, as `index`.
     uint32_t find_or_add(PyObject *object, uint32_t index) {
-        if (used_ * 2 >= capacity()) [[unlikely]]
+        if (entries_.size() * 2 >= capacity()) [[unlikely]]
             grow();
-        Slot &slot = find_slot(object);
-        if (slot.object) return slot.index;
-        slot = {object, index};
-        ++used_;
+        uint32_t &slot = find_slot(object);
+        if (slot) return entries_[slot - 1].index;
+        entries_.push({object, index});
+        slot = static_cast<uint32_t>(entries_.size());
         return kNew;
     }
     // The index of `object`, or kNew; adds nothing.
     uint32_t find(PyObject *object) const {
         if (!slots_) return kNew;
-        const Slot &slot = const_cast<IdentityTable *>(this)->find_slot(object);
-        return slot.object ? slot.index : kNew;
+        const uint32_t slot = const_cast<IdentityTable *>(this)->find_slot(object);
+        return slot ? entries_[slot - 1].index : kNew;
     }
 
 private:
-    struct Slot {
+    struct Entry {
         PyObject *object;
         uint32_t index;
     };
     static constexpr int kInlineBits = 6;
 
     size_t capacity() const { return slots_ ? size_t{1} << bits_ : 0; }
-    Slot &find_slot(PyObject *object) {
-        const size_t mask = capacity() - 1;
+    uint32_t &find_slot(PyObject *object) {
+        const size_t mask = (size_t{1} << bits_) - 1;
         size_t i = hash_address(object) >> (64 - bits_);
-        while (slots_[i].object && slots_[i].object != object) i = (i + 1) & mask;
+        while (slots_[i] && entries_[slots_[i] - 1].object != object) i = (i + 1) & mask;
         return slots_[i];
     }
     // The inline slots are cleared only when the first object comes: most walks need none.
     void grow() {
         if (!slots_) {
             slots_ = inline_slots_;
-            std::memset(static_cast<void *>(inline_slots_), 0, sizeof inline_slots_);
+            std::memset(inline_slots_, 0, sizeof inline_slots_);
             return;
         }
-        Slot *const old = slots_;
-        const size_t old_capacity = capacity();
-        Slot *const fresh = static_cast<Slot *>(std::calloc(old_capacity * 4, sizeof(Slot)));
+        const int bits = bits_ + 2;
+        auto *const fresh = static_cast<uint32_t *>(std::calloc(size_t{1} << bits, sizeof(uint32_t)));
         if (!fresh) throw std::bad_alloc();
+        if (slots_ != inline_slots_) std::free(slots_);
         slots_ = fresh;
-        bits_ += 2;
-        for (size_t i = 0; i < old_capacity; ++i)
-            if (old[i].object) find_slot(old[i].object) = old[i];
-        if (old != inline_slots_) std::free(old);
+        bits_ = bits;
+        for (size_t i = 0; i < entries_.size(); ++i) find_slot(entries_[i].object) = static_cast<uint32_t>(i + 1);
     }
 
-    Slot *slots_ = nullptr;
-    size_t used_ = 0;
+    // A slot holds the place of its entry, counted from 1: small slots keep the table in the cache.
+    uint32_t *slots_ = nullptr;
     int bits_ = kInlineBits;
-    Slot inline_slots_[size_t{1} << kInlineBits];
+    uint32_t inline_slots_[size_t{1} << kInlineBits];
+    Buffer<Entry, 32> entries_;
 };
 
 }  // namespace pydag

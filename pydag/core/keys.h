@@ -21,11 +21,12 @@ struct Keys {
     nb::object dict_template; // a dict with these keys, copied to build one; made at first use
     // ranks[i] is the place of inserted[i] in `order`; empty where the two orders are one.
     std::unique_ptr<uint32_t[]> ranks;
+    uint32_t count = 0;
     bool has_only_strings = false;  // exact ones: comparing them runs no code
     auto python_refs() { return std::tie(order, inserted, dict_template); }
 
-    uint32_t size() const { return static_cast<uint32_t>(PyTuple_GET_SIZE(order.ptr())); }
-    bool in_order() const { return order.is(inserted); }
+    uint32_t size() const { return count; }
+    bool in_order() const { return !ranks; }
     uint32_t rank(uint32_t i) const { return ranks ? ranks[i] : i; }
     PyObject *key(uint32_t i) const { return PyTuple_GET_ITEM(order.ptr(), i); }
     PyObject *inserted_key(uint32_t i) const { return PyTuple_GET_ITEM(inserted.ptr(), i); }

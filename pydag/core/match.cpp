@@ -51,8 +51,9 @@ public:
         : structure_(structure), found_(found), space_(Namespace::get(structure.namespace_)) {}
 
     void run(PyObject *tree) {
-        if (structure_.num_shared > 0) anchors_ = find_anchors(structure_);
+        if (structure_.num_shared > 0) anchors_ = find_places(structure_, Which::kAnchors);
         walk({0, 0, 0}, tree, nullptr);
+        if (!pending_.empty()) places_ = find_places(structure_, Which::kAllNodes);
         while (!pending_.empty()) {
             const Alias alias = pending_.back();
             pending_.pop_back();
@@ -80,10 +81,13 @@ private:
                 nb::object object = stack.pop_owned();
                 const Node node = structure_.nodes[at.node];
                 current_ = at.node;
-                if (node.is_anchor && !enter_anchor(number++, object, alias)) {
-                    const AnchorPlace &anchor = anchors_[number - 1];
-                    at = anchor.end;
-                    number = anchor.next_number;
+                if (node.is_anchor) {
+                    if (!alias) first_.push_borrowed(object.ptr());
+                    ++number;
+                }
+                if (alias && num_children(node) > 0 && !is_new_here(at.node, number - 1, object)) {
+                    at = places_[current_].end;
+                    number = places_[current_].next_number;
                     continue;
                 }
                 if (node.kind == Kind::kLeaf) {
@@ -103,19 +107,16 @@ private:
         }
     }
 
-    // Remembers the object at an anchor. False: this very object has been walked here before.
-    bool enter_anchor(uint32_t number, nb::handle object, const Alias *alias) {
-        if (!alias) {
-            first_.push_borrowed(object.ptr());
-            return true;
-        }
-        if (object.is(first_[number]) || !walked_.emplace(number, object.ptr()).second) return false;
+    // On the way through an alias: whether this very object has not been walked here before.
+    bool is_new_here(uint32_t node, uint32_t number, nb::handle object) {
+        if (structure_.nodes[node].is_anchor && object.is(first_[number])) return false;
+        if (!walked_.emplace(node, object.ptr()).second) return false;
         kept_.push_borrowed(object.ptr());
         return true;
     }
 
     void add_alias(uint32_t node, uint32_t number, nb::object object) {
-        if (object.is(first_[number]) || walked_.count({number, object.ptr()})) return;
+        if (object.is(first_[number]) || walked_.count({anchors_[number].begin.node, object.ptr()})) return;
         pending_.push_back({node, number, std::move(object)});
     }
 
@@ -145,10 +146,10 @@ private:
     const Structure &structure_;
     Leaves &found_;
     Namespace &space_;
-    std::vector<AnchorPlace> anchors_;
+    std::vector<Place> anchors_, places_;  // places_: of all nodes, once an alias is walked
     RefBuffer<16> first_;  // the object at each anchor, by its number
     RefBuffer<16> kept_;   // what `walked_` knows by address
-    std::set<std::pair<uint32_t, PyObject *>> walked_;
+    std::set<std::pair<uint32_t, PyObject *>> walked_;  // (node, object) that an alias led to
     std::vector<Alias> pending_;
     uint32_t current_ = 0;
 };

@@ -29,6 +29,8 @@ public:
         else
             write(nb::borrow(ref));
     }
+    // The same where `ref` is known to be `expected()`.
+    void confirm() { ++size_; }
     void add_new(nb::object ref) {
         if (ref.ptr() == expected()) [[likely]]
             ++size_;
@@ -70,7 +72,8 @@ public:
     // Returns the position of the new node.
     uint32_t add(Kind kind) {
         if (follows_) [[likely]] {
-            if (size_ < remembered_.num_nodes && remembered_.nodes[size_].kind == kind) [[likely]] {
+            // There is a next node: as many are to come as there were, where all counts agree.
+            if (remembered_.nodes[size_].kind == kind) [[likely]] {
                 if (remembered_.nodes[size_].is_anchor) anchors_.push(size_);
                 return size_++;
             }
@@ -78,6 +81,12 @@ public:
         }
         draft_.add(kind, 0);
         return size_++;
+    }
+    void add_leaf() {
+        if (follows_ && is_plain_leaf(remembered_.nodes[size_])) [[likely]]
+            ++size_;
+        else
+            add(Kind::kLeaf);
     }
     // The number of children of an opened node, when its references have been added.
     void set_count(uint32_t node, uint32_t count) {
@@ -92,12 +101,10 @@ public:
     // A later occurrence of the object at node `target`.
     void add_alias(uint32_t target) {
         if (follows_) {
-            if (size_ < remembered_.num_nodes) {
-                const Node node = remembered_.nodes[size_];
-                if (node.kind == Kind::kAlias && anchors_[node.count] == target) {
-                    ++size_;
-                    return;
-                }
+            const Node node = remembered_.nodes[size_];
+            if (node.kind == Kind::kAlias && anchors_[node.count] == target) {
+                ++size_;
+                return;
             }
             stop_following();
         }
@@ -107,13 +114,16 @@ public:
 
     // True: the walk went as remembered, and nothing was written. Else the draft is complete.
     bool finish() {
-        if (follows_ && size_ != remembered_.num_nodes) stop_following();
         if (follows_) return true;
         if (has_aliases_) number_anchors(draft_);
         return false;
     }
 
 private:
+    static bool is_plain_leaf(Node node) {
+        constexpr Node leaf = {Kind::kLeaf, false, 0, 0};
+        return std::memcmp(&node, &leaf, sizeof node) == 0;
+    }
     void write_alias(uint32_t target) {
         draft_.nodes[target].is_anchor = true;
         draft_.add(Kind::kAlias, target);

@@ -149,9 +149,11 @@ Namespace &Namespace::get(nb::handle name) {
     return *slot;
 }
 
-TypeInfo Namespace::find(PyTypeObject *type) {
-    if (const TypeInfo *const info = table_->find(type)) [[likely]]
+TypeInfo Namespace::find_in_table(PyTypeObject *type) {
+    if (const TypeInfo *const info = table_->find(type)) {
+        recent_[place(type)] = {type, *info};
         return *info;
+    }
     // What was looked up counts only if nothing was registered meanwhile.
     for (;;) {
         const uint64_t epoch = globals().epoch;
@@ -252,6 +254,7 @@ void forget_types() {
     for (auto &[name, space] : globals().namespaces) {
         old.emplace_back(space->table_);
         space->table_ = new TypeTable;
+        for (Namespace::Recent &recent : space->recent_) recent = {};
     }
 }
 

@@ -62,17 +62,28 @@ public:
 
     // What `type` is here. On first sight this runs Python code; after that none. The result
     // holds until Python code runs.
-    TypeInfo find(PyTypeObject *type);
+    TypeInfo find(PyTypeObject *type) {
+        const Recent &recent = recent_[place(type)];
+        return recent.type == type ? recent.info : find_in_table(type);
+    }
 
     // Whether optree was told to keep the insertion order of dicts in this namespace.
     bool is_dict_insertion_ordered() const;
 
 private:
     friend void forget_types();
+    struct Recent {
+        PyTypeObject *type;
+        TypeInfo info;
+    };
+    static constexpr int kRecentBits = 6;
+    static size_t place(PyTypeObject *type) { return hash_address(type) >> (64 - kRecentBits); }
+    TypeInfo find_in_table(PyTypeObject *type);
     TypeInfo look_up(PyTypeObject *type);
     nb::object name_;
     bool is_global_ = false;
     TypeTable *table_ = nullptr;
+    Recent recent_[size_t{1} << kRecentBits] = {};  // what the table said last, without a probe
 };
 
 // Adds a registration. Raises ValueError if the class has one in that namespace.

@@ -32,7 +32,7 @@ public:
                 continue;
             }
             const uint32_t node = resolve(step.node);
-            Place &place = places_[node];
+            NodePlace &place = places_[node];
             if (place.state == State::kOpen)
                 fail(sharing_error, "an Alias stands within its own Anchor, at %s", path(step.node).c_str());
             if (place.state == State::kDone) {
@@ -61,7 +61,7 @@ private:
         bool closes;
     };
     enum class State : uint8_t { kNew, kOpen, kDone };
-    struct Place {
+    struct NodePlace {
         uint32_t ref, leaf, end, result;
         uint32_t target;  // what `resolve` found
         State state;
@@ -226,7 +226,7 @@ private:
     Namespace &space_;
     Draft &result_;
     Leaves &result_leaves_;
-    std::vector<Place> places_;
+    std::vector<NodePlace> places_;
     std::vector<uint32_t> way_;  // of the last `resolve`
     std::vector<uint32_t> shared_;                    // the node of each anchor of the tree's own sharing
     std::unordered_map<uint64_t, uint32_t> anchors_;  // the Anchor of each index

@@ -53,7 +53,7 @@ nb::object decode_keys(nb::handle state) {
     require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
     if (places.is_none()) {
         nb::object same = nb::borrow(inserted);
-        return KeysBox::make(same, same, nb::object(), nullptr);
+        return KeysBox::make(same, same, nb::object(), nullptr, static_cast<uint32_t>(count));
     }
     require(PyTuple_CheckExact(places.ptr()) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count,
             "there must be one place for each key");
@@ -72,7 +72,8 @@ nb::object decode_keys(nb::handle state) {
     require(!ascends, "keys that are in order need no places");
     RefBuffer<16> ordered;
     for (PyObject *key : order) ordered.push_borrowed(key);
-    return KeysBox::make(ordered.take_tuple(), nb::borrow(inserted), nb::object(), std::move(ranks));
+    return KeysBox::make(ordered.take_tuple(), nb::borrow(inserted), nb::object(), std::move(ranks),
+                         static_cast<uint32_t>(count));
 }
 
 nb::object decode_registration(nb::handle state, bool is_fields) {
@@ -102,18 +103,19 @@ void decode_refs(Kind kind, uint32_t count, PyObject *const *encoded, RefBuffer<
         auto *const type = reinterpret_cast<PyTypeObject *>(first.ptr());
         require(PyType_IsSubtype(type, &PyTuple_Type), "the type of a tuple must be a tuple class");
         const bool is_namedtuple = kind == Kind::kNamedTuple;
-        const nb::object size = is_namedtuple ? checked(PyObject_GetAttrString(first.ptr(), "_fields"))
-                                              : checked(PyObject_GetAttrString(first.ptr(), "n_sequence_fields"));
+        const char *const attribute = is_namedtuple ? "_fields" : "n_sequence_fields";
+        require(PyObject_HasAttrString(first.ptr(), attribute), "the type of a tuple must have named fields");
+        const nb::object size = checked(PyObject_GetAttrString(first.ptr(), attribute));
         const Py_ssize_t expected = is_namedtuple ? checked(static_cast<int>(PyObject_Size(size.ptr())))
                                                   : PyLong_AsSsize_t(size.ptr());
         if (PyErr_Occurred()) nb::raise_python_error();
         require(expected == static_cast<Py_ssize_t>(count), "a tuple class must have one child for each field");
         refs.push_borrowed(first.ptr());
     } else if (kind == Kind::kDeque) {
-        const size_t maxlen = PyLong_CheckExact(first.ptr()) ? PyLong_AsSize_t(first.ptr()) : count;
-        const bool is_number = first.is_none() || (PyLong_CheckExact(first.ptr()) && !PyErr_Occurred());
+        const Py_ssize_t maxlen = PyLong_CheckExact(first.ptr()) ? PyLong_AsSsize_t(first.ptr()) : -1;
         PyErr_Clear();
-        require(is_number && maxlen >= count, "maxlen of a deque must be None or at least its length");
+        require(first.is_none() || (maxlen >= 0 && static_cast<size_t>(maxlen) >= count),
+                "maxlen of a deque must be None or at least its length");
         refs.push_borrowed(first.ptr());
     } else if (kind == Kind::kCustom) {
         const nb::object registration = decode_registration(first, false);

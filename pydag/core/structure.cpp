@@ -12,31 +12,35 @@ uint32_t Draft::add(Kind kind, uint32_t count) {
     return static_cast<uint32_t>(nodes.size() - 1);
 }
 
-std::vector<AnchorPlace> find_anchors(const Structure &structure) {
+std::vector<Place> find_places(const Structure &structure, Which which) {
     struct Open {
-        uint32_t pending, number;
+        uint32_t pending;
+        size_t place;
     };
-    std::vector<AnchorPlace> anchors;
+    constexpr size_t kNone = SIZE_MAX;
+    std::vector<Place> places;
     std::vector<Open> open;
-    constexpr uint32_t kNone = UINT32_MAX;
     Extent at = {0, 0, 0};
+    uint32_t num_anchors = 0;
     while (at.node < structure.num_nodes) {
         const Node node = structure.nodes[at.node];
-        open.push_back({num_children(node), node.is_anchor ? static_cast<uint32_t>(anchors.size()) : kNone});
-        if (node.is_anchor) anchors.push_back({at, at, 0});
+        const bool is_wanted = node.is_anchor || which == Which::kAllNodes;
+        open.push_back({num_children(node), is_wanted ? places.size() : kNone});
+        if (is_wanted) places.push_back({at, at, 0});
+        num_anchors += node.is_anchor;
         at.ref += num_refs(node);
         at.leaf += node.kind == Kind::kLeaf;
         ++at.node;
         while (!open.empty() && open.back().pending == 0) {
-            if (const uint32_t number = open.back().number; number != kNone) {
-                anchors[number].end = at;
-                anchors[number].next_number = static_cast<uint32_t>(anchors.size());
+            if (const size_t place = open.back().place; place != kNone) {
+                places[place].end = at;
+                places[place].next_number = num_anchors;
             }
             open.pop_back();
             if (!open.empty()) --open.back().pending;
         }
     }
-    return anchors;
+    return places;
 }
 
 void number_anchors(Draft &draft) {

@@ -56,13 +56,14 @@ struct Draft {
 struct Extent {
     uint32_t node, ref, leaf;
 };
-// Where the subtree of an anchor begins and ends, and the number of the next anchor behind it.
-struct AnchorPlace {
+// Where a subtree begins and ends, and the number of the next anchor behind it.
+struct Place {
     Extent begin, end;
     uint32_t next_number;
 };
-// The place of each anchor, by its number.
-std::vector<AnchorPlace> find_anchors(const Structure &structure);
+enum class Which { kAnchors, kAllNodes };
+// The place of each anchor, by its number; or of each node, by its position.
+std::vector<Place> find_places(const Structure &structure, Which which);
 // Turns aliases that hold their target's position into aliases that hold its number.
 void number_anchors(Draft &draft);
 
