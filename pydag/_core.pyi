@@ -4,10 +4,18 @@ import builtins
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from optree import PyTreeAccessor, PyTreeKind
+from optree import PyTreeAccessor, PyTreeEntry, PyTreeKind
 
 from pydag.sharing import SharedObject
-from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
+from pydag.typing import (
+    Dag,
+    FlattenFunc,
+    Identity,
+    IsLeaf,
+    Leaf,
+    Path,
+    UnflattenFunc
+)
 
 
 
@@ -25,7 +33,7 @@ def register_node(type: type, flatten: object, unflatten: object, path_entry_typ
 
 def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, has_identity: bool, /) -> None: ...
 
-def unregister(type: type, namespace: str, /) -> tuple[object, object, type]: ...
+def unregister(type: type, namespace: str, /) -> tuple[FlattenFunc | None, UnflattenFunc | None, type[PyTreeEntry]]: ...
 
 def set_lookup(find_foreign: object, classify_leaf: object, is_insertion_ordered: object, /) -> None: ...
 
@@ -124,7 +132,9 @@ class PyDagSpec:
 
     def __reduce__(self, /) -> tuple[Any, ...]: ...
 
-    shared: list[SharedObject]
+    @property
+    def shared(self) -> list[SharedObject]:
+        """The shared objects: index, kind, type, paths."""
 
 def flatten(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[list[Leaf], PyDagSpec]: ...
 

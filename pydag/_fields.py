@@ -9,14 +9,20 @@ Names = tuple[str, ...]
 
 
 def _slots(cls: type) -> Iterator[str]:
-    """The names of all `__slots__` members as they are stored, bases first."""
+    """The names of all `__slots__` members as they are stored, bases first.
+
+    A private name is stored with the name that its class had when it was made.
+    """
     for base in reversed(cls.__mro__):
         names = base.__dict__.get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            if name in ("__dict__", "__weakref__"):
-                continue
-            is_private = name.startswith("__") and not name.endswith("__")
-            yield f"_{base.__name__.lstrip('_')}{name}" if is_private else name
+        given = [names] if isinstance(names, str) else list(names)
+        stored = [k for k, v in base.__dict__.items() if isinstance(v, types.MemberDescriptorType)]
+
+        def place(name: str, given: list[str] = given) -> int:
+            return next((i for i, g in enumerate(given) if name.endswith(g)), len(given))
+
+        exact = {name: i for i, name in enumerate(given)}
+        yield from sorted(stored, key=lambda name: exact.get(name, place(name)))
 
 
 def _is_static(field: "dataclasses.Field[object]") -> bool:

@@ -80,14 +80,15 @@ nb::object root_kind(const Spec &spec) {
     return call(nb::handle(kinds), checked(PyLong_FromLong(static_cast<long>(kind))));
 }
 
-nb::object list_of_found(const Spec &spec, nb::handle tree) {
+nb::object flatten_up_to(nb::handle self, nb::handle tree) {
     Leaves found;
-    match(spec.structure(), tree.ptr(), found);
+    match(spec_of(self).structure(), tree.ptr(), found);
     return found.take_list();
 }
 
-bool is_leaf(const Spec &spec, bool strict) {
-    return strict ? root(spec).kind == Kind::kLeaf : num_children(root(spec)) == 0;
+bool is_leaf(nb::handle self, bool strict) {
+    const Node node = root(spec_of(self));
+    return strict ? node.kind == Kind::kLeaf : num_children(node) == 0;
 }
 
 nb::object entries(const Spec &spec) {
@@ -106,9 +107,20 @@ void set_state(nb::handle_t<Spec> self, nb::handle state) {
     nb::inst_mark_ready(self);
 }
 
-nb::object reduce(nb::handle_t<Spec> self) {
+nb::object reduce(nb::handle self) {
     static PyObject *const new_object = import_forever("copyreg", "__newobj__");
     return nb::make_tuple(nb::handle(new_object), nb::make_tuple(self.type()), state_of(spec_of(self)));
+}
+
+// A method or property of a spec that has a structure. The spec is taken as an object: nanobind's
+// own conversion warns about one that was never restored.
+template <class Body>
+auto on_spec(Body body) {
+    return [body](nb::handle self) { return body(spec_of(self)); };
+}
+template <class Body>
+auto on_structure(Body body) {
+    return [body](nb::handle self) { return body(spec_of(self).structure()); };
 }
 
 }  // namespace
@@ -117,41 +129,46 @@ void bind_spec(nb::module_ &module) {
     nb::class_<Spec>(module, "PyDagSpec", nb::type_slots(spec_slots), nb::is_weak_referenceable(), nb::is_final(),
                      "The structure of a DAG: its nodes, their keys and aux_data, and which of its objects are "
                      "shared.\n\nImmutable and hashable. Specs that differ in sharing are unequal.")
-        .def("unflatten", [](const Spec &self, nb::handle leaves) { return unflatten(self.structure(), leaves); },
-             nb::sig("def unflatten(self, leaves: Iterable[Any], /) -> Any"),
+        .def("unflatten", [](nb::handle self, nb::handle leaves) { return unflatten(spec_of(self).structure(), leaves); },
+             nb::arg("leaves").none(), nb::sig("def unflatten(self, leaves: Iterable[Any], /) -> Any"),
              "Build the DAG with these leaves; every shared object is built once.")
-        .def("flatten_up_to", list_of_found, nb::sig("def flatten_up_to(self, tree: Any, /) -> list[Any]"),
+        .def("flatten_up_to", flatten_up_to, nb::arg("tree").none(),
+             nb::sig("def flatten_up_to(self, tree: Any, /) -> list[Any]"),
              "What stands in `tree` at the place of each leaf. Each shared object must have one answer.")
-        .def("paths", [](const Spec &self) { return leaf_paths(self.structure()); },
-             nb::sig("def paths(self, /) -> list[tuple[Any, ...]]"), "The path of each leaf: to a shared one, its anchor's.")
-        .def("accessors", [](const Spec &self) { return leaf_accessors(self.structure()); },
-             nb::sig("def accessors(self, /) -> list[PyTreeAccessor]"), "The accessor of each leaf.")
-        .def("entries", entries, nb::sig("def entries(self, /) -> list[Any]"), "The entries of the root's children.")
+        .def("paths", on_structure(leaf_paths), nb::sig("def paths(self, /) -> list[tuple[Any, ...]]"),
+             "The path of each leaf: to a shared one, its anchor's.")
+        .def("accessors", on_structure(leaf_accessors), nb::sig("def accessors(self, /) -> list[PyTreeAccessor]"),
+             "The accessor of each leaf.")
+        .def("entries", on_spec(entries), nb::sig("def entries(self, /) -> list[Any]"), "The entries of the root's children.")
         .def("is_leaf", is_leaf, nb::kw_only(), nb::arg("strict") = true,
              nb::sig("def is_leaf(self, /, *, strict: bool = True) -> bool"),
              "Whether the root is a leaf; with `strict=False`, whether it has no children.")
-        .def_prop_ro("num_leaves", [](const Spec &self) { return self.structure().num_leaves; }, "The number of distinct leaves.")
-        .def_prop_ro("num_nodes", [](const Spec &self) { return num_distinct_nodes(self.structure()); },
+        .def_prop_ro("num_leaves", on_structure([](const Structure &s) { return s.num_leaves; }),
+                     nb::sig("def num_leaves(self, /) -> int"), "The number of distinct leaves.")
+        .def_prop_ro("num_nodes", on_structure(num_distinct_nodes), nb::sig("def num_nodes(self, /) -> int"),
                      "The number of distinct nodes, leaves included.")
-        .def_prop_ro("num_children", [](const Spec &self) { return num_children(root(self)); }, "The number of the root's children.")
-        .def_prop_ro("num_shared", [](const Spec &self) { return self.structure().num_shared; }, "The number of shared objects.")
-        .def_prop_ro("num_paths", [](const Spec &self) { return num_paths(self.structure()); }, nb::sig("def num_paths(self, /) -> int"),
+        .def_prop_ro("num_children", on_spec([](const Spec &spec) { return num_children(root(spec)); }),
+                     nb::sig("def num_children(self, /) -> int"), "The number of the root's children.")
+        .def_prop_ro("num_shared", on_structure([](const Structure &s) { return s.num_shared; }),
+                     nb::sig("def num_shared(self, /) -> int"), "The number of shared objects.")
+        .def_prop_ro("num_paths", on_structure(num_paths), nb::sig("def num_paths(self, /) -> int"),
                      "The number of leaves when every path counts; may be astronomically large.")
-        .def_prop_ro("none_is_leaf", [](const Spec &self) { return self.structure().none_is_leaf; }, "Whether None is a leaf.")
-        .def_prop_ro("namespace", [](const Spec &self) { return nb::borrow<nb::str>(self.structure().namespace_); },
-                     "The namespace of the registered classes in it, or \"\".")
-        .def_prop_ro("type", root_type, nb::sig("def type(self, /) -> type | None"), "The class of the root; None for a leaf.")
-        .def_prop_ro("kind", root_kind, nb::sig("def kind(self, /) -> PyTreeKind"), "The kind of the root.")
-        .def("_shared", [](const Spec &self) { return shared_of(self.structure()); },
+        .def_prop_ro("none_is_leaf", on_structure([](const Structure &s) { return s.none_is_leaf; }),
+                     nb::sig("def none_is_leaf(self, /) -> bool"), "Whether None is a leaf.")
+        .def_prop_ro("namespace", on_structure([](const Structure &s) { return nb::borrow(s.namespace_); }),
+                     nb::sig("def namespace(self, /) -> str"), "The namespace of the registered classes in it, or \"\".")
+        .def_prop_ro("type", on_spec(root_type), nb::sig("def type(self, /) -> type | None"), "The class of the root; None for a leaf.")
+        .def_prop_ro("kind", on_spec(root_kind), nb::sig("def kind(self, /) -> PyTreeKind"), "The kind of the root.")
+        .def("_shared", on_structure(shared_of),
              nb::sig("def _shared(self, /) -> list[tuple[int, int, type | None, tuple[tuple[Any, ...], ...]]]"))
-        .def("__len__", [](const Spec &self) { return self.structure().num_leaves; })
-        .def("__sizeof__", [](nb::handle_t<Spec> self) {
-            return static_cast<size_t>(Py_TYPE(self.ptr())->tp_basicsize) + spec_of(self).size_in_bytes();
-        })
-        .def("__copy__", [](nb::handle_t<Spec> self) { return self; }, nb::sig("def __copy__(self, /) -> PyDagSpec"))
-        .def("__deepcopy__", [](nb::handle_t<Spec> self, nb::handle) { return self; }, nb::sig("def __deepcopy__(self, memo: Any, /) -> PyDagSpec"))
-        .def("__getstate__", [](const Spec &self) { return state_of(self); }, nb::sig("def __getstate__(self, /) -> tuple[Any, ...]"))
-        .def("__setstate__", set_state, nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
+        .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }), nb::sig("def __len__(self, /) -> int"))
+        .def("__sizeof__", [](nb::handle self) { return static_cast<size_t>(Py_TYPE(self.ptr())->tp_basicsize) + spec_of(self).size_in_bytes(); },
+             nb::sig("def __sizeof__(self, /) -> int"))
+        .def("__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self, /) -> PyDagSpec"))
+        .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo").none(),
+             nb::sig("def __deepcopy__(self, memo: Any, /) -> PyDagSpec"))
+        .def("__getstate__", on_spec(state_of), nb::sig("def __getstate__(self, /) -> tuple[Any, ...]"))
+        .def("__setstate__", set_state, nb::arg("state").none(), nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
         .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
 }
 

@@ -235,7 +235,11 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefLog &refs
         }
     }
     for (const FieldAccess &slot : registration.slot_access)
-        if (PyObject *const value = peek_slot(object, slot.offset)) items.add(slot.name.ptr(), value);
+        if (PyObject *const value = peek_slot(object, slot.offset)) {
+            if (dict.is_valid() && checked(PyDict_Contains(dict.ptr(), slot.name.ptr())))
+                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__", slot.name.ptr(), Py_TYPE(object)->tp_name);
+            items.add(slot.name.ptr(), value);
+        }
     nb::object keys = items.make_unsorted_keys(refs, 1);
     refs.add(box);
     const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);

@@ -39,8 +39,7 @@ uint64_t first_free_index(const Structure &structure) {
     for (uint32_t i = 0; i < structure.num_nodes; ++i) {
         const Node node = structure.nodes[i];
         if (detail::mark_of(node.kind, refs) == detail::Mark::kAnchor) {
-            const uint64_t index = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(refs[2], 0));
-            if (PyErr_Occurred()) nb::raise_python_error();
+            const uint64_t index = detail::index_of(structure, i, refs);
             if (index >= next) next = index + 1;
         }
         refs += num_refs(node);
@@ -57,6 +56,17 @@ Mark mark_of(Kind kind, PyObject *const *refs) {
     for (int i = 0; i < 3; ++i)
         if (refs[0] == registrations[i]) return static_cast<Mark>(i);
     return Mark::kOther;
+}
+
+uint64_t index_of(const Structure &structure, uint32_t node, PyObject *const *refs) {
+    PyObject *const index = PyTuple_GET_ITEM(refs[2], 0);
+    const char *const what = "the index of an Anchor or Alias must be an int from 0 to 2**63 - 1, got %U, at %s";
+    const auto path = [&] { return path_text(steps_to(structure, {node}).front()); };
+    if (!PyLong_Check(index)) fail(PyExc_TypeError, what, short_repr(index).ptr(), path().c_str());
+    const long long value = PyLong_AsLongLong(index);
+    PyErr_Clear();
+    if (value < 0) fail(PyExc_ValueError, what, short_repr(index).ptr(), path().c_str());
+    return static_cast<uint64_t>(value);
 }
 
 }  // namespace detail

@@ -28,6 +28,8 @@ namespace detail {
 // Which of the three a node is; kOther for every other one.
 enum class Mark { kAnchor, kAlias, kNode, kOther };
 Mark mark_of(Kind kind, PyObject *const *refs);
+// The index of the Anchor or Alias at this node.
+uint64_t index_of(const Structure &structure, uint32_t node, PyObject *const *refs);
 }  // namespace detail
 
 }  // namespace pydag

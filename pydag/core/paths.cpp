@@ -117,7 +117,8 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
     nb::object fields = nb::steal(kind == Kind::kNamedTuple ? PyObject_GetAttr(refs[0], fields_name)
                                                             : PyObject_CallOneArg(structseq_fields, refs[0]));
     PyErr_Clear();
-    if (!fields.is_valid() || !PyTuple_Check(fields.ptr()) || PyTuple_GET_SIZE(fields.ptr()) <= child)
+    if (!fields.is_valid() || !PyTuple_Check(fields.ptr()) || PyTuple_GET_SIZE(fields.ptr()) <= child ||
+        !PyUnicode_Check(PyTuple_GET_ITEM(fields.ptr(), child)))
         return {std::move(entry), false};
     return {nb::borrow(PyTuple_GET_ITEM(fields.ptr(), child)), true};
 }

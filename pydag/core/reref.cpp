@@ -72,11 +72,7 @@ private:
     Mark mark_at(uint32_t node) const { return detail::mark_of(node_at(node).kind, refs_at(node)); }
     std::string path(uint32_t node) const { return path_text(steps_to(structure_, {node}).front()); }
 
-    uint64_t index_at(uint32_t node) const {
-        const uint64_t index = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(refs_at(node)[2], 0));
-        if (PyErr_Occurred()) nb::raise_python_error();
-        return index;
-    }
+    uint64_t index_at(uint32_t node) const { return detail::index_of(structure_, node, refs_at(node)); }
 
     // Notes where each node's references, leaves and subtree end lie, and where the anchors are.
     void index_nodes() {

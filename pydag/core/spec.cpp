@@ -82,9 +82,9 @@ void Spec::fail_empty() { fail(PyExc_ValueError, "This PyDagSpec is empty: it wa
 nb::object make_spec(Spec &&spec) { return nb::cast(std::move(spec)); }
 
 const Spec &spec_of(nb::handle object) {
-    if (!nb::isinstance<Spec>(object) || !nb::inst_ready(object))
-        fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.", short_repr(object).ptr());
-    return *nb::inst_ptr<Spec>(object);
+    if (!nb::isinstance<Spec>(object)) fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.", short_repr(object).ptr());
+    static const Spec *const empty = new Spec;
+    return nb::inst_ready(object) ? *nb::inst_ptr<Spec>(object) : *empty;
 }
 
 }  // namespace pydag

@@ -4,8 +4,10 @@ treatment."""
 
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, NamedTuple
+
+import optree
 
 from pydag import SharingError, _core
 from pydag.sharing import shared_objects
@@ -67,13 +69,11 @@ class Chosen(NamedTuple):
             return cls(chosen.numbers, tuple(name for i, name in both if i in chosen.numbers))
         return cls(tuple(i for i, name in both if name in chosen.names), chosen.names)
 
-    def spots(self, args: Args, kwargs: Kwargs) -> frozenset[Spot]:
+    def spots(self, args: Args, kwargs: Kwargs) -> Set[Spot]:
         """Which arguments of this call are meant."""
         count = len(args)
-        numbers = (i + count if i < 0 else i for i in self.numbers)
-        return frozenset(
-            [*(i for i in numbers if 0 <= i < count), *(name for name in self.names if name in kwargs)]
-        )
+        numbers: set[Spot] = {i + count if i < 0 else i for i in self.numbers}
+        return numbers.intersection(range(count)).union(n for n in self.names if n in kwargs)
 
 
 def owners(args: Args, kwargs: Kwargs, options: Options) -> list[Spot]:
@@ -95,15 +95,19 @@ def path_text(tree: Dag, path: Path, root: str, options: Options) -> str:
     """A path as a Python expression, such as `args[0]['layers'][3].w`."""
     text = root
     for entry in path:
-        here = tree
-        accessors, children, _ = _core.flatten_with_accessor(
-            here, lambda x, here=here: x is not here, True, options.namespace, "nodes"
-        )
-        for accessor, child in zip(accessors, children, strict=True):
-            if accessor and accessor[0].entry == entry:
+        for accessor, child in _open(tree, options):
+            if accessor[0].entry == entry:
                 text, tree = accessor.codify(text), child
                 break
-    return text
+    return _cut(text)
+
+
+def _open(node: Dag, options: Options) -> Iterable[tuple[optree.PyTreeAccessor, Dag]]:
+    """The children of a node, in every slot, and how to get at them."""
+    accessors, children, _ = _core.flatten_with_accessor(
+        node, lambda child: child is not node, True, options.namespace, "nodes"
+    )
+    return zip(accessors, children, strict=True)
 
 
 def argument_text(args: Args, kwargs: Kwargs, path: Path, options: Options) -> str:
@@ -137,8 +141,8 @@ def check_one_treatment(
         text = [argument_text(args, kwargs, path, options) for path in (first, other)]
         raise SharingError(
             f"one object is both {wanted} and {treatment(other[1])}\n"
-            f"  {_cut(text[0])} is {wanted}\n"
-            f"  {_cut(text[1])}, the same object, is {treatment(other[1])}\n"
+            f"  {text[0]} is {wanted}\n"
+            f"  {text[1]}, the same object, is {treatment(other[1])}\n"
             f"  {advice}"
         )
 

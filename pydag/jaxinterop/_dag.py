@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DAGs as JAX's own pytrees, for code that calls plain JAX."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from jax import tree_util
@@ -38,9 +38,7 @@ class Dag:
     _leaves: Sequence[Leaf]
     _tree: AnyDag
 
-    def __init__(
-        self, tree: AnyDag, *, namespace: str = "", identity: Identity = "all"
-    ) -> None:
+    def __init__(self, tree: AnyDag, *, namespace: str = "", identity: Identity = "all") -> None:
         self._form, self._leaves = take_apart(tree, Options(namespace, identity))
         self._tree = tree
 
@@ -71,10 +69,10 @@ def _brief(leaf: Leaf) -> str:
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def rebuilt(form: Form, leaves: Sequence[Leaf]) -> Dag:
-    """The Dag of this form with these leaves, which need not be arrays: JAX at times puts others."""
+def rebuilt(form: Form, leaves: Iterable[Leaf]) -> Dag:
+    """The Dag of this form with these leaves, which need not be arrays: JAX may put others."""
     dag = object.__new__(Dag)
-    dag._form, dag._leaves, dag._tree = form, leaves, _UNBUILT
+    dag._form, dag._leaves, dag._tree = form, tuple(leaves), _UNBUILT
     return dag
 
 

@@ -5,15 +5,15 @@ What JAX gets is the distinct traced leaves, as a flat sequence. The rest is a `
 compared and hashed: structure, sharing, static leaves. A form and leaves make a DAG again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.typing import Dag, Identity, Leaf
 
-from ._static import Static, is_traced
+from ._static import Static, static_positions
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
 
@@ -38,7 +38,7 @@ class Form(NamedTuple):
     positions: tuple[int, ...]  # of the static leaves, among all
     statics: tuple[Static, ...]
 
-    def build(self, traced: Sequence[Leaf]) -> Dag:
+    def build(self, traced: Iterable[Leaf]) -> Dag:
         """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""
         if not self.positions:
             return _core.unflatten(self.spec, traced)
@@ -52,11 +52,6 @@ class Form(NamedTuple):
         skipped = frozenset(self.positions)
         among_all = [i for i in range(self.spec.num_leaves) if i not in skipped]
         return [among_all[i] for i in traced]
-
-
-def static_positions(leaves: Sequence[Leaf]) -> tuple[int, ...]:
-    """Where the leaves stand that JAX can't trace."""
-    return tuple(i for i, leaf in enumerate(leaves) if not is_traced(leaf))
 
 
 def picker(positions: Sequence[int], count: int) -> Picker:

@@ -2,11 +2,11 @@
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
 import functools
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pydag.typing import Identity, Leaf
@@ -56,8 +56,8 @@ def _differentiated(
 def _pair(result: Any) -> tuple[Any, Any]:
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(
-            "with has_aux=True the function must return a pair (value, aux), but it returned "
-            f"a {type(result).__name__}" + (f" of {len(result)}" if isinstance(result, tuple) else "")
+            "with has_aux=True the function must return a pair (value, aux), a tuple of two, "
+            f"but it returned an object of type {type(result).__name__}"
         )
     return result
 
@@ -69,7 +69,7 @@ def _say_where(
     leaves, spec = options.flatten((args, kwargs))
     for position in positions:
         dtype = getattr(leaves[position], "dtype", type(leaves[position]))
-        if not jax.dtypes.issubdtype(dtype, np.inexact):
+        if not jnp.issubdtype(dtype, np.inexact):
             where = argument_text(args, kwargs, spec.paths()[position], options)
             error.add_note(f"The leaf {where} is of type {dtype}.")
             return

@@ -147,23 +147,32 @@ def _wrapper(fun: Callable[..., Any], machine: Machine) -> Jitted:
     def call(*args: Any, **kwargs: Any) -> Any:
         return machine.run(args, kwargs)
 
-    def trace(*args: Any, **kwargs: Any) -> Traced:
-        machine.forget_wrong_plan(args, kwargs)
-        flat = machine.take_apart(args, kwargs)
-        return Traced(machine.jitted.trace(*flat), machine, flat[0])
-
-    def lower(*args: Any, **kwargs: Any) -> Lowered:
-        return trace(*args, **kwargs).lower()
-
-    def eval_shape(*args: Any, **kwargs: Any) -> Any:
-        return trace(*args, **kwargs).out_info
-
-    def clear_cache() -> None:
-        machine.plans.clear()
-        machine.jitted.clear_cache()
-
     jitted: Any = call
-    jitted._fun = fun  # owns the function, which the machine does not
-    jitted.trace, jitted.lower, jitted.eval_shape = trace, lower, eval_shape
-    jitted.clear_cache = clear_cache
+    jitted._fun = fun
+    jitted.trace = functools.partial(_trace, fun, machine)
+    jitted.lower = functools.partial(_lower, fun, machine)
+    jitted.eval_shape = functools.partial(_eval_shape, fun, machine)
+    jitted.clear_cache = functools.partial(_clear_cache, machine)
     return cast(Jitted, jitted)
+
+
+# The machine doesn't own the function, so each of these is given it to hold.
+
+
+def _trace(fun: Callable[..., Any], machine: Machine, /, *args: Any, **kwargs: Any) -> Traced:
+    machine.forget_wrong_plan(args, kwargs)
+    flat = machine.take_apart(args, kwargs)
+    return Traced(machine.jitted.trace(*flat), machine, flat[0])
+
+
+def _lower(fun: Callable[..., Any], machine: Machine, /, *args: Any, **kwargs: Any) -> Lowered:
+    return _trace(fun, machine, *args, **kwargs).lower()
+
+
+def _eval_shape(fun: Callable[..., Any], machine: Machine, /, *args: Any, **kwargs: Any) -> Any:
+    return _trace(fun, machine, *args, **kwargs).out_info
+
+
+def _clear_cache(machine: Machine) -> None:
+    machine.plans.clear()
+    machine.jitted.clear_cache()

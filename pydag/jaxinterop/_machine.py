@@ -26,8 +26,8 @@ from ._arguments import (
     owners,
 )
 from ._dag import Dag
-from ._form import Form, Options, picker, static_positions
-from ._static import Static
+from ._form import Form, Options, picker
+from ._static import Static, static_positions
 
 _MOST = 4096  # plans and keys that are remembered; they are easily made again
 
@@ -44,14 +44,12 @@ class Key(NamedTuple):
 class Plan:
     """How the leaves of one structure are divided."""
 
-    __slots__ = ("donated", "keys", "kept", "pick_static", "positions", "recent", "take", "take_kept")
-
     def __init__(self, count: int, positions: tuple[int, ...], donated: frozenset[int]) -> None:
         traced = sorted(set(range(count)).difference(positions))
         self.positions = positions
         self.donated = tuple(i for i, leaf in enumerate(traced) if leaf in donated)
         self.pick_static = picker(positions, count)
-        self.take = picker([i for i in traced if i in donated], count)
+        self.take_donated = picker([i for i in traced if i in donated], count)
         self.take_kept = picker([i for i in traced if i not in donated], count)
         self.keys: dict[tuple[Static, ...], Key] = {}
         self.recent: tuple[Sequence[Leaf], Key] | None = None
@@ -86,7 +84,7 @@ class Machine:
 
     def __init__(
         self,
-        fun: Callable[[], Callable[..., Any]],
+        fun: Callable[[], Callable[..., Any] | None],
         name: str,
         static: Chosen,
         donated: Chosen,
@@ -95,7 +93,9 @@ class Machine:
     ) -> None:
         def flat(key: Key, donated: Sequence[Leaf], kept: Sequence[Leaf]) -> Dag:
             args, kwargs = key.form.build(joined(key.donated, donated, kept))
-            result = fun()(*map(_released, args), **{k: _released(v) for k, v in kwargs.items()})
+            function = fun()
+            assert function is not None, "whoever calls owns the function"
+            result = function(*map(_released, args), **{k: _released(v) for k, v in kwargs.items()})
             return Dag(result, namespace=options.namespace, identity=options.identity)
 
         flat.__name__ = flat.__qualname__ = name
@@ -127,7 +127,7 @@ class Machine:
         key = plan.key(leaves) if plan is not None else None
         if plan is None or key is None:
             plan, key = self._prepare(args, kwargs, leaves, spec)
-        return key, plan.take(leaves), plan.take_kept(leaves)
+        return key, plan.take_donated(leaves), plan.take_kept(leaves)
 
     def forget_wrong_plan(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether the plan for these arguments was made for other types of leaves."""

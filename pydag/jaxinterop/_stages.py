@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions between tracing and calling: JAX's stages, with the signature of the user's function."""
+"""Functions between tracing and calling: JAX's stages, with the signature of the function."""
 
+import functools
 from typing import Any
 
 from ._machine import Machine
@@ -18,7 +19,7 @@ class _Stage:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._stage!r})"
 
-    @property
+    @functools.cached_property
     def out_info(self) -> Any:
         """Shapes and types of the result, in the result's own form."""
         return self._stage.out_info.tree
@@ -47,8 +48,9 @@ class Compiled(_Stage):
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        self._machine.forget_wrong_plan(args, kwargs)
         key, *leaves = self._machine.take_apart(args, kwargs)
+        if key != self._key and self._machine.forget_wrong_plan(args, kwargs):
+            key, *leaves = self._machine.take_apart(args, kwargs)
         if key != self._key:
             raise TypeError(
                 "the function was compiled for arguments of another structure, sharing or static "

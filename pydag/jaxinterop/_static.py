@@ -2,6 +2,7 @@
 """Which leaves JAX traces; the others are static: part of what a compiled function is made for."""
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,6 +11,9 @@ import numpy as np
 _is_traced: "weakref.WeakKeyDictionary[type, bool]" = weakref.WeakKeyDictionary(
     dict.fromkeys((bool, int, float, complex), True)
 )
+
+# The commonest of the dtypes that JAX takes.
+_dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
 
 
 def _ask_jax(leaf: Any) -> bool:
@@ -26,11 +30,19 @@ def is_traced(leaf: Any) -> bool:
     """Whether JAX takes this leaf for an array. Asked once per class; NumPy's vary by dtype."""
     cls = type(leaf)
     if cls is np.ndarray:
-        return _ask_jax(leaf)
+        return leaf.dtype in _dtypes or _ask_jax(leaf)
     answer = _is_traced.get(cls)
     if answer is None:
         answer = _is_traced[cls] = _ask_jax(leaf)
     return answer
+
+
+def static_positions(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Where the leaves stand that JAX can't trace."""
+    examples = dict(zip(map(type, leaves), leaves, strict=True))
+    if np.ndarray not in examples and all(map(is_traced, examples.values())):
+        return ()
+    return tuple(i for i, leaf in enumerate(leaves) if not is_traced(leaf))
 
 
 def _typed(value: Any) -> Any:
@@ -57,6 +69,8 @@ class Static:
 
     def check_hashable(self) -> None:
         """Raises what the value's own `__hash__` raises."""
+        if isinstance(self.value, Static):
+            self.value.check_hashable()
         self._hash = hash(self._key)
 
     def __hash__(self) -> int:
