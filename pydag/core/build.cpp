@@ -9,6 +9,7 @@ namespace {
 
 // Copying a dict that has the keys costs less than growing one key by key.
 nb::object new_dict(Keys &keys) {
+    if (keys.size() == 0) return checked(PyDict_New());
     if (!keys.dict_template.is_valid()) {
         nb::object filled = checked(PyDict_New());
         for (uint32_t i = 0; i < keys.size(); ++i)
@@ -45,11 +46,12 @@ nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
     return call(deque, values.take_list(base), nb::handle(refs[0]));
 }
 
-// By tuple's own `__new__`, as `_make` does: the class's may have another signature.
+// As `_make` does: the class's own `__new__` may have another signature.
 nb::object build_namedtuple(PyObject *const *refs, Stack &values, size_t base) {
-    const nb::object items = values.take_tuple(base);
-    const nb::object arguments = checked(PyTuple_Pack(1, items.ptr()));
-    return checked(PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject *>(refs[0]), arguments.ptr(), nullptr));
+    auto *const type = reinterpret_cast<PyTypeObject *>(refs[0]);
+    nb::object tuple = tuple_of_class(type, values.data() + base, values.size() - base);
+    values.resize_down(base);
+    return tuple;
 }
 
 nb::object build_custom(PyObject *const *refs, Stack &values, size_t base) {

@@ -55,6 +55,23 @@ inline PyObject *intern_forever(const char *text) { return checked(PyUnicode_Int
 inline bool is_exact_str(PyObject *object) { return PyUnicode_CheckExact(object); }
 inline bool is_heap_type(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
 
+// An instance of a subclass of tuple, made of `count` items, whose references it takes; they are
+// left alone on failure. As `tuple.__new__` makes it, past any `__new__` of the class.
+inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, size_t count) {
+#if PY_VERSION_HEX < 0x030E0000
+    nb::object tuple = checked(type->tp_alloc(type, static_cast<Py_ssize_t>(count)));
+    for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, items[i]);
+    return tuple;
+#else  // a tuple caches its hash, which only tuple's own function sets up
+    nb::object plain = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(plain.ptr(), i, incref(items[i]));
+    const nb::object arguments = checked(PyTuple_Pack(1, plain.ptr()));
+    nb::object tuple = checked(PyTuple_Type.tp_new(type, arguments.ptr(), nullptr));
+    for (size_t i = 0; i < count; ++i) decref(items[i]);
+    return tuple;
+#endif
+}
+
 // Whether `count` references are all there are to `object`. Free-threaded builds split the count
 // between threads, so there the answer is never yes.
 inline bool has_references(PyObject *object, Py_ssize_t count) {

@@ -8,13 +8,16 @@ namespace {
 struct Frame {
     PyObject *const *refs;
     size_t base;      // the number of values below its first child
+    size_t complete;  // the number of values when its last child is built
     uint32_t node;
     uint32_t number;  // of an anchor
 };
 
+// `Source` is a LeafSource; known by its own type where that saves a call for each leaf.
+template <class Source>
 class Builder {
 public:
-    Builder(const Structure &structure, LeafSource &leaves) : structure_(structure), leaves_(leaves) {
+    Builder(const Structure &structure, Source &leaves) : structure_(structure), leaves_(leaves) {
         PyObject **const slots = memo_.extend(structure.num_shared);
         for (uint32_t i = 0; i < structure.num_shared; ++i) slots[i] = incref(Py_None);
     }
@@ -23,16 +26,19 @@ public:
         PyObject *const *refs = structure_.refs;
         for (node_ = 0; node_ < structure_.num_nodes; ++node_) {
             const Node node = structure_.nodes[node_];
-            const uint32_t number = node.is_anchor ? num_anchors_++ : 0;
             if (node.kind == Kind::kLeaf) {
-                add(leaves_.next(), node, number);
+                values_.push_new(leaves_.next());
+                if (node.is_anchor) memorize(num_anchors_++);
+            } else if (node.kind == Kind::kNone) {
+                values_.push_borrowed(Py_None);
             } else if (node.kind == Kind::kAlias) {
                 values_.push_borrowed(memo_[node.count]);
             } else {
-                frames_.push({refs, values_.size(), node_, number});
+                const uint32_t number = node.is_anchor ? num_anchors_++ : 0;
+                frames_.push({refs, values_.size(), values_.size() + node.count, node_, number});
+                refs += num_refs(node);
             }
-            refs += num_refs(node);
-            finish_complete();
+            while (!frames_.empty() && frames_.back().complete == values_.size()) build_last();
         }
         return values_.pop_owned();
     }
@@ -40,32 +46,38 @@ public:
     uint32_t failed_node() const { return node_; }
 
 private:
-    // Builds the nodes whose last child has just been built.
-    void finish_complete() {
-        while (!frames_.empty()) {
-            const Frame frame = frames_.back();
-            const Node node = structure_.nodes[frame.node];
-            if (values_.size() - frame.base != node.count) return;
-            const uint32_t position = std::exchange(node_, frame.node);
-            nb::object value = build_node(node.kind, frame.refs, values_, frame.base);
-            node_ = position;
-            frames_.pop();
-            add(std::move(value), node, frame.number);
-        }
+    // Builds the innermost node whose children are all built.
+    void build_last() {
+        const Frame frame = frames_.back();
+        const Node node = structure_.nodes[frame.node];
+        const uint32_t position = std::exchange(node_, frame.node);
+        values_.push_new(build_node(node.kind, frame.refs, values_, frame.base));
+        node_ = position;
+        frames_.pop();
+        if (node.is_anchor) memorize(frame.number);
     }
 
-    void add(nb::object value, Node node, uint32_t number) {
-        if (node.is_anchor) nb::steal(std::exchange(memo_[number], incref(value.ptr()))).reset();
-        values_.push_new(std::move(value));
+    void memorize(uint32_t number) {
+        nb::steal(std::exchange(memo_[number], incref(values_.back()))).reset();
     }
 
     const Structure &structure_;
-    LeafSource &leaves_;
+    Source &leaves_;
     Stack values_;
     Buffer<Frame, 24> frames_;
     RefBuffer<16> memo_;
     uint32_t node_ = 0, num_anchors_ = 0;
 };
+
+template <class Source>
+nb::object build(const Structure &structure, Source &leaves, const char *doing) {
+    Builder<Source> builder(structure, leaves);
+    try {
+        return builder.run();
+    } catch (...) {
+        rethrow_at(path_text(steps_to(structure, {builder.failed_node()}).front()), doing);
+    }
+}
 
 // Leaves that stand in a list or tuple.
 class ItemSource final : public LeafSource {
@@ -88,12 +100,7 @@ private:
 }  // namespace
 
 nb::object unflatten(const Structure &structure, LeafSource &leaves, const char *doing) {
-    Builder builder(structure, leaves);
-    try {
-        return builder.run();
-    } catch (...) {
-        rethrow_at(path_text(steps_to(structure, {builder.failed_node()}).front()), doing);
-    }
+    return build(structure, leaves, doing);
 }
 
 nb::object unflatten(const Structure &structure, nb::handle leaves) {
@@ -108,7 +115,7 @@ nb::object unflatten(const Structure &structure, nb::handle leaves) {
         fail(PyExc_ValueError, "Too many leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{structure.num_leaves},
              count);
     ItemSource source(items, structure.num_leaves);
-    return unflatten(structure, source);
+    return build(structure, source, "unflattening");
 }
 
 }  // namespace pydag
