@@ -129,9 +129,11 @@ void bind_spec(nb::module_ &module) {
     nb::class_<Spec>(module, "PyDagSpec", nb::type_slots(spec_slots), nb::is_weak_referenceable(), nb::is_final(),
                      "The structure of a DAG: its nodes, their keys and aux_data, and which of its objects are "
                      "shared.\n\nImmutable and hashable. Specs that differ in sharing are unequal.")
-        .def("unflatten", [](nb::handle self, nb::handle leaves) { return unflatten(spec_of(self).structure(), leaves); },
-             nb::arg("leaves").none(), nb::sig("def unflatten(self, leaves: Iterable[Any], /) -> Any"),
-             "Build the DAG with these leaves; every shared object is built once.")
+        .def(
+            "unflatten",
+            [](nb::handle self, nb::handle leaves) { return unflatten(spec_of(self).structure(), leaves); },
+            nb::arg("leaves").none(), nb::sig("def unflatten(self, leaves: Iterable[Any], /) -> Any"),
+            "Build the DAG with these leaves; every shared object is built once.")
         .def("flatten_up_to", flatten_up_to, nb::arg("tree").none(),
              nb::sig("def flatten_up_to(self, tree: Any, /) -> list[Any]"),
              "What stands in `tree` at the place of each leaf. Each shared object must have one answer.")
@@ -139,7 +141,8 @@ void bind_spec(nb::module_ &module) {
              "The path of each leaf: to a shared one, its anchor's.")
         .def("accessors", on_structure(leaf_accessors), nb::sig("def accessors(self, /) -> list[PyTreeAccessor]"),
              "The accessor of each leaf.")
-        .def("entries", on_spec(entries), nb::sig("def entries(self, /) -> list[Any]"), "The entries of the root's children.")
+        .def("entries", on_spec(entries), nb::sig("def entries(self, /) -> list[Any]"),
+             "The entries of the root's children.")
         .def("is_leaf", is_leaf, nb::kw_only(), nb::arg("strict") = true,
              nb::sig("def is_leaf(self, /, *, strict: bool = True) -> bool"),
              "Whether the root is a leaf; with `strict=False`, whether it has no children.")
@@ -156,19 +159,29 @@ void bind_spec(nb::module_ &module) {
         .def_prop_ro("none_is_leaf", on_structure([](const Structure &s) { return s.none_is_leaf; }),
                      nb::sig("def none_is_leaf(self, /) -> bool"), "Whether None is a leaf.")
         .def_prop_ro("namespace", on_structure([](const Structure &s) { return nb::borrow(s.namespace_); }),
-                     nb::sig("def namespace(self, /) -> str"), "The namespace of the registered classes in it, or \"\".")
-        .def_prop_ro("type", on_spec(root_type), nb::sig("def type(self, /) -> type | None"), "The class of the root; None for a leaf.")
+                     nb::sig("def namespace(self, /) -> str"),
+                     "The namespace of the registered classes in it, or \"\".")
+        .def_prop_ro("type", on_spec(root_type), nb::sig("def type(self, /) -> type | None"),
+                     "The class of the root; None for a leaf.")
         .def_prop_ro("kind", on_spec(root_kind), nb::sig("def kind(self, /) -> PyTreeKind"), "The kind of the root.")
         .def("_shared", on_structure(shared_of),
              nb::sig("def _shared(self, /) -> list[tuple[int, int, type | None, tuple[tuple[Any, ...], ...]]]"))
-        .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }), nb::sig("def __len__(self, /) -> int"))
-        .def("__sizeof__", [](nb::handle self) { return static_cast<size_t>(Py_TYPE(self.ptr())->tp_basicsize) + spec_of(self).size_in_bytes(); },
-             nb::sig("def __sizeof__(self, /) -> int"))
-        .def("__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self, /) -> PyDagSpec"))
-        .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo").none(),
-             nb::sig("def __deepcopy__(self, memo: Any, /) -> PyDagSpec"))
+        .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),
+             nb::sig("def __len__(self, /) -> int"))
+        .def(
+            "__sizeof__",
+            [](nb::handle self) {
+                return static_cast<size_t>(Py_TYPE(self.ptr())->tp_basicsize) + spec_of(self).size_in_bytes();
+            },
+            nb::sig("def __sizeof__(self, /) -> int"))
+        .def(
+            "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self, /) -> PyDagSpec"))
+        .def(
+            "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo").none(),
+            nb::sig("def __deepcopy__(self, memo: Any, /) -> PyDagSpec"))
         .def("__getstate__", on_spec(state_of), nb::sig("def __getstate__(self, /) -> tuple[Any, ...]"))
-        .def("__setstate__", set_state, nb::arg("state").none(), nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
+        .def("__setstate__", set_state, nb::arg("state").none(),
+             nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
         .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
 }
 

@@ -28,8 +28,7 @@ int traverse_refs(Value &value, visitproc visit, void *arg) {
 // Moves the references out before it releases any: a finalizer must not see half of them gone.
 template <class Value>
 void clear_refs(Value &value) {
-    std::apply([](auto &...ref) { auto dropped = std::make_tuple(std::move(ref)...); },
-               value.python_refs());
+    std::apply([](auto &...ref) { auto dropped = std::make_tuple(std::move(ref)...); }, value.python_refs());
 }
 
 template <class Value>
@@ -56,10 +55,10 @@ public:
              })},
             {0, nullptr},
         };
-        PyType_Spec spec = {name, sizeof(Layout), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-                                Py_TPFLAGS_IMMUTABLETYPE,
-                            slots};
+        PyType_Spec spec = {
+            name, sizeof(Layout), 0,
+            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+            slots};
         type_ = reinterpret_cast<PyTypeObject *>(checked(PyType_FromSpec(&spec)).release().ptr());
     }
 

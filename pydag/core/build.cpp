@@ -12,8 +12,7 @@ nb::object new_dict(Keys &keys) {
     if (keys.size() == 0) return checked(PyDict_New());
     if (!keys.dict_template.is_valid()) {
         nb::object filled = checked(PyDict_New());
-        for (uint32_t i = 0; i < keys.size(); ++i)
-            checked(PyDict_SetItem(filled.ptr(), keys.inserted_key(i), Py_None));
+        for (uint32_t i = 0; i < keys.size(); ++i) checked(PyDict_SetItem(filled.ptr(), keys.inserted_key(i), Py_None));
         keys.dict_template = std::move(filled);
     }
     return checked(PyDict_Copy(keys.dict_template.ptr()));
@@ -65,10 +64,8 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
     nb::object object = new_instance(registration);
     const bool is_fixed = refs[1] == registration.data.ptr();
     for (uint32_t i = 0; i < keys.size(); ++i) {
-        if (is_fixed)
-            write_field(object.ptr(), registration.data_access[i], values[base + i]);
-        else
-            checked(PyObject_GenericSetAttr(object.ptr(), keys.key(i), values[base + i]));
+        if (is_fixed) write_field(object.ptr(), registration.data_access[i], values[base + i]);
+        else checked(PyObject_GenericSetAttr(object.ptr(), keys.key(i), values[base + i]));
     }
     for (size_t i = 0; i < registration.meta_access.size(); ++i)
         write_field(object.ptr(), registration.meta_access[i], PyTuple_GET_ITEM(refs[2], i));

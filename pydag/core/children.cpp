@@ -3,64 +3,11 @@
 
 #include "error.h"
 #include "fields.h"
-#include "keys.h"
+#include "items.h"
 
 namespace pydag {
 namespace detail {
 namespace {
-
-// The keys and values of one mapping, in its own order, while it is being opened. Owns them from
-// the moment on when something may run Python code.
-class Items {
-public:
-    ~Items() {
-        if (!owned_) return;
-        while (!keys_.empty()) decref(keys_.pop());
-        while (!values_.empty()) decref(values_.pop());
-    }
-    size_t size() const { return keys_.size(); }
-    void reserve(size_t count) { keys_.reserve(count), values_.reserve(count); }
-    void add(PyObject *key, PyObject *value) { keys_.push(key), values_.push(value); }
-
-    void own() {
-        if (owned_) return;
-        owned_ = true;
-        for (size_t i = 0; i < size(); ++i) incref(keys_[i]), incref(values_[i]);
-    }
-
-    nb::object make_keys(bool sorted) {
-        own();
-        return keys_of(keys_.data(), size(), sorted);
-    }
-    // The Keys of a mapping that is traversed in its own order: those that are expected, or
-    // remembered, if they are just these.
-    nb::object make_unsorted_keys(const RefLog &refs, size_t ahead = 0) {
-        PyObject *guess = refs.expected(ahead);
-        if (!is(guess) && size() > 0 && is_exact_str(keys_[0])) guess = guess_keys(keys_[0], size(), false);
-        return is(guess) ? nb::borrow(guess) : make_keys(false);
-    }
-
-    // Hands the values over to the stack, in the order of `keys`, last one first.
-    void push_values(const Keys &keys, Stack &stack) {
-        const size_t count = size();
-        PyObject **const slots = stack.extend(count);
-        for (size_t i = 0; i < count; ++i) slots[count - 1 - keys.rank(static_cast<uint32_t>(i))] = values_[i];
-        if (!owned_)
-            for (size_t i = 0; i < count; ++i) incref(values_[i]);
-        values_.resize_down(0);
-    }
-
-private:
-    bool is(PyObject *guess) const {
-        if (!guess || !KeysBox::check(guess)) return false;
-        const Keys &keys = KeysBox::of(guess);
-        return keys.in_order() && keys.size() == size() &&
-               std::memcmp(keys_.data(), &PyTuple_GET_ITEM(keys.inserted.ptr(), 0), size() * sizeof(PyObject *)) == 0;
-    }
-
-    Buffer<PyObject *, 32> keys_, values_;
-    bool owned_ = false;
-};
 
 uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &stack, RefLog &refs) {
     const uint32_t count = checked_count(object, static_cast<Py_ssize_t>(items.size()));
@@ -176,14 +123,17 @@ uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Ref
              type, size);
     PyObject *const children = PyTuple_GET_ITEM(parts.ptr(), 0);
     if (!Py_TYPE(children)->tp_iter && !PySequence_Check(children))
-        fail(PyExc_TypeError, "Object of type '%.200s' is not an instance of 'iterable': the children that the flatten "
-             "function for type %R returned", Py_TYPE(children)->tp_name, type);
+        fail(PyExc_TypeError,
+             "Object of type '%.200s' is not an instance of 'iterable': the children that the flatten "
+             "function for type %R returned",
+             Py_TYPE(children)->tp_name, type);
     const nb::object items = checked(PySequence_Tuple(children));
     nb::object entries = nb::none();
     if (size == 3 && PyTuple_GET_ITEM(parts.ptr(), 2) != Py_None) {
         entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
         if (PyTuple_GET_SIZE(entries.ptr()) != PyTuple_GET_SIZE(items.ptr()))
-            fail(PyExc_RuntimeError, "PyTree custom flatten function for type %R returned inconsistent number of "
+            fail(PyExc_RuntimeError,
+                 "PyTree custom flatten function for type %R returned inconsistent number of "
                  "children (%zd) and number of entries (%zd).",
                  type, PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
     }
@@ -199,7 +149,8 @@ nb::object read_meta(PyObject *object, const Registration &registration, PyObjec
     const size_t count = registration.meta_access.size();
     if (count == 0) return nb::borrow(empty);
     RefBuffer<8> values;
-    bool is_expected = expected && PyTuple_CheckExact(expected) && PyTuple_GET_SIZE(expected) == static_cast<Py_ssize_t>(count);
+    bool is_expected =
+        expected && PyTuple_CheckExact(expected) && PyTuple_GET_SIZE(expected) == static_cast<Py_ssize_t>(count);
     for (size_t i = 0; i < count; ++i) {
         values.push_new(read_field(object, registration.meta_access[i]));
         is_expected = is_expected && PyTuple_GET_ITEM(expected, i) == values[i];
@@ -237,7 +188,8 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefLog &refs
     for (const FieldAccess &slot : registration.slot_access)
         if (PyObject *const value = peek_slot(object, slot.offset)) {
             if (dict.is_valid() && checked(PyDict_Contains(dict.ptr(), slot.name.ptr())))
-                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__", slot.name.ptr(), Py_TYPE(object)->tp_name);
+                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__", slot.name.ptr(),
+                     Py_TYPE(object)->tp_name);
             items.add(slot.name.ptr(), value);
         }
     nb::object keys = items.make_unsorted_keys(refs, 1);

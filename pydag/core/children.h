@@ -9,8 +9,8 @@
 #pragma once
 
 #include "keys.h"
-#include "registry.h"
 #include "record.h"
+#include "registry.h"
 
 namespace pydag {
 
@@ -51,8 +51,7 @@ inline uint32_t push_items(PyObject *object, PyObject *const *items, Py_ssize_t 
 
 // Pushes the children of `object` on `stack` and what the structure must remember of it to `refs`;
 // returns the number of children. The caller owns `object` and `info.registration` meanwhile.
-inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack,
-                          RefLog &refs) {
+inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, RefLog &refs) {
     using namespace detail;
     switch (info.kind) {
         case Kind::kLeaf:

@@ -30,8 +30,7 @@ PyObject *new_exception(nb::module_ &module, const char *name, const char *doc) 
 }  // namespace
 
 void make_exceptions(nb::module_ &module) {
-    cycle_error = new_exception(module, "CycleError",
-                                "An object contains itself, so that the structure is not a DAG.");
+    cycle_error = new_exception(module, "CycleError", "An object contains itself, so that the structure is not a DAG.");
     sharing_error = new_exception(module, "SharingError",
                                   "One shared object was given two different answers, or two structures "
                                   "that should be shared alike are not.");
@@ -64,10 +63,8 @@ std::string path_text(const Steps &steps, const char *root) {
     constexpr size_t kSeen = kLongestPath / 4;
     std::string head = root, tail;
     const auto write = [](std::string &out, const Step &step) {
-        if (step.is_attribute && PyUnicode_Check(step.entry.ptr()))
-            out += "." + text_of(step.entry);
-        else
-            out += "[" + text_of(short_repr(step.entry)) + "]";
+        if (step.is_attribute && PyUnicode_Check(step.entry.ptr())) out += "." + text_of(step.entry);
+        else out += "[" + text_of(short_repr(step.entry)) + "]";
     };
     if (steps.size() <= 2 * kSeen) {
         for (const Step &step : steps) write(head, step);

@@ -38,7 +38,9 @@ std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
 // Any class that a class statement made.
 PyTypeObject *python_class() {
     static PyObject *const type =
-        checked(PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "s(){}", "PythonClass")).release().ptr();
+        checked(PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "s(){}", "PythonClass"))
+            .release()
+            .ptr();
     return reinterpret_cast<PyTypeObject *>(type);
 }
 
@@ -65,8 +67,10 @@ void resolve_fields(Registration &registration) {
 nb::object read_field(PyObject *object, const FieldAccess &field) {
     if (field.offset) {
         if (PyObject *const value = peek_slot(object, field.offset)) return nb::borrow(value);
-        PyErr_Format(PyExc_AttributeError, "'%.200s' object has no attribute %R: a field of a registered class "
-                     "must be set", Py_TYPE(object)->tp_name, field.name.ptr());
+        PyErr_Format(PyExc_AttributeError,
+                     "'%.200s' object has no attribute %R: a field of a registered class "
+                     "must be set",
+                     Py_TYPE(object)->tp_name, field.name.ptr());
         nb::raise_python_error();
     }
     return checked(PyObject_GenericGetAttr(object, field.name.ptr()));

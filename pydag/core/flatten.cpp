@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flatten.h"
 
+#include "open_objects.h"
 #include "paths.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace pydag {
 namespace {
@@ -23,8 +23,13 @@ static_assert(sizeof(Frame) == 16);
 class Walk {
 public:
     Walk(const FlattenOptions &options, const Structure &remembered, Draft &draft, Leaves &leaves, bool may_skip)
-        : options_(options), draft_(draft), leaves_(leaves), record_(draft, remembered), open_options_{options.space},
-          remembered_leaves_(remembered.num_leaves), may_skip_(may_skip) {}
+        : options_(options),
+          draft_(draft),
+          leaves_(leaves),
+          record_(draft, remembered),
+          open_options_{options.space},
+          remembered_leaves_(remembered.num_leaves),
+          may_skip_(may_skip) {}
 
     enum class Outcome { kRemembered, kWritten, kRestart };
 
@@ -122,8 +127,7 @@ private:
     void close_frame() {
         const Frame frame = frames_.pop();
         if (frame.is_callback) --num_callbacks_;
-        if (frame.is_untracked) [[unlikely]]
-            close_untracked();
+        if (frame.is_untracked) open_untracked_.leave();
     }
 
     bool add_alias(uint32_t target, nb::handle object) {
@@ -155,12 +159,10 @@ private:
     // Before a registered node is opened. False: the walk must start again.
     bool admit(nb::handle object, const TypeInfo &info, Frame &frame) {
         uses_namespace_ = true;
-        // The identity table doesn't know it, but it can still contain itself.
         if (!info.has_identity) {
-            const auto [known, is_new] = open_untracked_.emplace(object.ptr(), frame.node);
-            if (!is_new) fail_cycle(known->second, object);
+            const uint32_t known = open_untracked_.enter(object.ptr(), frame.node);
+            if (known != IdentityTable::kNew) fail_cycle(known, object);
             frame.is_untracked = true;
-            untracked_.push_back(object.ptr());
         }
         frame.is_callback = info.kind == Kind::kCustom;
         if (frame.is_callback || !RegistrationBox::of(info.registration).is_plain) {
@@ -172,27 +174,21 @@ private:
         return true;
     }
 
-    void close_untracked() {
-        open_untracked_.erase(untracked_.back());
-        untracked_.pop_back();
-    }
-
     // The frames' nodes ascend, so an ancestor is found by bisection.
     bool is_open(uint32_t node) const {
         size_t low = 1, high = frames_.size();
         while (low < high) {
             const size_t middle = (low + high) / 2;
-            if (frames_[middle].node < node)
-                low = middle + 1;
-            else
-                high = middle;
+            if (frames_[middle].node < node) low = middle + 1;
+            else high = middle;
         }
         return low < frames_.size() && frames_[low].node == node;
     }
 
     [[noreturn]] void fail_cycle(uint32_t target, nb::handle object) {
         Steps ancestor = steps(target);
-        fail(cycle_error, "an object contains itself: %s is the %.200s at %s\n"
+        fail(cycle_error,
+             "an object contains itself: %s is the %.200s at %s\n"
              "  A structure with a cycle is not a DAG. Break it, or keep the object whole with is_leaf.",
              path_text(steps()).c_str(), Py_TYPE(object.ptr())->tp_name, path_text(ancestor).c_str());
     }
@@ -222,30 +218,12 @@ private:
     size_t height_ = 0;  // of the stack below the object that is being visited
     Buffer<Frame, 24> frames_;
     IdentityTable seen_;
-    RefBuffer<48> kept_;  // what is known by address and the leaves don't hold
+    RefBuffer<48> kept_;     // what is known by address and the leaves don't hold
     int num_callbacks_ = 0;  // how many open frames a flatten function opened
-    std::vector<PyObject *> untracked_;                        // the open ones, the innermost last
-    std::unordered_map<PyObject *, uint32_t> open_untracked_;  // to their nodes
+    OpenObjects open_untracked_;
 };
 
 }  // namespace
-
-FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
-                                     nb::handle identity) {
-    FlattenOptions options;
-    if (!is_leaf.is_none()) {
-        if (!PyCallable_Check(is_leaf.ptr()))
-            fail(PyExc_TypeError, "is_leaf must be callable or None, got %U.", short_repr(is_leaf).ptr());
-        options.is_leaf = nb::borrow(is_leaf);
-    }
-    options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
-    options.space = &Namespace::get(namespace_);
-    if (PyUnicode_Check(identity.ptr()) && PyUnicode_CompareWithASCIIString(identity.ptr(), "all") == 0) return options;
-    if (!PyUnicode_Check(identity.ptr()) || PyUnicode_CompareWithASCIIString(identity.ptr(), "nodes") != 0)
-        fail(PyExc_ValueError, "identity must be 'all' or 'nodes', got %U.", short_repr(identity).ptr());
-    options.leaf_identity = false;
-    return options;
-}
 
 Parts::Parts(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared)
     : remembered_(tree.ptr(), *options.space, options.none_is_leaf) {

@@ -5,23 +5,13 @@
 
 #include "children.h"
 #include "error.h"
+#include "flatten_options.h"
 #include "identity_table.h"
 #include "spec_cache.h"
 
 namespace pydag {
 
 using Leaves = RefBuffer<96>;
-
-struct FlattenOptions {
-    nb::object is_leaf;  // a predicate, or null
-    bool none_is_leaf = false;
-    bool leaf_identity = true;  // identity="all"; false: "nodes"
-    Namespace *space = nullptr;
-
-    // From the arguments as Python passes them. `is_leaf` may be None; `identity` is "all" or "nodes".
-    static FlattenOptions parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
-                                nb::handle identity);
-};
 
 // A DAG, taken apart. Raises CycleError for an object that contains itself; whatever a callback
 // raises passes through with a note that names the place.

@@ -15,9 +15,7 @@ constexpr size_t kLongestRun = 256;
 constexpr size_t kTableSize = 512;
 PyObject *remembered[2][kTableSize];  // [sorted], owned
 
-size_t place(PyObject *first, size_t count) {
-    return ((hash_address(first) >> 32) + count * 31) % kTableSize;
-}
+size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
 
 nb::object tuple_of(PyObject *const *items, size_t count) {
     nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
@@ -46,8 +44,8 @@ nb::object sort_objects(nb::handle keys) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.ptr()); ++i) {
         PyObject *const key = PyTuple_GET_ITEM(keys.ptr(), i);
         const nb::handle type(reinterpret_cast<PyObject *>(Py_TYPE(key)));
-        const nb::object name = checked(
-            PyUnicode_FromFormat("%S.%S", type.attr("__module__").ptr(), type.attr("__qualname__").ptr()));
+        const nb::object name =
+            checked(PyUnicode_FromFormat("%S.%S", type.attr("__module__").ptr(), type.attr("__qualname__").ptr()));
         checked(PyList_Append(pairs.ptr(), checked(PyTuple_Pack(2, name.ptr(), key)).ptr()));
     }
     if (PyList_Sort(pairs.ptr()) == 0) {
@@ -68,8 +66,7 @@ std::vector<uint32_t> sort_any(nb::handle keys) {
     const nb::object sorted = sort_objects(keys);
     if (!sorted.is_valid() || static_cast<size_t>(PyList_GET_SIZE(sorted.ptr())) != count) return order;
     IdentityTable places;
-    for (size_t i = 0; i < count; ++i)
-        places.find_or_add(PyTuple_GET_ITEM(keys.ptr(), i), static_cast<uint32_t>(i));
+    for (size_t i = 0; i < count; ++i) places.find_or_add(PyTuple_GET_ITEM(keys.ptr(), i), static_cast<uint32_t>(i));
     // One object may be a key twice, if its hash changed; and the list may have been changed by who
     // found it while it was being sorted. Then the insertion order stands.
     std::vector<bool> taken(count);

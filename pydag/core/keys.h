@@ -16,9 +16,9 @@
 namespace pydag {
 
 struct Keys {
-    nb::object order;         // tuple: the keys as their values are traversed
-    nb::object inserted;      // tuple: the keys as they were inserted; often the same object
-    nb::object dict_template; // a dict with these keys, copied to build one; made at first use
+    nb::object order;          // tuple: the keys as their values are traversed
+    nb::object inserted;       // tuple: the keys as they were inserted; often the same object
+    nb::object dict_template;  // a dict with these keys, copied to build one; made at first use
     // ranks[i] is the place of inserted[i] in `order`; empty where the two orders are one.
     std::unique_ptr<uint32_t[]> ranks;
     uint32_t count = 0;

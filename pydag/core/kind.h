@@ -34,10 +34,10 @@ enum class Entries : uint8_t { kIndex, kKeys, kCustom };
 
 struct KindTraits {
     const char *name;
-    uint8_t num_refs;   // how many references a node of this kind keeps in its structure
+    uint8_t num_refs;  // how many references a node of this kind keeps in its structure
     Entries entries;
-    bool has_identity;  // false: a value, opened anew at every occurrence
-    bool is_mapping;    // dict, OrderedDict and defaultdict match one another
+    bool has_identity;         // false: a value, opened anew at every occurrence
+    bool is_mapping;           // dict, OrderedDict and defaultdict match one another
     const char *open, *close;  // around the children in a spec's text
 };
 

@@ -35,8 +35,8 @@ bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
             continue;
         }
         const bool has_plain_equality = type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
-                                        type == &PyComplex_Type || type == &PyUnicode_Type ||
-                                        type == &PyBytes_Type || type == &PyRange_Type;
+                                        type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
+                                        type == &PyRange_Type;
         if (!has_plain_equality) return false;
         if (checked(PyObject_RichCompareBool(x.ptr(), y.ptr(), Py_EQ))) continue;
         // NaN is the one value that differs from itself; here it is equal to another NaN.
@@ -146,9 +146,9 @@ private:
     const Structure &structure_;
     Leaves &found_;
     Namespace &space_;
-    std::vector<Place> anchors_, places_;  // places_: of all nodes, once an alias is walked
-    RefBuffer<16> first_;  // the object at each anchor, by its number
-    RefBuffer<16> kept_;   // what `walked_` knows by address
+    std::vector<Place> anchors_, places_;               // places_: of all nodes, once an alias is walked
+    RefBuffer<16> first_;                               // the object at each anchor, by its number
+    RefBuffer<16> kept_;                                // what `walked_` knows by address
     std::set<std::pair<uint32_t, PyObject *>> walked_;  // (node, object) that an alias led to
     std::vector<Alias> pending_;
     uint32_t current_ = 0;

@@ -34,7 +34,8 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
     const bool has_class = node.kind == Kind::kNamedTuple || node.kind == Kind::kStructSequence;
     if (has_class && type != refs[0])
         fail(PyExc_ValueError, "%s type mismatch; expected type: %R, got type: %R; tuple: %U.",
-             node.kind == Kind::kNamedTuple ? "namedtuple" : "PyStructSequence", refs[0], type, short_repr(object).ptr());
+             node.kind == Kind::kNamedTuple ? "namedtuple" : "PyStructSequence", refs[0], type,
+             short_repr(object).ptr());
 }
 
 nb::object list_of(const std::vector<nb::object> &items) {
@@ -62,8 +63,7 @@ nb::object list_of(const std::vector<nb::object> &items) {
 }
 
 // Puts the children, which stand on the stack in the order of `actual`, in the order of `expected`.
-void reorder(const Keys &expected, const Keys &actual, const char *what, nb::handle object, Stack &stack,
-             size_t base) {
+void reorder(const Keys &expected, const Keys &actual, const char *what, nb::handle object, Stack &stack, size_t base) {
     const uint32_t count = expected.size();
     if (count != actual.size()) fail_keys(expected, actual, what, object);
     const nb::object places = checked(PyDict_New());

@@ -89,11 +89,19 @@ nb::object entry_of(Kind kind, PyObject *const *refs, uint32_t child) {
 }
 
 nb::object type_of(Kind kind, PyObject *const *refs) {
-    static PyObject *const types[kNumKinds] = {
-        nullptr, nullptr, reinterpret_cast<PyObject *>(Py_TYPE(Py_None)), reinterpret_cast<PyObject *>(&PyTuple_Type),
-        reinterpret_cast<PyObject *>(&PyList_Type), reinterpret_cast<PyObject *>(&PyDict_Type), nullptr,
-        reinterpret_cast<PyObject *>(&PyODict_Type), import_forever("collections", "defaultdict"),
-        import_forever("collections", "deque"), nullptr, nullptr, nullptr};
+    static PyObject *const types[kNumKinds] = {nullptr,
+                                               nullptr,
+                                               reinterpret_cast<PyObject *>(Py_TYPE(Py_None)),
+                                               reinterpret_cast<PyObject *>(&PyTuple_Type),
+                                               reinterpret_cast<PyObject *>(&PyList_Type),
+                                               reinterpret_cast<PyObject *>(&PyDict_Type),
+                                               nullptr,
+                                               reinterpret_cast<PyObject *>(&PyODict_Type),
+                                               import_forever("collections", "defaultdict"),
+                                               import_forever("collections", "deque"),
+                                               nullptr,
+                                               nullptr,
+                                               nullptr};
     if (kind == Kind::kCustom || kind == Kind::kFields) return RegistrationBox::of(refs[0]).type;
     if (kind == Kind::kNamedTuple || kind == Kind::kStructSequence) return nb::borrow(refs[0]);
     return nb::borrow(types[static_cast<size_t>(kind)]);
@@ -107,9 +115,9 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
     if (kind == Kind::kFields) return {std::move(entry), true};
     if (kind == Kind::kCustom) {
         const nb::object entry_type = RegistrationBox::of(refs[0]).path_entry_type;
-        const bool is_attribute = PyType_Check(entry_type.ptr()) &&
-                                  PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(entry_type.ptr()),
-                                                   reinterpret_cast<PyTypeObject *>(attribute));
+        const bool is_attribute =
+            PyType_Check(entry_type.ptr()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(entry_type.ptr()),
+                                                               reinterpret_cast<PyTypeObject *>(attribute));
         return {std::move(entry), is_attribute};
     }
     if (kind != Kind::kNamedTuple && kind != Kind::kStructSequence) return {std::move(entry), false};

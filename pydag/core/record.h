@@ -26,16 +26,14 @@ public:
     void add(PyObject *ref) {
         if (ref == expected()) [[likely]]
             ++size_;
-        else
-            write(nb::borrow(ref));
+        else write(nb::borrow(ref));
     }
     // The same where `ref` is known to be `expected()`.
     void confirm() { ++size_; }
     void add_new(nb::object ref) {
         if (ref.ptr() == expected()) [[likely]]
             ++size_;
-        else
-            write(std::move(ref));
+        else write(std::move(ref));
     }
     void stop_following() {
         if (!follows_) return;
@@ -60,7 +58,9 @@ class Recorder {
 public:
     // `remembered` may be empty: then everything is written to `draft`.
     Recorder(Draft &draft, const Structure &remembered)
-        : draft_(draft), remembered_(remembered), follows_(remembered.num_nodes > 0),
+        : draft_(draft),
+          remembered_(remembered),
+          follows_(remembered.num_nodes > 0),
           refs_(draft.refs, remembered.refs, remembered.num_refs) {}
 
     RefLog &refs() { return refs_; }
@@ -85,8 +85,7 @@ public:
     void add_leaf() {
         if (follows_ && is_plain_leaf(remembered_.nodes[size_])) [[likely]]
             ++size_;
-        else
-            add(Kind::kLeaf);
+        else add(Kind::kLeaf);
     }
     // The number of children of an opened node, when its references have been added.
     void set_count(uint32_t node, uint32_t count) {
@@ -136,10 +135,8 @@ private:
         draft_.nodes.reserve(size_);
         for (uint32_t i = 0; i < size_; ++i) {
             const Node node = remembered_.nodes[i];
-            if (node.kind == Kind::kAlias)
-                write_alias(anchors_[node.count]);
-            else
-                draft_.add(node.kind, node.count);
+            if (node.kind == Kind::kAlias) write_alias(anchors_[node.count]);
+            else draft_.add(node.kind, node.count);
         }
     }
 

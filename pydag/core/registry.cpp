@@ -5,53 +5,13 @@
 #include "fields.h"
 #include "identity_table.h"
 #include "spec_cache.h"
+#include "type_table.h"
 
 #include <memory>
 #include <string>
 #include <unordered_map>
 
 namespace pydag {
-
-// Open addressing, by address. A remembered heap type carries a weak reference whose callback
-// empties all tables, before the type's memory can be used again.
-class TypeTable {
-public:
-    const TypeInfo *find(PyTypeObject *type) const {
-        const size_t mask = entries_.size() - 1;
-        for (size_t i = place(type);; i = (i + 1) & mask) {
-            if (entries_[i].type == type) return &entries_[i].info;
-            if (!entries_[i].type) return nullptr;
-        }
-    }
-    void add(PyTypeObject *type, nb::object weakref, const TypeInfo &info) {
-        if (++used_ * 2 > entries_.size()) grow();
-        if (info.registration) owned_.push_back(nb::borrow(info.registration));
-        if (weakref.is_valid()) owned_.push_back(std::move(weakref));
-        insert({type, info});
-    }
-
-private:
-    struct Entry {
-        PyTypeObject *type;
-        TypeInfo info;
-    };
-    size_t place(PyTypeObject *type) const { return (hash_address(type) >> 32) & (entries_.size() - 1); }
-    void insert(const Entry &entry) {
-        size_t i = place(entry.type);
-        while (entries_[i].type) i = (i + 1) & (entries_.size() - 1);
-        entries_[i] = entry;
-    }
-    void grow() {
-        std::vector<Entry> old(entries_.size() * 2);
-        old.swap(entries_);
-        for (const Entry &entry : old)
-            if (entry.type) insert(entry);
-    }
-
-    std::vector<Entry> entries_ = std::vector<Entry>(64);
-    std::vector<nb::object> owned_;
-    size_t used_ = 0;
-};
 
 namespace {
 
@@ -203,8 +163,10 @@ void add_registration(nb::object box) {
     if (builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr())) != Kind::kLeaf)
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be re-registered.", type.ptr());
     if (registration.is_fields() && !has_plain_layout(type))
-        fail(PyExc_TypeError, "%R can't be registered by its fields: its instances hold more than attributes. Register "
-             "it with register_pydag_node.", type.ptr());
+        fail(PyExc_TypeError,
+             "%R can't be registered by its fields: its instances hold more than attributes. Register "
+             "it with register_pydag_node.",
+             type.ptr());
     if (find_own(registration.namespace_, type).is_valid()) {
         if (PyUnicode_GET_LENGTH(registration.namespace_.ptr()) == 0)
             fail(PyExc_ValueError, "PyTree type %R is already registered in the global namespace.", type.ptr());
@@ -233,8 +195,8 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_) {
 bool same_registration(nb::handle a, nb::handle b) {
     if (a.is(b)) return true;
     const Registration &x = RegistrationBox::of(a), &y = RegistrationBox::of(b);
-    return x.type.is(y.type) && x.flatten.is(y.flatten) && x.unflatten.is(y.unflatten) &&
-           !x.is_fields() && !y.is_fields();
+    return x.type.is(y.type) && x.flatten.is(y.flatten) && x.unflatten.is(y.unflatten) && !x.is_fields() &&
+           !y.is_fields();
 }
 
 void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is_insertion_ordered) {

@@ -23,17 +23,17 @@ struct FieldAccess {
 
 struct Registration {
     nb::object type;
-    nb::object namespace_;       // str; "" is the global one
-    nb::object flatten;          // (object) -> (children, aux_data[, entries]); None for fields
-    nb::object unflatten;        // (aux_data, children) -> object; None for fields
+    nb::object namespace_;  // str; "" is the global one
+    nb::object flatten;     // (object) -> (children, aux_data[, entries]); None for fields
+    nb::object unflatten;   // (aux_data, children) -> object; None for fields
     nb::object path_entry_type;
-    nb::object resolve_fields;   // () -> (data, slots, meta, is_plain), until fields are first used
-    nb::object data;             // Keys of the data fields; None: all attributes of the instance
-    nb::object meta_names;       // tuple of str
+    nb::object resolve_fields;  // () -> (data, slots, meta, is_plain), until fields are first used
+    nb::object data;            // Keys of the data fields; None: all attributes of the instance
+    nb::object meta_names;      // tuple of str
     std::vector<FieldAccess> data_access, slot_access, meta_access;
     bool has_identity = true;
-    bool is_foreign = false;     // registered with another library
-    bool is_plain = true;        // reading the fields runs no Python code
+    bool is_foreign = false;  // registered with another library
+    bool is_plain = true;     // reading the fields runs no Python code
     auto python_refs() {
         return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names);
     }

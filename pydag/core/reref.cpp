@@ -138,7 +138,8 @@ private:
             } else if (mark == Mark::kAlias) {
                 const auto anchor = anchors_.find(index_at(node));
                 if (anchor == anchors_.end())
-                    fail(sharing_error, "there is no Anchor(%llu, ...) for the Alias at %s\n"
+                    fail(sharing_error,
+                         "there is no Anchor(%llu, ...) for the Alias at %s\n"
                          "  A derefed tree must be put together whole.",
                          static_cast<unsigned long long>(index_at(node)), path(node).c_str());
                 node = anchor->second + 1;
@@ -193,7 +194,8 @@ private:
     void emit_fields(nb::handle box, nb::handle aux, uint32_t count, uint32_t node) {
         const Registration &registration = RegistrationBox::of(box);
         const bool is_pair = PyTuple_Check(aux.ptr()) && PyTuple_GET_SIZE(aux.ptr()) == 2 &&
-                             PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 0)) && PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 1));
+                             PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 0)) &&
+                             PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 1));
         const nb::handle names = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 0) : Py_None;
         const nb::handle meta = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 1) : Py_None;
         const bool fits = is_pair && PyTuple_GET_SIZE(names.ptr()) == static_cast<Py_ssize_t>(count) &&
@@ -205,15 +207,15 @@ private:
         result_.refs.push_borrowed(box.ptr());
         if (registration.data.is_none())
             result_.refs.push_new(keys_of(&PyTuple_GET_ITEM(names.ptr(), 0), count, false));
-        else
-            result_.refs.push_borrowed(registration.data.ptr());
+        else result_.refs.push_borrowed(registration.data.ptr());
         result_.refs.push_borrowed(meta.ptr());
     }
 
     std::vector<uint32_t> children_of(uint32_t node) const {
         std::vector<uint32_t> children;
         uint32_t child = node + 1;
-        for (uint32_t i = 0; i < num_children(node_at(node)); ++i, child = places_[child].end) children.push_back(child);
+        for (uint32_t i = 0; i < num_children(node_at(node)); ++i, child = places_[child].end)
+            children.push_back(child);
         return children;
     }
 
@@ -223,7 +225,7 @@ private:
     Draft &result_;
     Leaves &result_leaves_;
     std::vector<NodePlace> places_;
-    std::vector<uint32_t> way_;  // of the last `resolve`
+    std::vector<uint32_t> way_;                       // of the last `resolve`
     std::vector<uint32_t> shared_;                    // the node of each anchor of the tree's own sharing
     std::unordered_map<uint64_t, uint32_t> anchors_;  // the Anchor of each index
 };

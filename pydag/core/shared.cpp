@@ -40,8 +40,8 @@ nb::object num_paths(const Structure &structure) {
 }
 
 nb::object shared_of(const Structure &structure) {
-    std::vector<uint32_t> slots;                                       // the nodes that are shared or aliases
-    std::vector<std::vector<size_t>> slots_of(structure.num_shared);   // of each shared object
+    std::vector<uint32_t> slots;                                      // the nodes that are shared or aliases
+    std::vector<std::vector<size_t>> slots_of(structure.num_shared);  // of each shared object
     std::vector<nb::object> types(structure.num_shared);
     std::vector<Kind> kinds(structure.num_shared);
     PyObject *const *refs = structure.refs;

@@ -63,8 +63,9 @@ nb::object make_spec(Spec &&spec);
 // The spec in a Python object; TypeError if it isn't one.
 const Spec &spec_of(nb::handle object);
 
-// The state that pickles, and back: everything is checked, ValueError or TypeError says what is
-// wrong. `spec_pickle.cpp`.
+// The state that pickles (spec_pickle.cpp), and back (spec_restore.cpp): everything is checked,
+// ValueError or TypeError says what is wrong.
+inline constexpr long kStateFormat = 1;
 nb::object state_of(const Spec &spec);
 void restore_state(nb::handle state, Draft &draft);
 

@@ -59,10 +59,8 @@ Remembered::Remembered(PyObject *root, const Namespace &space, bool none_is_leaf
     : slot_(slot_of(root, space, none_is_leaf)), space_(space), none_is_leaf_(none_is_leaf) {
     Entry &entry = entries()[slot_];
     if (entry.space != &space || entry.none_is_leaf != none_is_leaf) return;
-    if (entry.living)
-        living_ = nb::borrow(entry.living);
-    else
-        structure_.swap(entry.structure);
+    if (entry.living) living_ = nb::borrow(entry.living);
+    else structure_.swap(entry.structure);
 }
 
 Remembered::~Remembered() { put_back(); }

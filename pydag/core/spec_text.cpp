@@ -22,7 +22,8 @@ std::string qualified_name_of(nb::handle type) {
 
 std::string opening(Kind kind, PyObject *const *refs, uint32_t count) {
     const std::string open = traits(kind).open;
-    if (kind == Kind::kCustom) return open + name_of(RegistrationBox::of(refs[0]).type) + "[" + repr_text(refs[1]) + "], [";
+    if (kind == Kind::kCustom)
+        return open + name_of(RegistrationBox::of(refs[0]).type) + "[" + repr_text(refs[1]) + "], [";
     if (kind == Kind::kFields) return name_of(RegistrationBox::of(refs[0]).type) + open;
     if (kind == Kind::kNamedTuple) return name_of(refs[0]) + open;
     if (kind == Kind::kStructSequence) return qualified_name_of(refs[0]) + open;
@@ -77,10 +78,8 @@ std::string nodes_text(const Structure &structure) {
         }
         if (node.is_anchor) text += "&" + std::to_string(num_anchors++) + " ";
         const bool is_node = node.kind != Kind::kLeaf && node.kind != Kind::kNone && node.kind != Kind::kAlias;
-        if (node.kind == Kind::kAlias)
-            text += "*" + std::to_string(node.count);
-        else
-            text += opening(node.kind, refs, node.count);
+        if (node.kind == Kind::kAlias) text += "*" + std::to_string(node.count);
+        else text += opening(node.kind, refs, node.count);
         if (is_node) frames.push({refs, node.kind, node.count, 0});
         for (; !frames.empty() && frames.back().next == frames.back().count; frames.pop())
             text += closing(frames.back().kind, frames.back().refs, frames.back().count);

@@ -47,8 +47,14 @@ struct Draft {
 
     uint32_t add(Kind kind, uint32_t count);
     Structure view() const {
-        return {nodes.data(), refs.data(), static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(refs.size()),
-                num_leaves, num_shared, none_is_leaf, namespace_.ptr()};
+        return {nodes.data(),
+                refs.data(),
+                static_cast<uint32_t>(nodes.size()),
+                static_cast<uint32_t>(refs.size()),
+                num_leaves,
+                num_shared,
+                none_is_leaf,
+                namespace_.ptr()};
     }
 };
 

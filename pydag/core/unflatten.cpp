@@ -57,9 +57,7 @@ private:
         if (node.is_anchor) memorize(frame.number);
     }
 
-    void memorize(uint32_t number) {
-        nb::steal(std::exchange(memo_[number], incref(values_.back()))).reset();
-    }
+    void memorize(uint32_t number) { nb::steal(std::exchange(memo_[number], incref(values_.back()))).reset(); }
 
     const Structure &structure_;
     Source &leaves_;

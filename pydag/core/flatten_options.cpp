@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flatten_options.h"
+
+#include "error.h"
+
+namespace pydag {
+
+FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
+                                     nb::handle identity) {
+    FlattenOptions options;
+    if (!is_leaf.is_none()) {
+        if (!PyCallable_Check(is_leaf.ptr()))
+            fail(PyExc_TypeError, "is_leaf must be callable or None, got %U.", short_repr(is_leaf).ptr());
+        options.is_leaf = nb::borrow(is_leaf);
+    }
+    options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
+    options.space = &Namespace::get(namespace_);
+    if (PyUnicode_Check(identity.ptr()) && PyUnicode_CompareWithASCIIString(identity.ptr(), "all") == 0) return options;
+    if (!PyUnicode_Check(identity.ptr()) || PyUnicode_CompareWithASCIIString(identity.ptr(), "nodes") != 0)
+        fail(PyExc_ValueError, "identity must be 'all' or 'nodes', got %U.", short_repr(identity).ptr());
+    options.leaf_identity = false;
+    return options;
+}
+
+}  // namespace pydag
