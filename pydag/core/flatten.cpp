@@ -43,7 +43,7 @@ public:
             draft_.num_leaves = static_cast<uint32_t>(leaves_.size());
             draft_.none_is_leaf = options_.none_is_leaf;
             uses_namespace_ = uses_namespace_ || open_options_.insertion_ordered == 1;
-            draft_.namespace_ = nb::borrow(uses_namespace_ ? options_.space->name() : empty_str());
+            draft_.namespace_ = uses_namespace_ ? nb::borrow(options_.space->name()) : nb::object(nb::str(""));
             return record_.finish() ? Outcome::kRemembered : Outcome::kWritten;
         } catch (...) {
             rethrow_at(path_text(steps()), "flattening");
@@ -64,11 +64,6 @@ public:
     }
 
 private:
-    static nb::handle empty_str() {
-        static PyObject *const empty = intern_forever("");
-        return empty;
-    }
-
     // Visits one object after the other, as they come from the stack. False: start again.
     bool visit_all() {
         Namespace &space = *options_.space;
