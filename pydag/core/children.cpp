@@ -80,8 +80,8 @@ uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &r
         const nb::object owned = options.insertion_ordered < 0 ? nb::borrow(guess) : nb::object();
         const Keys &keys = KeysBox::of(guess);
         // Where the two orders differ, it matters whether dicts are sorted here.
-        const bool is_sorted = keys.in_order() || !options.is_insertion_ordered();
-        if (is_sorted && push_if_keys_are(keys, dict, stack)) {
+        const bool may_fit = keys.is_sorted && (keys.in_order() || !options.is_insertion_ordered());
+        if (may_fit && push_if_keys_are(keys, dict, stack)) {
             refs.add(guess);
             return keys.size();
         }

@@ -71,8 +71,8 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
             // A walk that follows a structure has found a dict there too: its keys come next.
             if (PyObject *const expected = refs.expected()) {
                 const Keys &keys = KeysBox::of(expected);
-                const bool is_sorted = keys.in_order() || options.insertion_ordered == 0;
-                if (is_sorted && push_if_keys_are(keys, object, stack)) [[likely]] {
+                const bool may_fit = keys.is_sorted && (keys.in_order() || options.insertion_ordered == 0);
+                if (may_fit && push_if_keys_are(keys, object, stack)) [[likely]] {
                     refs.confirm();
                     return keys.count;
                 }

@@ -105,7 +105,7 @@ nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
         }
     }
     nb::object box = KeysBox::make(std::move(order_tuple), std::move(inserted), nb::object(), std::move(ranks),
-                                   static_cast<uint32_t>(count), all_strings);
+                                   static_cast<uint32_t>(count), sorted, all_strings);
     if (all_strings && count > 0 && count <= kLongestRun) {
         PyObject *&slot = remembered[sorted][place(keys[0], count)];
         const nb::object evicted = nb::steal(slot);
