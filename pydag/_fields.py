@@ -30,10 +30,15 @@ def _is_static(field: "dataclasses.Field[object]") -> bool:
     return bool(field.metadata.get("static", False)) or not field.metadata.get("pytree_node", True)
 
 
+def _has_code(cls: type) -> bool:
+    """Whether a class attribute of this class may run code when it is read from an instance."""
+    return hasattr(cls, "__get__") or hasattr(cls, "__set__")
+
+
 def _is_plain(cls: type, names: Names) -> bool:
     """Whether reading these attributes runs no code of the class (a property would)."""
     found = (getattr(cls, name, None) for name in names)
-    return all(isinstance(x, types.MemberDescriptorType) or not hasattr(type(x), "__set__") for x in found)
+    return all(isinstance(x, types.MemberDescriptorType) or not _has_code(type(x)) for x in found)
 
 
 def check_distinct(data: Names, meta: Names) -> None:

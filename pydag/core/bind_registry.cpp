@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind.h"
+#include "deref.h"
+#include "error.h"
 #include "keys.h"
 #include "registry.h"
 #include "spec_cache.h"
@@ -47,6 +49,8 @@ void bind_registry(nb::module_ &module) {
     module.def(
         "unregister",
         [](nb::object type, nb::object namespace_) {
+            if (is_deref_class(type))
+                fail(PyExc_ValueError, "%R is a part of pydag and cannot be unregistered.", type.ptr());
             const nb::object box = remove_registration(type, namespace_);
             const Registration &registration = RegistrationBox::of(box);
             return nb::make_tuple(registration.flatten, registration.unflatten, registration.path_entry_type);

@@ -71,6 +71,12 @@ uint64_t index_of(const Structure &structure, uint32_t node, PyObject *const *re
 
 }  // namespace detail
 
+bool is_deref_class(nb::handle type) {
+    for (PyObject *registration : registrations)
+        if (registration && RegistrationBox::of(registration).type.is(type)) return true;
+    return false;
+}
+
 void set_deref_classes(nb::object anchor, nb::object alias, nb::object node) {
     const nb::object namespace_ = checked(PyUnicode_FromString(""));
     const nb::object classes[3] = {std::move(anchor), std::move(alias), std::move(node)};

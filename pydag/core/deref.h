@@ -24,6 +24,9 @@ void deref(const Structure &structure, Namespace &space, Draft &result);
 // an anchor, and for two anchors of one index that are not one object.
 void reref(const Structure &structure, const Leaves &leaves, Namespace &space, Draft &result, Leaves &result_leaves);
 
+// Whether a class is one of the three.
+bool is_deref_class(nb::handle type);
+
 namespace detail {
 // Which of the three a node is; kOther for every other one.
 enum class Mark { kAnchor, kAlias, kNode, kOther };

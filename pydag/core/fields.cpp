@@ -79,8 +79,12 @@ nb::object read_field(PyObject *object, const FieldAccess &field) {
 bool has_plain_layout(nb::handle cls) {
     // Every class on the way to `object` by which instances grow must be a Python class, and have
     // grown by attributes alone: then the memory is freed by the generic functions.
+    const auto adds_nothing = [](PyTypeObject *type) {  // such as typing.Generic
+        return type->tp_basicsize == PyBaseObject_Type.tp_basicsize && type->tp_itemsize == 0;
+    };
     auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
-    while (type && is_heap_type(type) && type->tp_dealloc == python_class()->tp_dealloc) type = type->tp_base;
+    while (type && is_heap_type(type) && (type->tp_dealloc == python_class()->tp_dealloc || adds_nothing(type)))
+        type = type->tp_base;
     return type == &PyBaseObject_Type;
 }
 

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flatten.h"
 
+#include "frames.h"
 #include "open_objects.h"
-#include "paths.h"
 
 #include <algorithm>
 
 namespace pydag {
 namespace {
-
-// An open container: one whose children are not all taken from the stack yet, or whose last child
-// is being walked.
-struct Frame {
-    uint32_t node;      // its position in the structure
-    bool owns_slots;    // an object that only this container holds can be met only once
-    bool is_callback;   // opened by a flatten function
-    bool is_untracked;  // registered, without identity
-    size_t base;        // the height of the stack without its children
-};
-static_assert(sizeof(Frame) == 16);
 
 class Walk {
 public:
@@ -36,7 +25,6 @@ public:
     // kRestart: user code is about to run although objects have skipped the identity table.
     Outcome run(PyObject *tree) {
         stack_.push_borrowed(tree);
-        frames_.push({0, false, false, false, 0});
         leaves_.reserve(remembered_leaves_);
         try {
             if (!visit_all()) return Outcome::kRestart;
@@ -50,37 +38,27 @@ public:
         }
     }
 
-    // The shared objects, in the order of their nodes.
-    void collect_shared(std::vector<nb::object> &shared) const {
-        std::vector<std::pair<uint32_t, PyObject *>> found;
-        const auto add = [&](PyObject *object) {
-            const uint32_t node = seen_.find(object);
-            if (node != IdentityTable::kNew && record_.nodes()[node].is_anchor) found.emplace_back(node, object);
-        };
-        for (size_t i = 0; i < leaves_.size(); ++i) add(leaves_[i]);
-        for (size_t i = 0; i < kept_.size(); ++i) add(kept_[i]);
-        std::sort(found.begin(), found.end());
-        for (const auto &[node, object] : found) shared.push_back(nb::borrow(object));
-    }
+    const Recorder &record() const { return record_; }
+    const IdentityTable &seen() const { return seen_; }
+    const RefBuffer<48> &kept() const { return kept_; }
 
 private:
     // Visits one object after the other, as they come from the stack. False: start again.
     bool visit_all() {
         Namespace &space = *options_.space;
-        while (!stack_.empty()) {
-            while (frames_.back().base == stack_.size()) close_frame();
-            PyObject *const object = stack_.back();
-            height_ = stack_.size() - 1;
-            TypeInfo info = space.find(Py_TYPE(object));
-            if (info.kind == Kind::kNone && options_.none_is_leaf) info.kind = Kind::kLeaf;
-
-            bool is_tracked = info.has_identity && (info.kind != Kind::kLeaf || options_.leaf_identity);
-            // Held by one slot alone, and the walk came through it: nothing else can lead here.
-            if (is_tracked && may_skip_ && frames_.back().owns_slots && has_references(object, 2)) {
-                is_tracked = false;
-                has_skipped_ = true;
+        const bool asks = options_.is_leaf.is_valid();
+        const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
+        while (const size_t size = stack_.size()) {
+            if (frames_.back().base == size) {
+                close_frame();
+                continue;
             }
-            if (options_.is_leaf.is_valid()) {
+            height_ = size - 1;
+            PyObject *const object = stack_[size - 1];
+            const TypeInfo info = space.find(Py_TYPE(object));
+            bool is_tracked = (info.identity & tracks) != 0;
+            if (is_tracked && can_be_met_once(object)) is_tracked = false;
+            if (asks) {
                 if (!visit_asking(stack_.pop_owned(), info, is_tracked)) return false;
                 continue;
             }
@@ -91,17 +69,23 @@ private:
                     continue;
                 }
             }
-            if (info.kind == Kind::kLeaf) {
+            if (is_leaf_kind(info.kind)) {
                 record_.add_leaf();
                 leaves_.push(object);  // takes over the stack's reference
                 stack_.pop();
-            } else if (info.kind == Kind::kNone) {
-                record_.add(Kind::kNone);
-                stack_.pop_owned();
             } else if (!add_container(stack_.pop_owned(), info, is_tracked)) {
                 return false;
             }
         }
+        return true;
+    }
+
+    bool is_leaf_kind(Kind kind) const { return kind == Kind::kLeaf || (kind == Kind::kNone && options_.none_is_leaf); }
+
+    // Held by one slot alone, and the walk came through it: nothing else can lead here.
+    bool can_be_met_once(PyObject *object) {
+        if (!may_skip_ || !frames_.back().owns_slots || !has_references(object, 2)) return false;
+        has_skipped_ = true;
         return true;
     }
 
@@ -113,7 +97,7 @@ private:
         // The predicate may unregister the class.
         const nb::object registration = nb::borrow(info.registration);
         const bool is_kept = checked(PyObject_IsTrue(call(options_.is_leaf, object).ptr())) != 0;
-        const bool is_leaf = is_kept || info.kind == Kind::kLeaf;
+        const bool is_leaf = is_kept || is_leaf_kind(info.kind);
         is_tracked = is_tracked && (!is_leaf || options_.leaf_identity);
         if (is_tracked) seen_.find_or_add(object.ptr(), record_.size());
         return is_leaf ? add_leaf(std::move(object)) : add_container(std::move(object), info, is_tracked);
@@ -121,12 +105,13 @@ private:
 
     void close_frame() {
         const Frame frame = frames_.pop();
+        if (!frame.is_registered) return;
         if (frame.is_callback) --num_callbacks_;
         if (frame.is_untracked) open_untracked_.leave();
     }
 
     bool add_alias(uint32_t target, nb::handle object) {
-        if (is_open(target)) fail_cycle(target, object);
+        if (frames_.is_open(target)) fail_cycle(target, object);
         record_.add_alias(target);
         return true;
     }
@@ -137,15 +122,17 @@ private:
         return true;
     }
 
-    bool add_container(nb::object &&object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {record_.size(), false, false, false, stack_.size()};
+    bool add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
+        Frame frame = {record_.size(), false, false, false, false, stack_.size()};
         const bool is_opened_once = is_tracked || frames_.back().owns_slots;
         if (info.registration && !admit(object, info, frame)) return false;
         record_.add(info.kind);
         const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, record_.refs());
         record_.set_count(frame.node, count);
-        frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr());
-        frames_.push(frame);
+        if (count > 0 || frame.is_registered) {
+            frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr());
+            frames_.push(frame);
+        }
         // What is known by address must stay alive.
         if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
         return true;
@@ -153,8 +140,8 @@ private:
 
     // Before a registered node is opened. False: the walk must start again.
     bool admit(nb::handle object, const TypeInfo &info, Frame &frame) {
-        uses_namespace_ = true;
-        if (!info.has_identity) {
+        uses_namespace_ = frame.is_registered = true;
+        if (info.identity == kNoIdentity) {
             const uint32_t known = open_untracked_.enter(object.ptr(), frame.node);
             if (known != IdentityTable::kNew) fail_cycle(known, object);
             frame.is_untracked = true;
@@ -169,17 +156,6 @@ private:
         return true;
     }
 
-    // The frames' nodes ascend, so an ancestor is found by bisection.
-    bool is_open(uint32_t node) const {
-        size_t low = 1, high = frames_.size();
-        while (low < high) {
-            const size_t middle = (low + high) / 2;
-            if (frames_[middle].node < node) low = middle + 1;
-            else high = middle;
-        }
-        return low < frames_.size() && frames_[low].node == node;
-    }
-
     [[noreturn]] void fail_cycle(uint32_t target, nb::handle object) {
         Steps ancestor = steps(target);
         fail(cycle_error,
@@ -188,18 +164,8 @@ private:
              path_text(steps()).c_str(), Py_TYPE(object.ptr())->tp_name, path_text(ancestor).c_str());
     }
 
-    // The path to the node that is being visited; with `stop`, to that open container.
     Steps steps(uint32_t stop = UINT32_MAX) const {
-        Steps path;
-        size_t ref = 0, node = 0;
-        for (size_t i = 1; i < frames_.size() && frames_[i].node != stop; ++i) {
-            for (; node < frames_[i].node; ++node) ref += num_refs(record_.nodes()[node]);
-            const size_t rest = (i + 1 < frames_.size() ? frames_[i + 1].base : height_) - frames_[i].base;
-            const Node container = record_.nodes()[node];
-            path.push_back(step_of(container.kind, record_.recorded_refs() + ref,
-                                   static_cast<uint32_t>(container.count - 1 - rest)));
-        }
-        return path;
+        return frames_.steps(record_.nodes(), record_.recorded_refs(), height_, stop);
     }
 
     const FlattenOptions &options_;
@@ -211,12 +177,25 @@ private:
     bool may_skip_, has_skipped_ = false, uses_namespace_ = false;
     Stack stack_;
     size_t height_ = 0;  // of the stack below the object that is being visited
-    Buffer<Frame, 24> frames_;
+    Frames frames_;
     IdentityTable seen_;
     RefBuffer<48> kept_;     // what is known by address and the leaves don't hold
     int num_callbacks_ = 0;  // how many open frames a flatten function opened
     OpenObjects open_untracked_;
 };
+
+// The objects that the walk met more than once, in the order of their nodes.
+void collect_shared(const Walk &walk, const Leaves &leaves, std::vector<nb::object> &shared) {
+    std::vector<std::pair<uint32_t, PyObject *>> found;
+    const auto add = [&](PyObject *object) {
+        const uint32_t node = walk.seen().find(object);
+        if (node != IdentityTable::kNew && walk.record().nodes()[node].is_anchor) found.emplace_back(node, object);
+    };
+    for (size_t i = 0; i < leaves.size(); ++i) add(leaves[i]);
+    for (size_t i = 0; i < walk.kept().size(); ++i) add(walk.kept()[i]);
+    std::sort(found.begin(), found.end());
+    for (const auto &[node, object] : found) shared.push_back(nb::borrow(object));
+}
 
 }  // namespace
 
@@ -232,7 +211,7 @@ Parts::Parts(nb::handle tree, const FlattenOptions &options, std::vector<nb::obj
             leaves_.drop_to(0);
             continue;
         }
-        if (shared) walk.collect_shared(*shared);
+        if (shared) collect_shared(walk, leaves_, *shared);
         return;
     }
 }

@@ -22,7 +22,7 @@ struct Keys {
     // ranks[i] is the place of inserted[i] in `order`; empty where the two orders are one.
     std::unique_ptr<uint32_t[]> ranks;
     uint32_t count = 0;
-    bool is_sorted = false;  // `order` was made by sorting, not taken from the mapping
+    bool is_sorted = false;         // `order` was made by sorting, not taken from the mapping
     bool has_only_strings = false;  // exact ones: comparing them runs no code
     auto python_refs() { return std::tie(order, inserted, dict_template); }
 

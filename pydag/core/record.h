@@ -15,7 +15,7 @@ namespace pydag {
 class RefLog {
 public:
     RefLog(RefBuffer<48> &written, PyObject *const *expected, size_t num_expected)
-        : written_(written), expected_(expected), num_expected_(num_expected), follows_(num_expected > 0) {}
+        : written_(written), expected_(expected), num_expected_(num_expected), follows_(expected != nullptr) {}
 
     bool follows() const { return follows_; }
     // The reference that comes next, or the one `ahead` behind it, if the walk goes on as
@@ -73,8 +73,10 @@ public:
     uint32_t add(Kind kind) {
         if (follows_) [[likely]] {
             // There is a next node: as many are to come as there were, where all counts agree.
-            if (remembered_.nodes[size_].kind == kind) [[likely]] {
-                if (remembered_.nodes[size_].is_anchor) anchors_.push(size_);
+            const Node node = remembered_.nodes[size_];
+            if (node.kind == kind) [[likely]] {
+                if (node.is_anchor) [[unlikely]]
+                    anchors_.push(size_);
                 return size_++;
             }
             stop_following();
@@ -90,8 +92,7 @@ public:
     // The number of children of an opened node, when its references have been added.
     void set_count(uint32_t node, uint32_t count) {
         if (follows_) [[likely]] {
-            const bool all_refs_fit = refs_.follows() || remembered_.num_refs == 0;
-            if (remembered_.nodes[node].count == count && all_refs_fit) [[likely]]
+            if (remembered_.nodes[node].count == count && refs_.follows()) [[likely]]
                 return;
             stop_following();
         }

@@ -69,11 +69,11 @@ Kind builtin_kind(PyTypeObject *type) {
 }
 
 TypeInfo classify_unregistered(nb::handle type) {
-    if (!globals().classify_leaf.is_valid()) return {nullptr, Kind::kLeaf, true};
+    if (!globals().classify_leaf.is_valid()) return {nullptr, Kind::kLeaf, kObjectLeaf};
     const std::string answer = text_of(call(globals().classify_leaf, type));
-    if (answer == "namedtuple") return {nullptr, Kind::kNamedTuple, false};
-    if (answer == "structseq") return {nullptr, Kind::kStructSequence, false};
-    return {nullptr, Kind::kLeaf, answer == "object"};
+    if (answer == "namedtuple") return {nullptr, Kind::kNamedTuple, kNoIdentity};
+    if (answer == "structseq") return {nullptr, Kind::kStructSequence, kNoIdentity};
+    return {nullptr, Kind::kLeaf, answer == "object" ? kObjectLeaf : kNoIdentity};
 }
 
 PyObject *on_type_death(PyObject *, PyObject *) {
@@ -129,15 +129,15 @@ TypeInfo Namespace::find_in_table(PyTypeObject *type) {
 // The registration of the result is owned.
 TypeInfo Namespace::look_up(PyTypeObject *type) {
     const Kind kind = builtin_kind(type);
-    if (kind != Kind::kLeaf) return {nullptr, kind, traits(kind).has_identity};
+    if (kind != Kind::kLeaf) return {nullptr, kind, traits(kind).has_identity ? kObjectNode : kNoIdentity};
     const nb::handle cls(reinterpret_cast<PyObject *>(type));
     nb::object found = find_registration(cls, name_);
     if (!found.is_valid()) return classify_unregistered(cls);
     Registration &registration = RegistrationBox::of(found);
     if (registration.is_fields()) resolve_fields(registration);
-    const bool has_identity = registration.has_identity;
+    const Identity identity = registration.has_identity ? kObjectNode : kNoIdentity;
     const Kind node_kind = registration.is_fields() ? Kind::kFields : Kind::kCustom;
-    return {found.release().ptr(), node_kind, has_identity};
+    return {found.release().ptr(), node_kind, identity};
 }
 
 bool Namespace::is_dict_insertion_ordered() const {

@@ -44,10 +44,13 @@ static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 3 * sizeof(std::v
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
 
+// Whether `is` means something for the instances of a class.
+enum Identity : uint8_t { kNoIdentity = 0, kObjectLeaf = 1, kObjectNode = 2 };
+
 struct TypeInfo {
     PyObject *registration;  // borrowed; null for leaves and builtin nodes
     Kind kind;
-    bool has_identity;
+    Identity identity;
 };
 
 class TypeTable;

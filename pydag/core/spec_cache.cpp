@@ -15,8 +15,17 @@ constexpr uint32_t kMostNodes = 1 << 16;  // larger ones are not worth their mem
 struct Entry {
     const Namespace *space = nullptr;
     bool none_is_leaf = false;
-    PyObject *living = nullptr;  // not owned: the spec takes itself out when it dies
+    const Spec *living = nullptr;  // takes itself out when it is destroyed
+    nb::object living_ref;         // a weak reference: a spec that is dying must not be handed out
     Spec structure;
+
+    // Empties the entry. Releasing what it held may run code that comes back here.
+    void reset() {
+        Spec dropped;
+        dropped.swap(structure);
+        living = nullptr;
+        const nb::object dropped_ref = std::move(living_ref);
+    }
 };
 // Lives as long as the process: destroying it after the interpreter is gone would crash.
 Entry *entries() {
@@ -59,7 +68,7 @@ Remembered::Remembered(PyObject *root, const Namespace &space, bool none_is_leaf
     : slot_(slot_of(root, space, none_is_leaf)), space_(space), none_is_leaf_(none_is_leaf) {
     Entry &entry = entries()[slot_];
     if (entry.space != &space || entry.none_is_leaf != none_is_leaf) return;
-    if (entry.living) living_ = nb::borrow(entry.living);
+    if (entry.living) living_ = dereference(entry.living_ref);
     else structure_.swap(entry.structure);
 }
 
@@ -78,12 +87,13 @@ const Structure &Remembered::structure() const {
 }
 
 void Remembered::register_spec(nb::handle object) {
+    nb::object weakref = checked(PyWeakref_NewRef(object.ptr(), nullptr));
     Entry &entry = entries()[slot_];
-    Spec dropped;
-    dropped.swap(entry.structure);
+    entry.reset();
     entry.space = &space_;
     entry.none_is_leaf = none_is_leaf_;
-    entry.living = object.ptr();
+    entry.living = nb::inst_ptr<Spec>(object);
+    entry.living_ref = std::move(weakref);
     nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_));
 }
 
@@ -105,27 +115,20 @@ void Remembered::keep(Draft &&draft) {
     Spec(std::move(draft)).swap(structure_);
     may_put_back_ = is_worth_keeping(structure_.structure());
     if (!may_put_back_) return;
-    Entry &entry = entries()[slot_];
-    Spec dropped;
-    dropped.swap(entry.structure);
-    entry.living = nullptr;
+    entries()[slot_].reset();
 }
 
 void Spec::leave_cache() {
     if (slot_ < 0) return;
     Entry &entry = entries()[std::exchange(slot_, -1)];
-    if (!entry.living || nb::inst_ptr<Spec>(entry.living) != this) return;
+    if (entry.living != this) return;
     entry.living = nullptr;
     entry.structure.swap(*this);
+    const nb::object dropped_ref = std::move(entry.living_ref);
 }
 
 void forget_specs() {
-    for (size_t i = 0; i < kSize; ++i) {
-        Entry &entry = entries()[i];
-        entry.living = nullptr;
-        Spec dropped;
-        dropped.swap(entry.structure);
-    }
+    for (size_t i = 0; i < kSize; ++i) entries()[i].reset();
 }
 
 }  // namespace pydag
