@@ -79,19 +79,19 @@ class PyDagSpec:
         """
 
     @property
-    def num_leaves(self) -> int:
+    def num_leaves(self, /) -> int:
         """The number of distinct leaves."""
 
     @property
-    def num_nodes(self) -> int:
+    def num_nodes(self, /) -> int:
         """The number of distinct nodes, leaves included."""
 
     @property
-    def num_children(self) -> int:
+    def num_children(self, /) -> int:
         """The number of the root's children."""
 
     @property
-    def num_shared(self) -> int:
+    def num_shared(self, /) -> int:
         """The number of shared objects."""
 
     @property
@@ -101,11 +101,11 @@ class PyDagSpec:
         """
 
     @property
-    def none_is_leaf(self) -> bool:
+    def none_is_leaf(self, /) -> bool:
         """Whether None is a leaf."""
 
     @property
-    def namespace(self) -> str:
+    def namespace(self, /) -> str:
         """The namespace of the registered classes in it, or ""."""
 
     @property
@@ -118,9 +118,9 @@ class PyDagSpec:
 
     def _shared(self, /) -> list[tuple[int, int, builtins.type | None, tuple[Path, ...]]]: ...
 
-    def __len__(self) -> int: ...
+    def __len__(self, /) -> int: ...
 
-    def __sizeof__(self) -> int: ...
+    def __sizeof__(self, /) -> int: ...
 
     def __copy__(self, /) -> PyDagSpec: ...
 

@@ -2,6 +2,7 @@
 """Which attributes of a class are its fields: looked up once, when the class is first used."""
 
 import dataclasses
+import inspect
 import types
 from collections.abc import Iterator
 
@@ -37,7 +38,7 @@ def _has_code(cls: type) -> bool:
 
 def _is_plain(cls: type, names: Names) -> bool:
     """Whether reading these attributes runs no code of the class (a property would)."""
-    found = (getattr(cls, name, None) for name in names)
+    found = (inspect.getattr_static(cls, name, None) for name in names)
     return all(isinstance(x, types.MemberDescriptorType) or not _has_code(type(x)) for x in found)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of a call: which are meant by number or by name, and whether each object gets one
-treatment."""
+"""Which arguments of a call are meant, and whether each object gets one treatment."""
 
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import optree
@@ -69,7 +69,7 @@ class Chosen(NamedTuple):
             return cls(chosen.numbers, tuple(name for i, name in both if i in chosen.numbers))
         return cls(tuple(i for i, name in both if name in chosen.names), chosen.names)
 
-    def spots(self, args: Args, kwargs: Kwargs) -> Set[Spot]:
+    def spots(self, args: Args, kwargs: Kwargs) -> AbstractSet[Spot]:
         """Which arguments of this call are meant."""
         count = len(args)
         numbers: set[Spot] = {i + count if i < 0 else i for i in self.numbers}
@@ -99,7 +99,7 @@ def path_text(tree: Dag, path: Path, root: str, options: Options) -> str:
             if accessor[0].entry == entry:
                 text, tree = accessor.codify(text), child
                 break
-    return _cut(text)
+    return shortened(text)
 
 
 def _open(node: Dag, options: Options) -> Iterable[tuple[optree.PyTreeAccessor, Dag]]:
@@ -147,8 +147,8 @@ def check_one_treatment(
         )
 
 
-def _cut(text: str, limit: int = 600) -> str:
-    """A path of readable length: the middle of a very long one is left out."""
+def shortened(text: str, limit: int = 600) -> str:
+    """A text of readable length: the middle of a very long one is left out."""
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
 
 

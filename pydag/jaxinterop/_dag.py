@@ -27,7 +27,8 @@ class Dag:
 
     A Dag holds the leaves that its tree had when it was made. Dags are equal only to themselves.
 
-    >>> w = jnp.ones(2)
+    >>> import jax
+    >>> w = jax.numpy.ones(2)
     >>> doubled = jax.tree.map(lambda x: 2 * x, Dag({"a": w, "b": w}))
     >>> len(jax.tree.leaves(doubled)), doubled.tree["a"] is doubled.tree["b"]
     (1, True)

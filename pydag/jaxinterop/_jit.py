@@ -113,7 +113,7 @@ def jit(
         CycleError: When called: an argument contains itself.
         TypeError: When called: a leaf is neither an array nor hashable.
 
-    >>> w = jnp.ones(2)
+    >>> w = jax.numpy.ones(2)
     >>> out = jit(lambda model: pydag.dag_map(lambda x: 2 * x, model))({"a": w, "b": w})
     >>> out["a"] is out["b"]
     True

@@ -53,10 +53,13 @@ class Plan:
         self.take_kept = picker([i for i in traced if i not in donated], count)
         self.keys: dict[tuple[Static, ...], Key] = {}
         self.recent: tuple[Sequence[Leaf], Key] | None = None
+        self.plain: Key | None = None  # the key, where all leaves are traced and kept
 
     def key(self, leaves: Sequence[Leaf]) -> Key | None:
-        """The key for these leaves, if there has been such a call; the very same static leaves,
-        the ordinary case, are recognized without comparing them."""
+        """The key for these leaves, if there has been such a call.
+
+        The very same static leaves, the ordinary case, are recognized without comparing them.
+        """
         if self.recent is None:
             return None
         static = self.pick_static(leaves)
@@ -73,6 +76,8 @@ class Plan:
             self.keys.clear()
         self.keys[key.form.statics] = key
         self.recent = self.pick_static(leaves), key
+        if not self.positions and not self.donated:
+            self.plain = key
 
 
 class Machine:
@@ -100,6 +105,7 @@ class Machine:
 
         flat.__name__ = flat.__qualname__ = name
         self.static = static
+        self.has_static = bool(static.numbers or static.names)
         self.donated = donated
         self.options = options
         self.plans: dict[PyDagSpec, Plan] = {}
@@ -108,22 +114,25 @@ class Machine:
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
         try:
-            dag: Dag = self.jitted(*self.take_apart(args, kwargs))
+            return self.jitted(*self.take_apart(args, kwargs)).tree
         except TypeError:
             # JAX refuses, before it traces, a leaf that the plan takes for an array.
             if not self.forget_wrong_plan(args, kwargs):
                 raise
-            dag = self.jitted(*self.take_apart(args, kwargs))
-        return dag.tree
+        return self.jitted(*self.take_apart(args, kwargs)).tree
 
     def take_apart(self, args: Args, kwargs: Kwargs) -> FlatArguments:
-        """The arguments of the flat function. Leaves whose structure was seen before are expected
-        to be arrays where they were so then."""
-        if self.static.numbers or self.static.names:
+        """The arguments of the flat function.
+
+        Where the structure was seen before, leaves that were arrays then are taken for arrays.
+        """
+        if self.has_static:
             args, kwargs = self._held(args, kwargs)
         namespace, identity = self.options
         leaves, spec = _core.flatten((args, kwargs), None, False, namespace, identity)
         plan = self.plans.get(spec)
+        if plan is not None and plan.plain is not None:
+            return plan.plain, (), leaves
         key = plan.key(leaves) if plan is not None else None
         if plan is None or key is None:
             plan, key = self._prepare(args, kwargs, leaves, spec)
@@ -131,7 +140,7 @@ class Machine:
 
     def forget_wrong_plan(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether the plan for these arguments was made for other types of leaves."""
-        if self.static.numbers or self.static.names:
+        if self.has_static:
             args, kwargs = self._held(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs))
         plan = self.plans.get(spec)

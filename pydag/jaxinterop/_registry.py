@@ -65,7 +65,6 @@ class _Opener:
     """
 
     def __init__(self, cls: type, flatten: Any) -> None:
-        self.cls = weakref.ref(cls)
         self.flatten = flatten
         self.is_dataclass = dataclasses.is_dataclass(cls)
         self.names: dict[int, tuple[Any, ...] | None] = {}

@@ -4,6 +4,7 @@
 import functools
 from typing import Any
 
+from ._arguments import shortened
 from ._machine import Machine
 
 
@@ -52,8 +53,9 @@ class Compiled(_Stage):
         if key != self._key and self._machine.forget_wrong_plan(args, kwargs):
             key, *leaves = self._machine.take_apart(args, kwargs)
         if key != self._key:
+            mine, other = (shortened(repr(k.form.spec)) for k in (self._key, key))
             raise TypeError(
                 "the function was compiled for arguments of another structure, sharing or static "
-                f"content:\n  compiled for: {self._key.form.spec}\n  called with:  {key.form.spec}"
+                f"content\n  compiled for: {mine}\n  called with:  {other}"
             )
         return self._stage(*leaves).tree

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# make demo      train the tied autoencoder of examples/
+# make test      linters, type checks and all tests
+# make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make format    let ruff and clang-format rewrite the sources
+# make stub      write pydag/_core.pyi anew, after a change of the core's functions
+# make clean     remove the virtual environments and whatever was built
+#
+# Each of the first three has a virtual environment of its own, one per version of Python
+# (`make test PYTHON=python3.13`), in which the package is installed as a user would have it. The
+# build directory is kept there, so that only what has changed is compiled again.
+
+PYTHON ?= python3
+
+version := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2] + sys.abiflags)')
+ifeq ($(version),)
+$(error "$(PYTHON)" does not run; say which one to take: make PYTHON=...)
+endif
+demo := .venv/demo-$(version)
+test := .venv/test-$(version)
+sanitized := .venv/sanitize-$(version)
+
+core_files := $(shell find pydag/core -name '*.h' -o -name '*.cpp')
+# With the directories, whose time changes when a file is removed.
+sources := pyproject.toml $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
+
+.PHONY: demo test lint types pytest sanitize format stub clean
+
+demo: $(demo)/installed
+	$(demo)/bin/python examples/tied_autoencoder.py
+
+test: lint types pytest
+
+lint: $(test)/installed
+	$(test)/bin/ruff check
+	$(test)/bin/ruff format --check
+	$(test)/bin/clang-format --dry-run -Werror $(core_files)
+
+types: $(test)/installed
+	$(test)/bin/mypy
+
+# Through the script, not `python -m pytest`: that would put the source tree before the package.
+pytest: $(test)/installed
+	$(test)/bin/pytest -n auto $(PYTEST_ARGS)
+
+format: $(test)/installed
+	$(test)/bin/ruff check --fix-only
+	$(test)/bin/ruff format
+	$(test)/bin/clang-format -i $(core_files)
+
+# In another directory, for the same reason.
+stub: $(test)/installed
+	cd pydag/core && $(abspath $(test))/bin/python -m nanobind.stubgen -q -P -m pydag._core \
+	    -p stub_patterns.txt -o ../_core.pyi
+
+# Python itself is not sanitized, so the library must come first. Leaks of the interpreter's own,
+# at its exit, are not ours.
+sanitize: $(sanitized)/installed
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	PYTHONMALLOC=malloc \
+	    $(sanitized)/bin/pytest --ignore=tests/test_source_style.py $(PYTEST_ARGS)
+
+clean:
+	rm -rf .venv build dist out
+
+$(demo)/installed: extras := demo
+$(test)/installed: extras := test
+$(test)/installed: settings := -C cmake.define.PYDAG_WERROR=ON
+$(sanitized)/installed: extras := test-core
+$(sanitized)/installed: settings := -C cmake.define.PYDAG_SANITIZE=ON -C cmake.build-type=Debug
+
+# The build requirements are installed beside the package, not for each build anew: a build
+# directory is only good for the nanobind that it was made with.
+.venv/%/installed: $(sources)
+	@echo "Setting up $(@D); the first time this takes a minute or two."
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install -qq cmake ninja $$($(@D)/bin/python -c \
+	    'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	@PATH="$(abspath $(@D))/bin:$$PATH" $(@D)/bin/python -m pip install -qq --no-build-isolation \
+	    -C build-dir=$(@D)/build $(settings) '.[$(extras)]'
+	@touch $@

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation on a tree, and what tests of hazards need again and again."""
+
+import copy
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pydag
+
+
+def _unflatten(tree: Any) -> Any:
+    leaves, spec = pydag.dag_flatten(tree)
+    return pydag.dag_unflatten(spec, leaves)
+
+
+def _match(tree: Any) -> Any:
+    return pydag.dag_structure(tree).flatten_up_to(pydag.dag_copy(tree))
+
+
+OPERATIONS: dict[str, Callable[[Any], Any]] = {
+    "flatten": pydag.dag_flatten,
+    "flatten nodes": lambda tree: pydag.dag_flatten(tree, identity="nodes"),
+    "flatten is_leaf": lambda tree: pydag.dag_flatten(tree, is_leaf=lambda _: False),
+    "flatten_with_path": pydag.dag_flatten_with_path,
+    "flatten_with_accessor": pydag.dag_flatten_with_accessor,
+    "leaves": pydag.dag_leaves,
+    "unflatten": _unflatten,
+    "copy": pydag.dag_copy,
+    "map": lambda tree: pydag.dag_map(lambda x: x, tree),
+    "map two": lambda tree: pydag.dag_map(lambda x, y: y, tree, tree),
+    "map_with_path": lambda tree: pydag.dag_map_with_path(lambda path, x: x, tree),
+    "match": _match,
+    "deref": pydag.deref,
+    "reref": lambda tree: pydag.reref(pydag.deref(tree)),
+    "shared_objects": pydag.shared_objects,
+    "paths": lambda tree: pydag.dag_structure(tree).paths(),
+    "num_paths": lambda tree: pydag.dag_structure(tree).num_paths,
+    "equal": lambda tree: pydag.dag_structure(tree) == pydag.dag_structure(pydag.dag_copy(tree)),
+    "hash": lambda tree: hash(pydag.dag_structure(tree)),
+    "repr": lambda tree: repr(pydag.dag_structure(tree)),
+    "pickle": lambda tree: pickle.loads(pickle.dumps(pydag.dag_structure(tree))),
+    "copy spec": lambda tree: copy.copy(pydag.dag_structure(tree)),
+    "deepcopy spec": lambda tree: copy.deepcopy(pydag.dag_structure(tree)),
+}
+
+
+def doubled(depth: int, innermost: Any = 0.5) -> Any:
+    """`t = [t, t]`, again and again: `depth` lists, 2**depth paths."""
+    tree = [innermost, innermost]
+    for _ in range(depth - 1):
+        tree = [tree, tree]
+    return tree
+
+
+def run_apart(source: str, *options: str, timeout: float = 60) -> str:
+    """What a program prints in an interpreter of its own, errors included. It must end well.
+
+    For programs that would take the tests with them if they failed.
+    """
+    command = [sys.executable, "-X", "faulthandler", *options, "-c", source]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output[-4000:]
+    return output

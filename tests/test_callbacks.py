@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What callbacks raise, and what is left behind when they do."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import pydag
+
+CLASSES = iter(range(10**9))
+
+
+@pytest.fixture
+def node() -> Iterator[Callable[..., Any]]:
+    """Makes a class that is registered with the two functions, and takes it out at the end."""
+    made: list[type] = []
+
+    def make(flatten: Any, unflatten: Any = lambda aux, children: None) -> Any:
+        cls = type("Node", (), {"__init__": lambda self, *c: self.__dict__.update(c=c)})
+        pydag.register_pydag_node(cls, flatten, unflatten)
+        made.append(cls)
+        return cls
+
+    yield make
+    for cls in made:
+        pydag.unregister_pydag_node(cls)
+
+
+class OwnError(Exception):
+    """Raised by callbacks here."""
+
+
+def raise_own(*_: Any) -> Any:
+    raise OwnError("the user's")
+
+
+def test_exceptions_pass_through_unchanged(node: Callable[..., Any]) -> None:
+    """What a callback raises comes out as the same object, with a note of where it was."""
+    error = OwnError("the user's")
+
+    def raise_it(*_: Any) -> Any:
+        raise error
+
+    broken = node(raise_it)
+    for work in (
+        lambda: pydag.dag_flatten({"a": [broken()]}),
+        lambda: pydag.dag_flatten({"a": [7]}, is_leaf=lambda x: x == 7 and raise_it()),
+        lambda: pydag.dag_map(raise_it, {"a": [7]}),
+        lambda: pydag.dag_map_with_path(raise_it, {"a": [7]}),
+    ):
+        error.__notes__ = []
+        with pytest.raises(OwnError) as info:
+            work()
+        assert info.value is error
+        assert len(error.__notes__) == 1
+        assert "tree['a'][0]" in error.__notes__[0]
+
+
+def test_unflatten_error_names_the_node(node: Callable[..., Any]) -> None:
+    """An unflatten function's exception names the node that it was to build."""
+    broken = node(lambda x: (x.c, None), raise_own)
+    leaves, spec = pydag.dag_flatten([0, {"k": broken(1, [2])}, 3])
+    with pytest.raises(OwnError) as info:
+        pydag.dag_unflatten(spec, leaves)
+    assert info.value.__notes__ == ["raised while unflattening tree[1]['k']"]
+
+
+@pytest.mark.parametrize("error", [TypeError, AttributeError, KeyError, StopIteration, ValueError])
+def test_no_type_of_exception_is_swallowed(error: type[Exception]) -> None:
+    """A callback's TypeError is no "not comparable", its StopIteration ends no loop."""
+
+    def fail(*_: Any) -> Any:
+        raise error("the user's")
+
+    with pytest.raises(error, match="the user's"):
+        pydag.dag_leaves([1], is_leaf=fail)
+    with pytest.raises(error, match="the user's"):
+        pydag.dag_map(fail, [1])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_not_even_an_exit(error: type[BaseException]) -> None:
+    """What isn't an Exception passes through, too."""
+
+    def fail(*_: Any) -> Any:
+        raise error
+
+    with pytest.raises(error):
+        pydag.dag_leaves([1], is_leaf=fail)
+
+
+def test_exception_that_takes_no_notes() -> None:
+    """An exception whose `add_note` fails passes through without one."""
+
+    class Unfriendly(Exception):  # noqa: N818  # the name says what it is
+        def add_note(self, note: str) -> None:
+            raise OwnError
+
+    def fail(_: Any) -> Any:
+        raise Unfriendly
+
+    with pytest.raises(Unfriendly):
+        pydag.dag_map(fail, [1])
+
+
+def test_truth_of_an_answer_may_fail() -> None:
+    """An `is_leaf` whose answer has no truth value raises what that raises."""
+
+    class Neither:
+        def __bool__(self) -> bool:
+            raise OwnError
+
+    with pytest.raises(OwnError):
+        pydag.dag_leaves([1], is_leaf=lambda _: Neither())  # type: ignore[arg-type,return-value]  # meant
+
+
+def test_raising_from_the_nth_callback(node: Callable[..., Any]) -> None:
+    """After an exception at any point, the spec, the tree and the leaves are as they were."""
+    countdown = [0]
+
+    def tick() -> None:
+        countdown[0] -= 1
+        if countdown[0] == 0:
+            raise OwnError
+
+    def flatten(x: Any) -> Any:
+        tick()
+        return x.c, None
+
+    def unflatten(_: Any, children: Any) -> Any:
+        tick()
+        return cls(*children)
+
+    cls = node(flatten, unflatten)
+    shared = cls([0.5], cls())
+    tree = [shared, {"a": shared, "b": cls(shared, 1.5)}]
+    leaves, spec = pydag.dag_flatten(tree)
+    counts = [sys.getrefcount(x) for x in (*leaves, shared, tree)]
+    for n in (1, 2, 3):
+        countdown[0] = n
+        with pytest.raises(OwnError):
+            pydag.dag_flatten(tree)
+        countdown[0] = n
+        with pytest.raises(OwnError):
+            pydag.dag_unflatten(spec, leaves)
+    assert [sys.getrefcount(x) for x in (*leaves, shared, tree)] == counts
+    assert pydag.dag_structure(tree) == spec
+    assert pydag.dag_structure(pydag.dag_unflatten(spec, leaves)) == spec
+
+
+def test_caught_errors_cost_no_recursion_levels() -> None:
+    """After 20,000 errors from a callback 50 levels deep the interpreter is as it was."""
+    tree: Any = 7
+    for _ in range(50):
+        tree = [tree]
+
+    def fail(x: Any) -> bool:
+        if x == 7:
+            raise OwnError
+        return False
+
+    for _ in range(20_000):
+        with pytest.raises(OwnError):
+            pydag.dag_leaves(tree, is_leaf=fail)
+    assert repr(tree) == "[" * 50 + "7" + "]" * 50
+    assert sorted([3, 1, 2], key=lambda x: x) == [1, 2, 3]
+    assert pydag.dag_leaves(tree) == [7]
+
+
+def test_cycles_cost_no_recursion_levels() -> None:
+    """After 20,000 cycles that were refused the interpreter is as it was."""
+
+    @pydag.register_fields
+    class Loop:
+        pass
+
+    loop: Any = Loop()
+    loop.itself = [loop]
+    alone: list[Any] = []
+    alone.append(alone)
+    for _ in range(20_000):
+        for tree in (loop, alone):
+            with pytest.raises(pydag.CycleError):
+                pydag.dag_flatten(tree)
+    assert repr([[[[[[[[[[1]]]]]]]]]]) == "[[[[[[[[[[1]]]]]]]]]]"
+    assert sys.getrecursionlimit() >= 1000
+
+
+def test_class_unregistered_while_it_is_opened(node: Callable[..., Any]) -> None:
+    """A predicate, a flatten and an unflatten function may unregister the class at hand."""
+
+    class Fleeting:
+        pass
+
+    def flatten(_: Any) -> Any:
+        return (1, 2), None
+
+    def is_leaf(x: Any) -> bool:
+        if isinstance(x, Fleeting):
+            pydag.unregister_pydag_node(Fleeting)
+        return False
+
+    def unflatten(_: Any, children: Any) -> Any:
+        pydag.unregister_pydag_node(Fleeting)
+        return children
+
+    pydag.register_pydag_node(Fleeting, flatten, unflatten)
+    leaves, spec = pydag.dag_flatten([Fleeting()], is_leaf=is_leaf)
+    assert leaves == [1, 2]
+    pydag.register_pydag_node(Fleeting, flatten, unflatten)
+    assert pydag.dag_unflatten(spec, leaves) == [(1, 2)]
+
+
+def test_finalizer_that_comes_back_while_unregistering() -> None:
+    """A finalizer that runs as a registration goes may register and flatten."""
+    came_back = []
+
+    class Function:
+        def __call__(self, *_: Any) -> Any:
+            return (), None
+
+        def __del__(self) -> None:
+            pydag.register_pydag_node(Other, lambda _: ((1,), None), lambda *_: None)
+            came_back.extend(pydag.dag_leaves(Other()))
+
+    class Some:
+        pass
+
+    class Other:
+        pass
+
+    pydag.register_pydag_node(Some, Function(), Function.__call__)
+    pydag.unregister_pydag_node(Some)
+    assert came_back == [1]
+
+
+def test_error_text_that_comes_back() -> None:
+    """A class whose `repr` uses the library may stand in the library's error messages."""
+
+    class Meta(type):
+        def __repr__(cls) -> str:
+            return f"<class with {pydag.dag_leaves([[1], [1]])}>"
+
+    class Some(metaclass=Meta):
+        pass
+
+    pydag.register_fields(Some)
+    with pytest.raises(ValueError, match=r"<class with \[1, 1\]> is already registered"):
+        pydag.register_fields(Some)

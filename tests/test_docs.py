@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples in docstrings, in the README and in docs/."""
+
+import doctest
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pydag
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+HAS_JAX = importlib.util.find_spec("jax") is not None
+
+
+def module_names() -> list[str]:
+    """The modules of the installed package; those that import JAX only where it is installed."""
+    folder = Path(pydag.__file__).parent
+    parts = (path.relative_to(folder.parent).with_suffix("").parts for path in folder.rglob("*.py"))
+    names = sorted(".".join(part for part in path if part != "__init__") for path in parts)
+    return [name for name in names if HAS_JAX or not name.startswith("pydag.jaxinterop")]
+
+
+def failures(test: doctest.DocTest) -> str:
+    """What doctest has to say about examples that fail."""
+    report: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    return "".join(report)
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_docstring_examples_hold(name: str) -> None:
+    """Every example in a docstring gives what it says. The usual imports are made already."""
+    module = importlib.import_module(name)
+    names = vars(module) | {"pydag": pydag}
+    if name.startswith("pydag.jaxinterop"):
+        names |= {"jax": importlib.import_module("jax"), "jnp": importlib.import_module("jax.numpy")}
+    assert not "".join(failures(test) for test in doctest.DocTestFinder().find(module, globs=names))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page_examples_hold(page: Path) -> None:
+    """The `>>>` examples of a page, run from top to bottom, give what they say."""
+    text = page.read_text(encoding="utf-8")
+    assert not failures(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
+
+
+def programs(page: Path) -> list[str]:
+    """The blocks of a page that are complete: they begin with an import, and have no prompts."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [block for block in blocks if re.match(r"(import|from) ", block)]
+
+
+@pytest.mark.skipif(not HAS_JAX, reason="the programs use JAX")
+@pytest.mark.parametrize(
+    "program", [pytest.param(text, id=page.name) for page in PAGES for text in programs(page)]
+)
+def test_page_programs_run(program: str) -> None:
+    """A block that begins with an import runs as it stands; its assertions hold."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(program, "<page>", "exec", dont_inherit=True), names)

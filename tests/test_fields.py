@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`register_fields`: which attributes are fields, and how they are read and written."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import pydag
+
+
+def test_every_form() -> None:
+    """A function, a bare decorator, a decorator with arguments: each returns the class."""
+
+    class Plain:
+        pass
+
+    assert pydag.register_fields(Plain) is Plain
+
+    @pydag.register_fields
+    class Bare:
+        pass
+
+    @pydag.register_fields(data_fields=("a",), meta_fields=["m"], namespace="some")
+    class Full:
+        pass
+
+    for cls, namespace in ((Plain, ""), (Bare, ""), (Full, "some")):
+        node: Any = cls()
+        node.a, node.m = [0.5], "m"
+        leaves = pydag.dag_leaves(node, namespace=namespace)
+        assert leaves == ([0.5] if cls is Full else [0.5, "m"])
+
+
+def test_all_attributes_in_insertion_order() -> None:
+    """Without names, the fields are the instance's `__dict__`, as it was filled."""
+
+    @pydag.register_fields(meta_fields=("m",))
+    class Layer:
+        pass
+
+    layer: Any = Layer()
+    layer.z, layer.m, layer.a = 1, "meta", 2
+    leaves, spec = pydag.dag_flatten(layer)
+    assert leaves == [1, 2]
+    assert repr(spec) == "PyDagSpec(Layer(z=*, a=*, m='meta'))"
+    assert spec.paths() == [("z",), ("a",)]
+    assert [a.codify("t") for a in spec.accessors()] == ["t.z", "t.a"]
+    back = pydag.dag_unflatten(spec, leaves)
+    assert back.__dict__ == {"z": 1, "a": 2, "m": "meta"}
+    assert list(back.__dict__)[:2] == ["z", "a"]
+
+
+def test_rest_is_matched_by_name() -> None:
+    """A rest may have set its attributes in another order, but the same ones."""
+
+    @pydag.register_fields
+    class Layer:
+        def __init__(self, **attributes: Any) -> None:
+            self.__dict__.update(attributes)
+
+    out = pydag.dag_map(lambda x, y: (x, y), Layer(a=1, b=2), Layer(b=20, a=10))
+    assert out.__dict__ == {"a": (1, 10), "b": (2, 20)}
+    for other in (Layer(a=1), Layer(a=1, c=2), Layer(a=1, b=2, c=3)):
+        with pytest.raises(ValueError, match="fields key mismatch"):
+            pydag.dag_map(lambda x, y: x, Layer(a=1, b=2), other)
+
+
+def test_slots() -> None:
+    """Slots that are set are fields, bases first, private ones too; unset ones stay unset."""
+
+    class Base:
+        __slots__ = ("__private", "x")
+
+        def hide(self, value: Any) -> None:
+            self.__private = value
+
+        def find(self) -> Any:
+            return self.__private
+
+    @pydag.register_fields
+    class Child(Base):
+        __slots__ = ("unset", "y")
+
+    child: Any = Child()
+    child.y, child.x = 2, 1
+    child.hide([3])
+    paths, leaves, spec = pydag.dag_flatten_with_path(child)
+    assert paths == [("x",), ("_Base__private", 0), ("y",)]
+    back = pydag.dag_unflatten(spec, leaves)
+    assert (back.x, back.find(), back.y) == (1, [3], 2)
+    assert not hasattr(back, "unset")
+    child.unset = 4
+    assert pydag.dag_leaves(child) == [1, 3, 4, 2]
+
+
+def test_private_slots_of_oddly_named_classes() -> None:
+    """A private slot is a field whatever its class is called, then or now."""
+
+    class ___:  # noqa: N801  # that is the point
+        __slots__ = ("__x",)
+
+    class Renamed:
+        __slots__ = ("__x",)
+
+    class _Leading:
+        __slots__ = ("__x",)
+
+    Renamed.__name__ = "Other"
+    for cls in (___, Renamed, _Leading):
+        pydag.register_fields(cls)
+        (name,) = (n for n in vars(cls) if n.endswith("__x"))
+        node = cls()
+        setattr(node, name, 7)
+        assert pydag.dag_leaves(node) == [7]
+        assert getattr(pydag.dag_copy(node), name) == 7
+
+
+def test_slots_beside_a_dict() -> None:
+    """Attributes in `__dict__` come first, slots after them; one name can't be in both."""
+
+    @pydag.register_fields
+    class Both:
+        __slots__ = ("__dict__", "x")
+
+    both: Any = Both()
+    both.x, both.y = 1, 2
+    assert pydag.dag_paths(both) == [("y",), ("x",)]
+    both.__dict__["x"] = 3
+    with pytest.raises(ValueError, match="'x'"):
+        pydag.dag_structure(both)
+
+
+def test_slots_given_in_other_ways() -> None:
+    """`__slots__` may be a string, a dict or an iterator."""
+    for slots in ("x", {"x": "doc"}, iter(("x",)), ["x"]):
+        cls: Any = type("Slotted", (), {"__slots__": slots})
+        pydag.register_fields(cls)
+        node = cls()
+        node.x = 7
+        assert pydag.dag_copy(node).x == 7
+
+
+def test_dataclass() -> None:
+    """A dataclass's fields are children, but for those marked static, in either way."""
+
+    @pydag.register_fields
+    @dataclass(frozen=True, slots=True)
+    class Layer:
+        w: Any
+        name: str = dataclasses.field(metadata={"static": True})
+        b: Any = 0.0
+        size: int = dataclasses.field(default=3, metadata={"pytree_node": False})
+        late: Any = dataclasses.field(init=False, default=5)
+
+    leaves, spec = pydag.dag_flatten(Layer([1.5], "n"))
+    assert leaves == [1.5, 0.0, 5]
+    assert repr(spec) == "PyDagSpec(Layer(w=[*], b=*, late=*, name='n', size=3))"
+    assert pydag.dag_unflatten(spec, leaves) == Layer([1.5], "n")
+    assert spec != pydag.dag_structure(Layer([1.5], "other"))
+
+
+def test_dataclass_made_after_registration() -> None:
+    """In `__init_subclass__`, where `@dataclass` runs only later, fields are found all the same."""
+
+    class Module:
+        def __init_subclass__(cls) -> None:
+            pydag.register_fields(cls)
+
+    @dataclass
+    class Layer(Module):
+        w: Any
+        name: str = dataclasses.field(metadata={"static": True})
+
+    layer = Layer([1.5], "n")
+    layer.extra = 7  # type: ignore[attr-defined]  # no field
+    assert pydag.dag_leaves(layer) == [1.5]
+    assert pydag.dag_copy(layer) == layer
+
+    class Plain(Layer):
+        def __init__(self) -> None:
+            super().__init__([2.5], "m")
+            self.more = [3.5]
+
+    assert pydag.dag_leaves(Plain()) == [2.5, 3.5]
+
+
+def test_dataclass_that_initializes_otherwise() -> None:
+    """`__init__`, `__post_init__` and InitVars play no part in building an instance."""
+
+    @pydag.register_fields
+    @dataclass
+    class Layer:
+        w: Any
+        scale: dataclasses.InitVar[int]
+
+        def __post_init__(self, scale: int) -> None:
+            self.w = self.w * scale
+
+    assert pydag.dag_copy(Layer(2, 3)).w == 6

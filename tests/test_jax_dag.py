@@ -1,0 +1,285 @@
+"""`jaxinterop.Dag` and `register`: DAGs for code that calls plain JAX."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+from pydag.jaxinterop import Dag
+
+structure: Any = jax.tree.structure
+
+
+@pydag.register_fields
+class Layer:
+    """A weight and a name."""
+
+    def __init__(self, w: Any, name: str = "layer") -> None:
+        self.w = w
+        self.name = name
+
+
+def tied(value: float = 3.0) -> dict[str, Any]:
+    """One layer, used twice, and something else."""
+    layer = Layer(jnp.full(2, value))
+    return {"encoder": layer, "decoder": layer, "bias": jnp.zeros(1)}
+
+
+def loss(tree: Any) -> Any:
+    """Uses the weight twice and the bias once."""
+    return jnp.sum(tree["encoder"].w * tree["decoder"].w) + tree["bias"][0]
+
+
+def assert_tied(tree: Any) -> None:
+    """Asserts that `tree` shares as `tied` does."""
+    assert tree["encoder"] is tree["decoder"]
+    assert type(tree["encoder"]) is Layer
+    assert tree["encoder"].name == "layer"
+
+
+def test_the_leaves_are_the_distinct_leaves() -> None:
+    """Those that JAX can trace, in pydag's order."""
+    tree = tied()
+    leaves = jax.tree.leaves(Dag(tree))
+    assert [id(x) for x in leaves] == [id(tree["bias"]), id(tree["decoder"].w)]
+
+
+def test_the_tree_is_the_very_object() -> None:
+    """A Dag that was made from a tree gives it back."""
+    tree = tied()
+    assert Dag(tree).tree is tree
+
+
+def test_a_rebuilt_dag_builds_its_tree_once() -> None:
+    """When it is asked for, and tied."""
+    dag = jax.tree.map(lambda x: x + 1, Dag(tied()))
+    assert dag.tree is dag.tree
+    assert_tied(dag.tree)
+    assert dag.tree["encoder"].w.tolist() == [4.0, 4.0]
+
+
+def test_mapping_every_leaf_to_one_object_keeps_the_structure() -> None:
+    """The law of pytrees: what JAX rebuilds has the structure of what it opened."""
+    dag = Dag(tied())
+    zero = jnp.zeros(2)
+    mapped = jax.tree.map(lambda _: zero, dag)
+    assert structure(mapped) == structure(dag)
+    assert len(jax.tree.leaves(mapped)) == 2
+    assert mapped.spec == dag.spec
+    assert mapped.tree["bias"] is mapped.tree["encoder"].w
+    assert structure(jax.tree.map(abs, mapped)) == structure(dag)
+
+
+def test_structures_are_equal_where_sharing_is() -> None:
+    """Dags of separate trees fit each other if they share alike and their static leaves agree."""
+    assert structure(Dag(tied(1.0))) == structure(Dag(tied(2.0)))
+    untied = {**tied(), "decoder": Layer(jnp.zeros(2))}
+    assert structure(Dag(tied())) != structure(Dag(untied))
+    renamed = tied()
+    renamed["encoder"].name = "other"
+    assert structure(Dag(tied())) != structure(Dag(renamed))
+    assert structure(Dag([1.0, "a"])) == structure(Dag([2.0, "a"]))
+    assert structure(Dag([1.0, "a"])) != structure(Dag([1.0, "b"]))
+
+
+def test_equality_is_identity() -> None:
+    """As of objects without `__eq__`: a Dag may be a key, and comparing runs no array code."""
+    dag = Dag(tied())
+    assert dag == dag
+    assert dag != Dag(dag.tree)
+    assert len({dag, dag}) == 1
+
+
+def test_placeholders() -> None:
+    """JAX may put anything in the place of leaves."""
+    treedef = structure(Dag(tied()))
+    dag = treedef.unflatten([object(), None])
+    assert dag.tree["encoder"].w is None
+    assert structure(treedef.unflatten([1, 2])) == treedef
+
+
+def test_repr() -> None:
+    """It shows structure, sharing and shapes, and its length is linear in the objects."""
+    w = jnp.ones((2, 3))
+    assert (
+        repr(Dag({"a": w, "b": [w, 1.5]})) == "Dag({'a': &0 *, 'b': [*0, *]}, [float32[2,3], 1.5])"
+    )
+    tree: Any = w
+    for _ in range(60):
+        tree = [tree, tree]
+    assert len(repr(Dag(tree))) < 2000
+
+
+def test_paths() -> None:
+    """JAX's paths say where in the DAG a leaf stands."""
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(Dag(tied()))]
+    assert paths == [".tree['bias']", ".tree['decoder'].w"]
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path([Dag(["a", 1.0])])]
+    assert paths == ["[0].tree[1]"]
+
+
+def test_an_array_alone() -> None:
+    """A Dag may be of a single leaf, or of none."""
+    assert jax.tree.map(lambda x: x + 1, Dag(jnp.float32(1))).tree == 2.0
+    assert jax.tree.leaves(Dag("text")) == jax.tree.leaves(Dag(None)) == []
+    assert jax.tree.map(abs, Dag("text")).tree == "text"
+
+
+def test_plain_jit_and_donation() -> None:
+    """Plain `jax.jit` takes and gives Dags, traces once, and donates a shared buffer once."""
+    traces: list[str] = []
+
+    def step(dag: Dag) -> Dag:
+        traces.append("trace")
+        assert_tied(dag.tree)
+        return Dag(jax.tree.map(lambda x: x - 1, dag).tree)
+
+    jitted = jax.jit(step, donate_argnums=0)
+    dag = Dag(tied())
+    for _ in range(3):
+        given, dag = dag, jitted(dag)
+        assert all(leaf.is_deleted() for leaf in jax.tree.leaves(given))
+        assert_tied(dag.tree)
+    assert dag.tree["encoder"].w.tolist() == [0.0, 0.0]
+    assert traces == ["trace"]
+
+
+def test_plain_grad_and_vmap() -> None:
+    """The gradient of a Dag is a Dag; the leaves of one may be mapped over."""
+    gradient = jax.grad(lambda dag: loss(dag.tree))(Dag(tied()))
+    assert_tied(gradient.tree)
+    assert gradient.tree["encoder"].w.tolist() == [6.0, 6.0]
+    batch = jax.tree.map(lambda x: jnp.stack([x, x + 1]), Dag(tied()))
+    assert jax.vmap(lambda dag: loss(dag.tree))(batch).tolist() == [18.0, 33.0]
+    out = jax.vmap(lambda dag: Dag(dag.tree))(batch).tree
+    assert_tied(out)
+
+
+def test_plain_scan() -> None:
+    """A Dag may be a loop's carry."""
+    out, _ = jax.lax.scan(
+        lambda dag, _: (jax.tree.map(lambda x: x * 2, dag), None), Dag(tied()), length=3
+    )
+    assert_tied(out.tree)
+    assert out.tree["encoder"].w.tolist() == [24.0, 24.0]
+
+
+def test_optax() -> None:
+    """Adam keeps one moment for a shared weight, and updates keep the tie."""
+    optax = pytest.importorskip("optax")
+    tx = optax.adam(0.1)
+    dag = Dag(tied())
+    state = tx.init(dag)
+    assert len(jax.tree.leaves(state[0].mu)) == 2
+    assert_tied(state[0].mu.tree)
+
+    @jaxinterop.jit
+    def step(model: Any, state: Any) -> Any:
+        gradient = jaxinterop.grad(loss)(model)
+        updates, state = tx.update(Dag(gradient), state, Dag(model))
+        return optax.apply_updates(Dag(model), updates).tree, state
+
+    model = dag.tree
+    for _ in range(100):
+        model, state = step(model, state)
+    assert_tied(model)
+    assert float(jnp.abs(model["encoder"].w).max()) < 0.5
+
+
+def test_optax_is_that_of_the_tie_by_hand() -> None:
+    """The steps are those of the same model with one weight and no tie."""
+    optax = pytest.importorskip("optax")
+    tx = optax.adam(0.1)
+
+    def trained(params: Any, function: Any) -> Any:
+        state = tx.init(params)
+        for _ in range(5):
+            updates, state = tx.update(jax.grad(function)(params), state, params)
+            params = optax.apply_updates(params, updates)
+        return params
+
+    ours = trained(Dag(tied()), lambda dag: loss(dag.tree)).tree
+    theirs = trained({"w": jnp.full(2, 3.0)}, lambda p: jnp.sum(p["w"] * p["w"]))
+    assert ours["encoder"].w.tolist() == theirs["w"].tolist()
+
+
+def test_a_dag_in_a_dag() -> None:
+    """pydag sees a Dag as a node, so its leaves share with what is beside it."""
+    w = jnp.ones(2)
+
+    @jaxinterop.jit
+    def f(dag: Dag, beside: Any) -> Any:
+        assert dag.tree["w"] is beside
+        return dag, beside + 1
+
+    dag, _ = f(Dag({"w": w, "v": w}), w)
+    assert type(dag) is Dag
+    assert dag.tree["w"] is dag.tree["v"]
+    assert len(jax.tree.leaves(Dag([Dag([w]), w]))) == 1
+
+
+def test_identity_of_nodes_only() -> None:
+    """With `identity="nodes"` arrays that are shared by accident are leaves of their own."""
+    zeros = jnp.zeros(2)
+    assert len(jax.tree.leaves(Dag([zeros, zeros], identity="nodes"))) == 2
+
+
+@pytest.mark.parametrize(
+    "copier", [copy.deepcopy, copy.copy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies(copier: Any) -> None:
+    """A Dag may be copied and pickled, static leaves and all."""
+    dag = copier(Dag([1.5, "text", [2.5]]))
+    assert dag.tree == [1.5, "text", [2.5]]
+    assert structure(dag) == structure(Dag([1.5, "text", [2.5]]))
+
+
+def test_register() -> None:
+    """Instances of a registered class flatten by themselves as a Dag of them would."""
+
+    @jaxinterop.register
+    @pydag.register_fields
+    class Model:
+        def __init__(self) -> None:
+            self.a = self.b = jnp.ones(2)
+            self.name = "net"
+
+    model = Model()
+    assert len(jax.tree.leaves(model)) == 1
+    out = jax.tree.map(lambda x: x * 2, model)
+    assert type(out) is Model
+    assert out.a is out.b
+    assert (out.a.tolist(), out.name) == ([2.0, 2.0], "net")
+    assert structure(out) == structure(model)
+    gradient = jax.jit(jax.grad(lambda m: jnp.sum(m.a * m.b)))(model)
+    assert gradient.a is gradient.b
+    assert gradient.a.tolist() == [2.0, 2.0]
+    [(path, _)] = jax.tree.leaves_with_path(model)
+    assert jax.tree_util.keystr(path) == ".a"
+    out = jax.jit(lambda m: m, donate_argnums=0)(model)
+    assert out.a is out.b
+    assert jaxinterop.jit(lambda pair: pair)([out, out])[0].name == "net"
+
+
+def test_register_refuses() -> None:
+    """A class that JAX knows already, and, when it is used, one that pydag doesn't know."""
+    with pytest.raises(ValueError, match="Duplicate"):
+        jaxinterop.register(Dag)
+
+    class Unknown:
+        pass
+
+    jaxinterop.register(Unknown)
+    with pytest.raises(TypeError, match="register_fields"):
+        jax.tree.leaves(Unknown())

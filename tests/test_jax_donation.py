@@ -1,0 +1,153 @@
+"""Donation: a shared buffer is donated once, and an object is donated or kept, not both."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def tied() -> dict[str, Any]:
+    """One weight, used twice."""
+    w = jnp.ones((2, 2))
+    return {"a": w, "b": w}
+
+
+def step(params: Any, state: Any, x: Any = 1.0) -> Any:
+    """Uses everything once."""
+    return pydag.dag_map(lambda p: p - x, params), pydag.dag_map(lambda s: s + x, state)
+
+
+def test_a_tied_weight_is_donated() -> None:
+    """Its buffer is deleted, and the result is right and tied, step after step."""
+    jitted = jaxinterop.jit(step, donate_argnums=(0, 1))
+    params, state = tied(), [jnp.zeros(3)]
+    for _ in range(3):
+        given = params["a"], state[0]
+        params, state = jitted(params, state)
+        assert all(array.is_deleted() for array in given)
+        assert params["a"] is params["b"]
+    assert params["a"].tolist() == [[-2.0, -2.0], [-2.0, -2.0]]
+    assert state[0].tolist() == [3.0, 3.0, 3.0]
+
+
+def test_plain_jax_refuses_it() -> None:
+    """JAX would donate the buffer twice."""
+    with pytest.raises(jax.errors.JaxRuntimeError, match="donate the same buffer twice"):
+        jax.jit(lambda p: jax.tree.map(jnp.negative, p), donate_argnums=0)(tied())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"donate_argnums": 1}, {"donate_argnames": "state"}, {"donate_argnums": (-2,)}],
+)
+def test_only_what_is_meant_is_donated(options: Any) -> None:
+    """By number, by name, and counted from the end."""
+    params, state, x = tied(), [jnp.zeros(3)], jnp.float32(1)
+    jaxinterop.jit(step, **options)(params, state, x)
+    assert state[0].is_deleted()
+    assert not params["a"].is_deleted()
+    assert not x.is_deleted()
+
+
+def test_a_donated_keyword_argument() -> None:
+    """A number means the argument also when it is given by name."""
+    for options in ({"donate_argnums": 1}, {"donate_argnames": ["state"]}):
+        params, state = tied(), [jnp.zeros(3)]
+        jaxinterop.jit(step, **options)(params, state=state)
+        assert state[0].is_deleted()
+        assert not params["a"].is_deleted()
+
+
+def test_one_array_in_two_donated_arguments() -> None:
+    """It is donated once."""
+    w = jnp.ones((2, 2))
+    params, state = jaxinterop.jit(step, donate_argnums=(0, 1))([w], [w])
+    assert w.is_deleted()
+    assert params[0].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert state[0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_both_donated_and_kept() -> None:
+    """The error names both paths and both treatments; nothing is donated."""
+    params = tied()
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.jit(step, donate_argnums=0)(params, {"mu": [params["b"]]})
+    assert str(caught.value).splitlines()[:3] == [
+        "one object is both donated and kept",
+        "  args[0]['a'] is donated",
+        "  args[1]['mu'][0], the same object, is kept",
+    ]
+    assert not params["a"].is_deleted()
+
+
+def test_a_shared_container_both_donated_and_kept() -> None:
+    """It is enough that a container is shared, and the order doesn't matter."""
+    layer = [jnp.ones(2)]
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.jit(step, donate_argnames="state")({"layer": layer}, state=layer)
+    assert str(caught.value).splitlines()[:3] == [
+        "one object is both kept and donated",
+        "  args[0]['layer'] is kept",
+        "  kwargs['state'], the same object, is donated",
+    ]
+
+
+def test_what_is_not_traced_may_be_in_both() -> None:
+    """A static leaf or an empty container isn't donated, so it may stand anywhere."""
+    config, empty = object(), ()
+    shared: list[Any] = []
+    params: list[Any] = [config, empty, shared, jnp.ones(2)]
+    state: list[Any] = [config, empty, shared, jnp.ones(2)]
+    f = jaxinterop.jit(lambda p, s: (p[3] + 1, s[3] * 2), donate_argnums=0)
+    assert f(params, state)[1].tolist() == [2.0, 2.0]
+    assert params[3].is_deleted()
+    assert not state[3].is_deleted()
+
+
+def test_donation_beside_static_arguments() -> None:
+    """Numbers mean the arguments as they are written, static ones included."""
+
+    def f(name: str, params: Any, n: int, x: Any) -> Any:
+        return pydag.dag_map(lambda p: p * n + x, params)
+
+    params, x = tied(), jnp.float32(1)
+    out = jaxinterop.jit(f, static_argnums=(0, 2), donate_argnums=1)("net", params, 3, x)
+    assert params["a"].is_deleted()
+    assert not x.is_deleted()
+    assert out["a"] is out["b"]
+    assert float(out["a"][0, 0]) == 4.0
+
+
+def test_donated_leaves_between_kept_ones() -> None:
+    """The leaves come back to their places, whatever the order of donated and kept ones."""
+
+    def f(a: Any, b: Any, c: Any, d: Any) -> Any:
+        return a[0] + 1, b[0] + 1, c[0] + 1, d[0] + 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        given = [[jnp.float32(i)] for i in range(4)]
+        out = jaxinterop.jit(f, donate_argnums=(1, 3))(*given)
+    assert [float(x) for x in out] == [1.0, 2.0, 3.0, 4.0]
+    assert [x[0].is_deleted() for x in given] == [False, True, False, True]
+
+
+def test_a_static_leaf_beside_donated_ones() -> None:
+    """Static leaves neither shift the donated ones nor are they passed."""
+    params = {"act": "relu", **tied(), "z": "end"}
+    f = jaxinterop.jit(lambda p, x: {**p, "a": p["a"] + x, "b": p["b"] * x}, donate_argnums=0)
+    out = f(params, jnp.ones((2, 2)))
+    assert (out["act"], out["z"]) == ("relu", "end")
+    assert out["a"].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert params["a"].is_deleted()

@@ -1,0 +1,303 @@
+"""`jaxinterop.grad` and `value_and_grad`: one gradient for one object, wherever it stands."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def tied(value: float = 3.0) -> dict[str, Any]:
+    """One number at two places."""
+    w = jnp.float32(value)
+    return {"a": w, "b": w}
+
+
+def product(params: Any) -> Any:
+    """The product of the two places."""
+    return params["a"] * params["b"]
+
+
+def test_the_gradient_is_the_sum_over_the_uses() -> None:
+    """3 from one use and 3 from the other make 6, one object at both places."""
+    gradient = jaxinterop.grad(product)(tied())
+    assert gradient == {"a": 6.0, "b": 6.0}
+    assert gradient["a"] is gradient["b"]
+
+
+def test_untied_is_as_in_jax() -> None:
+    """Where nothing is shared the gradient is JAX's."""
+    params = {"a": jnp.float32(2.0), "b": jnp.float32(5.0)}
+    assert jaxinterop.grad(product)(params) == jax.grad(product)(params) == {"a": 5.0, "b": 2.0}
+
+
+def test_value_and_gradient() -> None:
+    """The value comes first."""
+    value, gradient = jaxinterop.value_and_grad(product)(tied())
+    assert (value, gradient["a"]) == (9.0, 6.0)
+
+
+def test_the_signature_is_that_of_jax() -> None:
+    """All of JAX's parameters, in order and with their defaults; what is added has a keyword."""
+    for ours, theirs in (
+        (jaxinterop.grad, jax.grad),
+        (jaxinterop.value_and_grad, jax.value_and_grad),
+    ):
+        mine, given = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
+        assert list(mine)[: len(given)] == list(given)
+        assert all(mine[name].default == given[name].default for name in given)
+        assert all(
+            mine[name].kind is inspect.Parameter.KEYWORD_ONLY for name in list(mine)[len(given) :]
+        )
+
+
+def test_over_several_arguments() -> None:
+    """An array in two differentiated arguments has one gradient, which stands in both."""
+
+    def f(p: Any, q: Any) -> Any:
+        return p["w"] * q[0] ** 2
+
+    w = jnp.float32(3.0)
+    gradient = jaxinterop.grad(f, argnums=(0, 1))({"w": w}, [w])
+    assert gradient == ({"w": 27.0}, [27.0])
+    assert gradient[0]["w"] is gradient[1][0]
+
+
+def test_the_order_of_argnums() -> None:
+    """Gradients come in the order of `argnums`; negative numbers count from the end."""
+
+    def f(x: Any, y: Any, z: Any) -> Any:
+        return x * 2 + y * 3 + z * 5
+
+    values = (1.0, 1.0, 1.0)
+    assert jaxinterop.grad(f, (2, 0))(*values) == (5.0, 2.0)
+    assert jaxinterop.grad(f, -2)(*values) == 3.0
+    assert jaxinterop.grad(f, [1])(*values) == (3.0,)
+    with pytest.raises(TypeError, match="called with 3 positional arguments"):
+        jaxinterop.grad(f, 3)(*values)
+
+
+def test_keyword_arguments_share_the_table() -> None:
+    """They aren't differentiated, but hold the objects that other arguments hold."""
+
+    def f(p: Any, *, scale: Any, same: Any) -> Any:
+        assert scale[0] is same
+        return p["a"] * scale[0] + same
+
+    scale = jnp.float32(2.0)
+    assert jaxinterop.grad(f)(tied(), scale=[scale], same=scale) == {"a": 2.0, "b": 2.0}
+
+
+@pytest.mark.parametrize("where", ["args", "kwargs"])
+def test_both_differentiated_and_not(where: str) -> None:
+    """The error names both paths and both treatments."""
+
+    def f(p: Any, q: Any) -> Any:
+        return p["a"] * q[0]
+
+    params = tied()
+    args: tuple[Any, ...] = ([params["b"]],)
+    kwargs: dict[str, Any] = {}
+    if where == "kwargs":
+        args, kwargs = (), {"q": [params["b"]]}
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.grad(f)(params, *args, **kwargs)
+    place = "args[1][0]" if where == "args" else "kwargs['q'][0]"
+    assert str(caught.value).splitlines()[:3] == [
+        "one object is both differentiated and not differentiated",
+        "  args[0]['a'] is differentiated",
+        f"  {place}, the same object, is not differentiated",
+    ]
+
+
+def test_not_differentiated_and_then_differentiated() -> None:
+    """The order of the arguments doesn't matter."""
+    params = tied()
+    with pytest.raises(pydag.SharingError, match=r"args\[0\] is not differentiated\n"):
+        jaxinterop.grad(lambda p, q: p["a"] * q["b"], argnums=1)(params, params)
+
+
+def test_differentiated_leaves_between_others() -> None:
+    """The leaves come back to their places."""
+
+    def f(x: Any, p: Any, y: Any) -> Any:
+        return x[0] * p["a"] + y[0] * p["b"]
+
+    assert jaxinterop.grad(f, 1)([10.0], {"a": 1.0, "b": 1.0}, [100.0]) == {"a": 10.0, "b": 100.0}
+
+
+def test_static_leaves_stand_where_they_stood() -> None:
+    """So that a map over model and gradient fits."""
+
+    def f(model: Any, config: Any) -> Any:
+        assert model["config"] is config
+        return model["activation"](model["w"] * model["v"])
+
+    w, config = jnp.float32(2.0), object()
+    model = {"w": w, "v": w, "activation": jnp.square, "config": config, "name": "net", "no": None}
+    gradient = jaxinterop.grad(f)(model, config)
+    assert gradient["activation"] is jnp.square
+    assert gradient["config"] is config
+    assert (gradient["name"], gradient["no"]) == ("net", None)
+    assert gradient["w"] is gradient["v"]
+
+    def update(x: Any, g: Any) -> Any:
+        return x - g if isinstance(x, jax.Array) else x
+
+    updated = pydag.dag_map(update, model, gradient)
+    assert updated["w"] is updated["v"]
+    assert float(updated["w"]) == 2.0 - 32.0
+
+
+def test_aux() -> None:
+    """What the function passes on comes back, tied to the value and in itself."""
+
+    def f(params: Any) -> Any:
+        value = product(params)
+        return value, {"value": value, "params": params, "name": "aux"}
+
+    (value, aux), gradient = jaxinterop.value_and_grad(f, has_aux=True)(tied())
+    assert aux["value"] is value
+    assert aux["params"]["a"] is aux["params"]["b"]
+    assert (float(value), float(aux["params"]["a"]), aux["name"]) == (9.0, 3.0, "aux")
+    assert gradient["a"] == 6.0
+    gradient, aux = jaxinterop.grad(f, has_aux=True)(tied())
+    assert (gradient["b"], float(aux["value"])) == (6.0, 9.0)
+    with pytest.raises(TypeError, match="pair"):
+        jaxinterop.grad(product, has_aux=True)(tied())
+
+
+def test_what_jax_refuses() -> None:
+    """Integers, and results that aren't scalars, are JAX's own errors; a leaf's place is noted."""
+    with pytest.raises(TypeError, match="real- or complex-valued inputs") as caught:
+        jaxinterop.grad(lambda p: p["w"] * 1.0)({"n": jnp.float32(1.0), "w": 2})
+    assert "The leaf args[0]['w'] is of type <class 'int'>." in caught.value.__notes__
+    with pytest.raises(TypeError, match="scalar-output"):
+        jaxinterop.grad(lambda x: x)(jnp.ones(2))
+    with pytest.raises(TypeError, match="scalar-output"):
+        jaxinterop.grad(lambda x: {"loss": x})(1.0)
+    with pytest.raises(TypeError):
+        jaxinterop.grad(lambda x: "text")(1.0)
+
+
+def test_integers_and_complex_numbers_on_demand() -> None:
+    """`allow_int` and `holomorphic` mean what they do in JAX."""
+    gradient = jaxinterop.grad(lambda p: p[0] * 2.0, allow_int=True)([1.0, 2])
+    assert gradient[0] == 2.0
+    assert gradient[1].dtype == jax.dtypes.float0
+    z = jnp.complex64(1 + 2j)
+    assert jaxinterop.grad(lambda p: p[0] * p[1], holomorphic=True)([z, z]) == [2 + 4j, 2 + 4j]
+
+
+def test_a_constant_function() -> None:
+    """Value and gradient are of the types that JAX gives."""
+    value, gradient = jaxinterop.value_and_grad(lambda p: 3.0)([1.0])
+    expected, expected_gradient = jax.value_and_grad(lambda p: 3.0)([1.0])
+    assert (value, type(value)) == (expected, type(expected))
+    assert gradient == expected_gradient
+
+
+def test_nothing_to_differentiate() -> None:
+    """An argument without arrays has a gradient of its own form."""
+    assert jaxinterop.grad(lambda p, x: x * 2.0)({"name": "net", "none": None}, 1.0) == {
+        "name": "net",
+        "none": None,
+    }
+
+
+def test_python_numbers_and_numpy_arrays() -> None:
+    """Numbers are values: equal ones at two places have a gradient each."""
+    assert jaxinterop.grad(product)({"a": 3.0, "b": 3.0}) == {"a": 3.0, "b": 3.0}
+    w = np.ones(2, np.float32)
+    gradient = jaxinterop.grad(lambda p: jnp.sum(p[0] * p[1]))([w, w])
+    assert gradient[0] is gradient[1]
+    assert gradient[0].tolist() == [2.0, 2.0]
+
+
+def test_nested() -> None:
+    """`grad` and `jit`, in each other in any order, and a second derivative."""
+    jit, grad = jaxinterop.jit, jaxinterop.grad
+    for gradient in (jit(grad(product)), grad(jit(product)), jit(grad(jit(product)))):
+        out = gradient(tied())
+        assert out == {"a": 6.0, "b": 6.0}
+        assert out["a"] is out["b"]
+
+    def slope(w: Any) -> Any:
+        inner = grad(product)({"a": w, "b": w})
+        assert inner["a"] is inner["b"]
+        return inner["a"]
+
+    assert grad(slope)(3.0) == 2.0
+    assert jit(grad(jit(slope)))(3.0) == 2.0
+    assert jax.jit(jax.grad(slope))(3.0) == 2.0
+    assert jax.vmap(slope)(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_a_jitted_gradient_is_traced_once() -> None:
+    """For one structure and sharing."""
+    traces: list[str] = []
+
+    def f(params: Any) -> Any:
+        traces.append("trace")
+        return product(params)
+
+    gradient = jaxinterop.jit(jaxinterop.grad(f))
+    for value in (1.0, 2.0, 3.0):
+        assert gradient(tied(value))["a"] == 2 * value
+    assert traces == ["trace"]
+
+
+def test_the_gradient_of_a_shared_array_is_computed_once() -> None:
+    """The compiled gradient has one output for it."""
+    traced = jaxinterop.jit(jaxinterop.grad(product)).trace(tied())
+    assert len(traced.jaxpr.out_avals) == 1
+
+
+def test_a_raising_function() -> None:
+    """The exception passes through, and the arguments are as they were."""
+
+    def f(params: Any) -> Any:
+        raise KeyError("mine")
+
+    params = tied()
+    with pytest.raises(KeyError, match="mine"):
+        jaxinterop.grad(f)(params)
+    assert params == tied()
+    assert params["a"] is params["b"]
+
+
+def test_name_and_text_stay() -> None:
+    """The gradient function is known by the function's name, and has nothing else of it."""
+
+    @jaxinterop.jit
+    def loss(x: Any) -> Any:
+        """A loss."""
+        return x
+
+    gradient = jaxinterop.grad(loss)
+    assert (gradient.__name__, gradient.__doc__) == ("loss", "A loss.")
+    assert not hasattr(gradient, "lower")
+
+
+def test_a_namespace() -> None:
+    """Classes of a namespace are nodes where `grad` is told so."""
+
+    class Box:
+        def __init__(self, content: Any) -> None:
+            self.content = content
+
+    pydag.register_fields(Box, namespace="grad-boxes")
+    gradient = jaxinterop.grad(lambda box: box.content**2, namespace="grad-boxes")(Box(3.0))
+    assert type(gradient) is Box
+    assert gradient.content == 6.0

@@ -1,0 +1,563 @@
+"""`jaxinterop.jit`: sharing crosses the boundary, and what is compiled is compiled once."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import inspect
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def tied() -> dict[str, Any]:
+    """One weight, used twice."""
+    w = jnp.ones((2, 2))
+    return {"encoder": w, "decoder": w}
+
+
+def untied() -> dict[str, Any]:
+    """The same with two weights."""
+    return {"encoder": jnp.ones((2, 2)), "decoder": jnp.ones((2, 2))}
+
+
+def doubled(tree: Any) -> Any:
+    """The tree with all of its numbers doubled."""
+    return pydag.dag_map(lambda x: x * 2, tree)
+
+
+class Counted:
+    """A function for `jit` that counts how often it is traced."""
+
+    def __init__(self, function: Any) -> None:
+        self.traces = 0
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.traces += 1
+            return function(*args, **kwargs)
+
+        self.function = counted
+
+
+# The problem, in eight lines.
+
+
+def test_plain_jax_loses_the_tie() -> None:
+    """Without pydag: two buffers after a map, two gradients, and donation refused."""
+    params = tied()
+    out = jax.tree.map(lambda x: x * 2, params)
+    assert out["encoder"] is not out["decoder"]
+    gradient = jax.grad(lambda p: jnp.sum(p["encoder"] * p["decoder"]))(params)
+    assert gradient["encoder"] is not gradient["decoder"]
+    step = jax.jit(lambda p: jax.tree.map(lambda x: x + 1, p), donate_argnums=0)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="donate the same buffer twice"):
+        step(tied())
+
+
+def test_pydag_keeps_the_tie() -> None:
+    """With pydag: one buffer, one gradient, and donation works."""
+    out = pydag.dag_map(lambda x: x * 2, tied())
+    assert out["encoder"] is out["decoder"]
+    gradient = jaxinterop.grad(lambda p: jnp.sum(p["encoder"] * p["decoder"]))(tied())
+    assert gradient["encoder"] is gradient["decoder"]
+    params = tied()
+    out = jaxinterop.jit(doubled, donate_argnums=0)(params)
+    assert out["encoder"] is out["decoder"]
+    assert params["encoder"].is_deleted()
+
+
+# Identity.
+
+
+def test_inside_and_outside() -> None:
+    """What is one object outside is one inside, and the result is tied as the function tied it."""
+
+    @jaxinterop.jit
+    def f(params: Any) -> Any:
+        assert params["encoder"] is params["decoder"]
+        assert type(params) is dict
+        return doubled(params)
+
+    out = f(tied())
+    assert out["encoder"] is out["decoder"]
+    assert out["encoder"].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_what_is_two_stays_two() -> None:
+    """Equal arrays that are two objects aren't merged."""
+    out = jaxinterop.jit(doubled)(untied())
+    assert out["encoder"] is not out["decoder"]
+
+
+def test_a_shared_buffer_is_passed_and_returned_once() -> None:
+    """The compiled function has one input and one output for a tied weight."""
+    text = jaxinterop.jit(doubled).lower(tied()).as_text()
+    assert "%arg0" in text
+    assert "%arg1" not in text
+    traced = jaxinterop.jit(doubled).trace(tied())
+    assert len(traced.jaxpr.in_avals) == len(traced.jaxpr.out_avals) == 1
+
+
+def test_between_arguments() -> None:
+    """One identity table spans all arguments, positional and keyword."""
+
+    @jaxinterop.jit
+    def f(a: Any, *more: Any, b: Any, c: Any) -> Any:
+        assert a["w"] is more[0] is b[0] is c
+        return a["w"] + more[0] + b[0] + c
+
+    w = jnp.float32(1.0)
+    assert f({"w": w}, w, b=[w], c=w) == 4.0
+
+
+def test_between_outputs() -> None:
+    """One identity table spans all of the result."""
+
+    @jaxinterop.jit
+    def f(x: Any) -> Any:
+        fresh = x + 1
+        return {"a": fresh, "b": [fresh, x], "c": x}
+
+    out = f(jnp.ones(2))
+    assert out["a"] is out["b"][0]
+    assert out["b"][1] is out["c"]
+    assert out["a"] is not out["c"]
+    assert out["c"].tolist() == [1.0, 1.0]
+
+
+def test_shared_containers() -> None:
+    """Containers have identity, too: a list at two places is one list in the result."""
+
+    @jaxinterop.jit
+    def f(tree: Any) -> Any:
+        assert tree["x"] is tree["y"]
+        fresh = [tree["x"][0] * 2]
+        return [fresh, fresh, tree["x"], tree["y"]]
+
+    shared = [jnp.ones(2)]
+    out = f({"x": shared, "y": shared})
+    assert out[0] is out[1]
+    assert out[2] is out[3]
+    assert out[2] is not shared
+
+
+def test_an_alias_made_inside() -> None:
+    """A function may tie what was not tied, and part what was."""
+    tie = jaxinterop.jit(lambda p: {"encoder": p["encoder"], "decoder": p["encoder"]})
+    out = tie(untied())
+    assert out["encoder"] is out["decoder"]
+    part = jaxinterop.jit(lambda p: {"encoder": p["encoder"], "decoder": p["decoder"] * 1})
+    out = part(out)
+    assert out["encoder"] is not out["decoder"]
+
+
+@pytest.mark.parametrize(
+    "tree", [None, [], {}, (), [None, {"a": ()}]], ids=["None", "list", "dict", "tuple", "nested"]
+)
+def test_empty_trees(tree: Any) -> None:
+    """Trees without leaves go in and come out."""
+    assert jaxinterop.jit(lambda x: x)(tree) == tree
+
+
+def test_no_arguments() -> None:
+    """A function without arguments, and one that returns nothing."""
+    assert jaxinterop.jit(lambda: jnp.ones(()))() == 1.0
+    assert jaxinterop.jit(lambda: None)() is None
+
+
+def test_kinds_of_leaves() -> None:
+    """Arrays, NumPy's arrays and scalars, Python's numbers and random keys are traced."""
+
+    @jaxinterop.jit
+    def f(leaves: Any) -> Any:
+        assert all(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        return leaves
+
+    given = [jnp.ones(2), np.ones(2, np.float32), np.float32(1), np.bool_(True), 1, True, 1.0, 1j]
+    out = f([*given, jax.random.key(0)])
+    assert [x.dtype.name for x in out[:-1]] == [
+        *("float32", "float32", "float32", "bool", "int32", "bool", "float32", "complex64"),
+    ]
+    assert jax.random.key_data(out[-1]).tolist() == [0, 0]
+
+
+@pytest.mark.skipif(not hasattr(jax, "new_ref"), reason="this JAX has no references")
+def test_a_reference_is_passed_once() -> None:
+    """A `jax.Ref` at two places is one inside, which plain JAX refuses."""
+
+    @jaxinterop.jit
+    def f(tree: Any) -> Any:
+        assert tree["a"] is tree["b"]
+        tree["a"][...] += 1.0
+        tree["b"][...] += 1.0
+        return tree["a"][...]
+
+    ref = jax.new_ref(jnp.zeros(2))
+    with pytest.raises(ValueError, match="reference"):
+        jax.jit(lambda t: t["a"][...])({"a": ref, "b": ref})
+    assert f({"a": ref, "b": ref}).tolist() == [2.0, 2.0]
+    assert ref[...].tolist() == [2.0, 2.0]
+
+
+def test_identity_of_nodes_only() -> None:
+    """With `identity="nodes"` arrays that are shared by accident go in apart."""
+    zeros = jnp.zeros(2)
+
+    @functools.partial(jaxinterop.jit, identity="nodes")
+    def f(biases: Any) -> Any:
+        assert biases[0] is not biases[1]
+        return biases
+
+    out = f([zeros, zeros])
+    assert out[0] is not out[1]
+
+
+def test_a_namespace() -> None:
+    """Classes of a namespace are nodes where `jit` is told so."""
+
+    class Box:
+        def __init__(self, content: Any) -> None:
+            self.content = content
+
+    pydag.register_fields(Box, namespace="jit-boxes")
+    out = jaxinterop.jit(lambda box: Box(box.content + 1), namespace="jit-boxes")(Box(1.0))
+    assert type(out) is Box
+    assert out.content == 2.0
+
+
+def test_sixty_levels_of_sharing() -> None:
+    """`t = [t, t]`, sixty times, is one array on both sides of the boundary."""
+    tree: Any = [jnp.float32(1.0)]
+    for _ in range(60):
+        tree = [tree, tree]
+    out = jaxinterop.jit(doubled)(tree)
+    assert out[0] is out[1]
+    assert pydag.dag_leaves(out) == [2.0]
+
+
+def test_a_deep_tree() -> None:
+    """Depth is no matter for JAX, which sees a flat sequence."""
+    tree: Any = [jnp.float32(1.0)]
+    for _ in range(100_000):
+        tree = [tree]
+    assert pydag.dag_leaves(jaxinterop.jit(doubled)(tree)) == [2.0]
+
+
+# When it traces.
+
+
+def test_traced_once_for_one_structure() -> None:
+    """Equal structure and sharing, other objects: no new trace."""
+    counted = Counted(doubled)
+    f = jaxinterop.jit(counted.function)
+    for tree in (tied(), tied(), doubled(tied())):
+        f(tree)
+    assert counted.traces == 1
+
+
+def test_other_sharing_is_another_trace() -> None:
+    """Tied and untied trees are compiled apart, and neither pushes the other out."""
+    counted = Counted(doubled)
+    f = jaxinterop.jit(counted.function)
+    for tree in (tied(), untied(), tied(), untied()):
+        f(tree)
+    assert counted.traces == 2
+
+
+def test_other_structure_shape_or_type_is_another_trace() -> None:
+    """As in JAX."""
+    counted = Counted(lambda x: x)
+    f = jaxinterop.jit(counted.function)
+    for tree in ([jnp.ones(2)], (jnp.ones(2),), [jnp.ones(3)], [jnp.ones(2, int)], [1.0], [1.0]):
+        f(tree)
+    assert counted.traces == 5
+
+
+def test_wrapping_again_compiles_nothing() -> None:
+    """The same function with the same options is compiled once, however often it is wrapped."""
+    counted = Counted(doubled)
+    for _ in range(3):
+        jaxinterop.jit(counted.function)(tied())
+        gc.collect()
+    assert counted.traces == 1
+    for _ in range(2):
+        jaxinterop.jit(counted.function, donate_argnums=[0])(tied())
+    assert counted.traces == 2
+
+
+def test_wrapping_a_bound_method_again() -> None:
+    """Equal bound methods are one function as long as a wrapper of one of them lives."""
+
+    class Model:
+        traces = 0
+
+        def double(self, x: Any) -> Any:
+            self.traces += 1
+            return x * 2
+
+    model = Model()
+    first = jaxinterop.jit(model.double)
+    assert first(1.0) == 2.0
+    second = jaxinterop.jit(model.double)
+    del first
+    gc.collect()
+    assert second(3.0) == 6.0
+    assert model.traces == 1
+
+
+def test_a_function_that_cannot_be_hashed() -> None:
+    """Such a function is compiled for its wrapper alone."""
+
+    class Callable:
+        __hash__ = None  # type: ignore[assignment]  # the point of the test
+
+        def __call__(self, x: Any) -> Any:
+            return x + 1
+
+    assert jaxinterop.jit(Callable())(1.0) == 2.0
+
+
+def test_nothing_outlives_the_function() -> None:
+    """The function and what was compiled for it are freed with the last wrapper."""
+
+    def f(x: Any) -> Any:
+        return x + 1
+
+    jitted = jaxinterop.jit(f)
+    jitted(1.0)
+    alive = weakref.ref(f)
+    del f, jitted
+    gc.collect()
+    assert alive() is None
+
+
+def test_clear_cache() -> None:
+    """After `clear_cache` the function is traced again."""
+    counted = Counted(doubled)
+    f = jaxinterop.jit(counted.function)
+    f(tied())
+    f.clear_cache()
+    f(tied())
+    assert counted.traces == 2
+
+
+# What else `jax.jit` can do.
+
+
+def test_forms_of_the_decorator() -> None:
+    """Bare, with keywords alone, and by `functools.partial`; the name and text stay."""
+
+    @jaxinterop.jit
+    def bare(x: Any) -> Any:
+        """Adds one."""
+        return x + 1
+
+    @jaxinterop.jit(static_argnames="n")
+    def with_keywords(x: Any, n: int) -> Any:
+        return x + n
+
+    @functools.partial(jaxinterop.jit, static_argnums=1)
+    def partial(x: Any, n: int) -> Any:
+        return x + n
+
+    assert bare(1.0) == with_keywords(1.0, n=1) == partial(1.0, 1) == 2.0
+    assert (getattr(bare, "__name__", ""), bare.__doc__) == ("bare", "Adds one.")
+    assert list(inspect.signature(with_keywords).parameters) == ["x", "n"]
+
+
+def test_the_name_is_seen_in_what_was_compiled() -> None:
+    """The compiled function has the name of the Python function."""
+
+    def descend(x: Any) -> Any:
+        return x * 2
+
+    assert "jit_descend" in jaxinterop.jit(descend).lower(1.0).as_text()
+
+
+def test_methods() -> None:
+    """A method may be decorated; its object is an argument like any other."""
+
+    @pydag.register_fields
+    class Model:
+        def __init__(self) -> None:
+            self.a = self.b = jnp.ones(2)
+
+        @jaxinterop.jit
+        def scaled(self, by: Any) -> Any:
+            assert self.a is self.b
+            return self.a * by
+
+    assert Model().scaled(3.0).tolist() == [3.0, 3.0]
+
+
+def test_every_option_of_jax() -> None:
+    """The wrapper takes all that the installed `jax.jit` takes."""
+    names = set(inspect.signature(jax.jit).parameters)
+    values = {"keep_unused": True, "inline": True, "compiler_options": {}, "backend": None}
+    for name in names & values.keys():
+        assert jaxinterop.jit(doubled, **{name: values[name]})([1.0]) == [2.0]
+    with pytest.raises(TypeError, match="no_such_option"):
+        jaxinterop.jit(doubled, no_such_option=1)
+
+
+def test_keep_unused() -> None:
+    """Options reach the compiler: an unused argument is dropped, or not."""
+
+    def first(x: Any, y: Any) -> Any:
+        return x
+
+    dropped = jaxinterop.jit(first).lower(1.0, 2.0).compile().as_text()
+    kept = jaxinterop.jit(first, keep_unused=True).lower(1.0, 2.0).compile().as_text()
+    assert dropped.count("parameter(1)") == 0
+    assert kept.count("parameter(1)") == 1
+
+
+def test_one_sharding() -> None:
+    """A single sharding holds for everything; trees of them are refused for now."""
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    out = jaxinterop.jit(doubled, in_shardings=sharding, out_shardings=sharding)(tied())
+    assert out["encoder"] is out["decoder"]
+    assert out["encoder"].sharding == sharding
+    with pytest.raises(NotImplementedError, match="one sharding for everything"):
+        jaxinterop.jit(doubled, in_shardings=(sharding,))
+
+
+def test_arguments_are_checked_as_by_jax() -> None:
+    """Wrong options are JAX's own errors, when wrapping."""
+
+    def f(a: Any, b: Any) -> Any:
+        return a
+
+    with pytest.raises(ValueError, match="positional arguments"):
+        jaxinterop.jit(f, static_argnums=5)
+    with pytest.raises(ValueError, match="invalid argnames"):
+        jaxinterop.jit(f, donate_argnames="z")
+    with pytest.raises(ValueError, match="cannot intersect"):
+        jaxinterop.jit(f, static_argnums=0, donate_argnums=0)
+    with pytest.raises(TypeError):
+        jaxinterop.jit(3)  # type: ignore[call-overload]  # the point of the test
+
+
+def test_stages() -> None:
+    """Tracing, lowering, compiling and calling, each with the function's own arguments."""
+    f = jaxinterop.jit(lambda p, n: pydag.dag_map(lambda x: x * n, p), static_argnums=1)
+    traced = f.trace(tied(), 3)
+    assert traced.out_info["encoder"] is traced.out_info["decoder"]
+    assert traced.out_info["encoder"].shape == (2, 2)
+    compiled = f.lower(tied(), 3).compile()
+    assert compiled.cost_analysis() is not None
+    out = compiled(tied(), 3)
+    assert out["encoder"] is out["decoder"]
+    assert float(out["encoder"][0, 0]) == 3.0
+    for arguments in ((untied(), 3), (tied(), 4)):
+        with pytest.raises(TypeError, match="compiled for"):
+            compiled(*arguments)
+
+
+def test_shapes_instead_of_arrays() -> None:
+    """`lower` and `eval_shape` take `ShapeDtypeStruct`s, shared ones too."""
+    struct: Any = jax.ShapeDtypeStruct
+    w = struct((2, 2), jnp.float32)
+    out = jaxinterop.jit(doubled).eval_shape({"encoder": w, "decoder": w})
+    assert out["encoder"] is out["decoder"]
+    assert out["encoder"].shape == (2, 2)
+    compiled = jaxinterop.jit(doubled).lower({"encoder": w, "decoder": w}).compile()
+    assert compiled(tied())["encoder"].shape == (2, 2)
+
+
+def test_nested() -> None:
+    """`jit` within `jit`, and within plain `jax.jit`."""
+
+    @jaxinterop.jit
+    def inner(tree: Any) -> Any:
+        assert tree["encoder"] is tree["decoder"]
+        return doubled(tree)
+
+    def outer(w: Any) -> Any:
+        out = inner({"encoder": w, "decoder": w})
+        assert out["encoder"] is out["decoder"]
+        return out["encoder"]
+
+    for jit in (jaxinterop.jit, jax.jit):
+        assert jit(outer)(jnp.float32(1.0)) == 2.0
+
+
+def test_under_plain_transformations() -> None:
+    """A wrapped function may be mapped and differentiated by JAX."""
+    square = jaxinterop.jit(lambda x: {"y": x * x})
+    assert jax.vmap(square)(jnp.arange(3.0))["y"].tolist() == [0.0, 1.0, 4.0]
+    assert jax.grad(lambda x: square(x)["y"])(3.0) == 6.0
+    out, tangent = jax.jvp(square, (3.0,), (1.0,))
+    assert (out["y"], tangent["y"]) == (9.0, 6.0)
+
+
+def test_without_compiling() -> None:
+    """Under `jax.disable_jit` the function runs as it is, on a DAG that is tied alike."""
+    with jax.disable_jit():
+        out = jaxinterop.jit(doubled)(tied())
+    assert out["encoder"] is out["decoder"]
+    assert float(out["encoder"][0, 0]) == 2.0
+
+
+def test_arrays_are_freed() -> None:
+    """Nothing keeps the arrays of a call, in or out, once the caller has let them go."""
+    f = jaxinterop.jit(doubled)
+    given, out = tied(), f(tied())
+    out = f(given)
+    alive = [weakref.ref(given["encoder"]), weakref.ref(out["encoder"])]
+    del given, out
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]
+
+
+def test_an_exception_in_the_function() -> None:
+    """It passes through as it is, and the next call works."""
+    fails = [True]
+
+    @jaxinterop.jit
+    def f(tree: Any) -> Any:
+        if fails:
+            raise KeyError("mine")
+        return doubled(tree)
+
+    params = tied()
+    with pytest.raises(KeyError, match="mine"):
+        f(params)
+    fails.clear()
+    assert f(params)["encoder"].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert params["encoder"] is params["decoder"]
+
+
+def test_threads() -> None:
+    """Calls of several threads, with trees of several structures, don't meet."""
+    f = jaxinterop.jit(
+        lambda tree: pydag.dag_map(lambda x: x if isinstance(x, str) else x + 1, tree)
+    )
+    wrong: list[Any] = []
+
+    def work(number: int) -> None:
+        for i in range(100):
+            w = jnp.float32(number)
+            out = f([w] * (1 + (i + number) % 5) + [f"static {i % 3}"][: i % 2])
+            numbers = [x for x in out if not isinstance(x, str)]
+            if not all(x is out[0] for x in numbers) or float(out[0]) != number + 1:
+                wrong.append(out)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

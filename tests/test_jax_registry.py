@@ -1,0 +1,222 @@
+"""Classes that only JAX knows are nodes here, with readable paths."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from jax import tree_util
+
+from pydag import jaxinterop
+
+
+def assert_node(make: Any, path: tuple[Any, ...], text: str) -> None:
+    """Asserts that `make(w)` is a node whose leaf `w` is at `path`, and keeps its identity."""
+    node = make(jnp.ones(2))
+    accessors, leaves, spec = pydag.dag_flatten_with_accessor([node, node])
+    assert len(leaves) == 1
+    assert pydag.dag_paths(node) == [path]
+    assert accessors[0].codify("x") == f"x[0]{text}"
+    assert accessors[0]([node]) is leaves[0]
+    first, second = pydag.dag_unflatten(spec, leaves)
+    assert first is second
+    assert type(first) is type(node)
+    first, second = jaxinterop.jit(lambda pair: pydag.dag_map(lambda x: x * 2, pair))([node, node])
+    assert first is second
+    assert pydag.dag_leaves(first)[0].tolist() == [2.0, 2.0]
+
+
+def test_a_registered_dataclass() -> None:
+    """`jax.tree_util.register_dataclass`: data fields are children, meta fields are structure."""
+
+    @tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Params:
+        w: Any
+        name: str = dataclasses.field(default="p", metadata={"static": True})
+
+    assert_node(Params, ("w",), ".w")
+    assert pydag.dag_structure(Params(1.0)) != pydag.dag_structure(Params(1.0, "q"))
+    assert jaxinterop.grad(lambda p: p.w**2)(Params(3.0, "q")) == Params(6.0, "q")
+
+
+def test_a_class_with_attribute_keys() -> None:
+    """`register_pytree_with_keys` with attributes as keys."""
+
+    class Pair:
+        def __init__(self, left: Any, right: Any = None) -> None:
+            self.left, self.right = left, right
+
+    tree_util.register_pytree_with_keys(
+        Pair,
+        lambda p: (
+            [(tree_util.GetAttrKey("left"), p.left), (tree_util.GetAttrKey("right"), p.right)],
+            None,
+        ),
+        lambda _, children: Pair(*children),
+    )
+    assert_node(Pair, ("left",), ".left")
+
+
+def test_a_class_with_keys_that_differ() -> None:
+    """The keys of each instance are its own."""
+
+    class Table(dict):  # type: ignore[type-arg]  # any keys
+        pass
+
+    tree_util.register_pytree_with_keys(
+        Table,
+        lambda t: ([(tree_util.DictKey(k), t[k]) for k in t], tuple(t)),
+        lambda keys, children: Table(zip(keys, children, strict=True)),
+    )
+    assert_node(lambda w: Table(a=w), ("a",), "['a']")
+    assert pydag.dag_paths([Table(a=1.0), Table(b=1.0)]) == [(0, "a"), (1, "b")]
+
+
+def test_a_class_without_keys() -> None:
+    """Its children are numbered."""
+
+    class Box:
+        def __init__(self, *content: Any) -> None:
+            self.content = content
+
+    tree_util.register_pytree_node(Box, lambda b: (b.content, None), lambda _, c: Box(*c))
+    assert pydag.dag_paths(Box(1.0, 2.0)) == [(0,), (1,)]
+
+
+def test_a_class_registered_after_it_was_seen() -> None:
+    """It is a leaf first and a node then."""
+
+    class Late:
+        def __init__(self, content: Any) -> None:
+            self.content = content
+
+    late = Late(1.0)
+    assert pydag.dag_leaves(late) == [late]
+    tree_util.register_pytree_node(Late, lambda x: ((x.content,), None), lambda _, c: Late(*c))
+    assert pydag.dag_leaves(late) == [1.0]
+
+
+def test_pydag_comes_first() -> None:
+    """A class that pydag knows too is opened in pydag's way."""
+
+    class Both:
+        def __init__(self, a: Any, b: Any) -> None:
+            self.a, self.b = a, b
+
+    tree_util.register_pytree_node(Both, lambda x: ((x.a, x.b), None), lambda _, c: Both(*c))
+    assert pydag.dag_leaves(Both(1, 2)) == [1, 2]
+    pydag.register_fields(Both, ("b",), ("a",))
+    assert pydag.dag_leaves(Both(1, 2)) == [2]
+
+
+def test_in_every_namespace() -> None:
+    """JAX has none, so its classes count in all."""
+
+    class Anywhere:
+        pass
+
+    tree_util.register_pytree_node(Anywhere, lambda x: ((), None), lambda _, c: Anywhere())
+    assert pydag.dag_leaves(Anywhere(), namespace="some namespace") == []
+
+
+def test_partial() -> None:
+    """`jax.tree_util.Partial`, JAX's own callable node, goes in and comes out callable."""
+    w = jnp.ones(2)
+    new: Any = tree_util.Partial
+    out, again = jaxinterop.jit(lambda p, w: (new(jnp.add, w), p(w)))(new(jnp.add, w), w)
+    assert out(w).tolist() == again.tolist() == [2.0, 2.0]
+
+
+def test_equinox() -> None:
+    """An equinox model whose attributes share a layer stays tied, without anything of `eqx.nn`."""
+    eqx = pytest.importorskip("equinox")
+
+    base: Any = eqx.Module
+
+    class Tied(base):  # type: ignore[misc]  # untyped base
+        first: Any
+        second: Any
+        name: str = eqx.field(static=True)
+
+        def __init__(self, key: Any) -> None:
+            self.first = eqx.nn.Linear(2, 2, key=key)
+            self.second = self.first
+            self.name = "tied"
+
+        def __call__(self, x: Any) -> Any:
+            return self.second(self.first(x))
+
+    model = Tied(jax.random.key(0))
+    assert pydag.dag_paths(model) == [("first", "weight"), ("first", "bias")]
+
+    def loss(model: Any, x: Any) -> Any:
+        assert model.first is model.second
+        return jnp.sum(model(x) ** 2)
+
+    @jaxinterop.jit
+    def step(model: Any, x: Any) -> Any:
+        value, gradient = jaxinterop.value_and_grad(loss)(model, x)
+        return value, pydag.dag_map(lambda p, g: p - 0.01 * g, model, gradient)
+
+    x = jnp.ones(2)
+    value, updated = step(model, x)
+    assert type(updated) is Tied
+    assert updated.first is updated.second
+    assert step(updated, x)[0] < value
+
+
+def test_an_equinox_mlp() -> None:
+    """Its activation is a function: static here, no error, and in the gradient as it was."""
+    eqx = pytest.importorskip("equinox")
+    mlp = eqx.nn.MLP(2, "scalar", 4, 2, key=jax.random.key(0))
+    gradient = jaxinterop.jit(jaxinterop.grad(lambda m, x: m(x)))(mlp, jnp.ones(2))
+    expected = eqx.filter_grad(lambda m, x: m(x))(mlp, jnp.ones(2))
+    for ours, theirs in zip(gradient.layers, expected.layers, strict=True):
+        assert jnp.allclose(ours.weight, theirs.weight)
+    assert gradient.activation is mlp.activation
+
+
+def test_flax_struct() -> None:
+    """A flax dataclass is a node with named children."""
+    struct = pytest.importorskip("flax.struct")
+
+    class Fields:
+        w: Any
+        name: str = struct.field(pytree_node=False, default="s")
+
+    state: Any = struct.dataclass(Fields)
+    assert_node(state, ("w",), ".w")
+    out = jaxinterop.grad(lambda s: s.w**2)(state(w=3.0))
+    assert (float(out.w), out.name) == (6.0, "s")
+
+
+def test_import_without_jax() -> None:
+    """The error says what to install; pydag itself needs no JAX and doesn't import it."""
+    script = (
+        "import sys; sys.modules['jax'] = None\n"
+        "import pydag\n"
+        "try: import pydag.jaxinterop\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert 'pip install "pydag-tree[jax]"' in done.stdout
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, pydag; print('jax' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "False"

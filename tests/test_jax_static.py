@@ -1,0 +1,229 @@
+"""Static leaves and static arguments: part of what a function is compiled for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+class Config:
+    """Compared and hashed by its content."""
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Config) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def traced_for(*values: Any) -> list[Any]:
+    """Which of the values, given one by one as a static argument, are traced for."""
+    seen: list[Any] = []
+
+    def f(value: Any) -> Any:
+        seen.append(value)
+        return 0
+
+    for value in values:
+        jaxinterop.jit(f, static_argnums=0)(value)
+    return seen
+
+
+def test_a_leaf_that_is_no_array_is_static() -> None:
+    """Strings, functions and other objects reach the function as they are."""
+
+    @jaxinterop.jit
+    def f(model: Any) -> Any:
+        assert model["name"] == "relu"
+        return model["activation"](model["w"])
+
+    model = {"w": jnp.float32(-1.0), "name": "relu", "activation": jax.nn.relu}
+    assert f(model) == 0.0
+
+
+def test_static_leaves_are_compared_by_value() -> None:
+    """An equal value doesn't retrace, another one does."""
+    names: list[str] = []
+
+    @jaxinterop.jit
+    def f(model: Any) -> Any:
+        names.append(model["config"].name)
+        return model["w"]
+
+    for name in ("a", "a", "b", "a", "b"):
+        f({"config": Config(name), "w": 1.0})
+    assert names == ["a", "b"]
+
+
+def test_values_of_two_types_are_two() -> None:
+    """`1`, `True` and `1.0` are equal and are not one trace, inside of tuples neither."""
+    assert [type(x) for x in traced_for(1, True, 1.0, 1, True)] == [int, bool, float]
+    assert len(traced_for((1, "a"), (True, "a"), (1, "a"))) == 2
+    assert len(traced_for((0, (1,)), (0, (1.0,)))) == 2
+    assert len(traced_for(frozenset([1]), frozenset([True]))) == 2
+    assert len(traced_for(np.float32(1), 1.0)) == 2
+
+
+def test_nan_is_nan() -> None:
+    """NaN, which isn't equal to itself, is traced for once."""
+    nan = float("nan")
+    assert len(traced_for(nan, float("nan"), (nan, 1), (float("nan"), 1))) == 2
+
+
+def test_a_shared_static_leaf_is_one_inside() -> None:
+    """Objects that JAX can't trace have identity like arrays."""
+
+    @jaxinterop.jit
+    def f(tree: Any) -> Any:
+        assert tree["a"] is tree["b"]
+        assert tree["a"] is not tree["c"]
+        return tree
+
+    config = Config("a")
+    out = f({"a": config, "b": config, "c": Config("a"), "x": 1.0})
+    assert out["a"] is out["b"]
+
+
+def test_a_static_leaf_of_the_result_comes_back_as_it_is() -> None:
+    """Also at the second call, which isn't traced, and also if it can't be hashed."""
+    marks = {1, 2}
+    f = jaxinterop.jit(lambda x: {"name": "out", "marks": marks, "x": x, "print": print})
+    for _ in range(2):
+        out = f(1.0)
+        assert (out["name"], out["print"]) == ("out", print)
+        assert out["marks"] is marks
+        assert out["x"] == 1.0
+
+
+def test_a_leaf_may_be_an_array_now_and_static_then() -> None:
+    """One structure, leaves of other sorts: a trace for each."""
+    seen: list[type] = []
+
+    @jaxinterop.jit
+    def f(tree: Any) -> Any:
+        seen.append(type(tree["x"]) if isinstance(tree["x"], str) else object)
+        return tree["w"]
+
+    for x in (1.0, "a", 2.0, "a", jnp.float32(3.0), None, 1.0):
+        assert f({"x": x, "w": 1.0}) == 1.0
+    assert seen == [object, str, object, object]  # 1.0 is weakly typed, the array is not
+
+
+def test_a_static_leaf_turns_into_an_array() -> None:
+    """The other way round, with `lower` too."""
+    f = jaxinterop.jit(lambda tree: tree["w"])
+    for x in ("a", 1.0):
+        assert f({"x": x, "w": 1.0}) == 1.0
+        f.lower({"x": "b" if x == 1.0 else 2.0, "w": 1.0})
+
+
+def test_the_functions_own_type_error_passes_through() -> None:
+    """An error of the traced function is raised once, and the function runs once for it."""
+    calls: list[str] = []
+
+    @jaxinterop.jit
+    def f(x: Any) -> Any:
+        calls.append("f")
+        raise TypeError("mine")
+
+    with pytest.raises(TypeError, match=r"^mine"):
+        f([1.0])
+    assert calls == ["f"]
+
+
+def test_static_arguments_by_number_and_by_name() -> None:
+    """The other is inferred from the signature; a negative number counts from the end."""
+
+    def power(x: Any, n: int) -> Any:
+        assert type(n) is int
+        return x**n
+
+    for options in ({"static_argnums": 1}, {"static_argnames": "n"}, {"static_argnums": (1,)}):
+        f = jaxinterop.jit(power, **options)
+        assert f(3.0, 2) == f(3.0, n=2) == f(x=3.0, n=2) == 9.0
+    assert jaxinterop.jit(power, static_argnums=-1)(3.0, 2) == 9.0
+
+
+def test_a_static_argument_is_not_opened() -> None:
+    """A tuple or an instance of a node's class reaches the function whole."""
+
+    @jaxinterop.jit(static_argnums=0)
+    def f(shape: Any, x: Any) -> Any:
+        assert shape == (2, 3)
+        return jnp.broadcast_to(x, shape)
+
+    assert f((2, 3), 1.0).shape == (2, 3)
+
+
+def test_an_unhashable_leaf_is_an_error_with_its_path() -> None:
+    """It says where the leaf stands and what to do."""
+
+    def f(model: Any, **more: Any) -> Any:
+        return 0
+
+    with pytest.raises(
+        TypeError, match=r"args\[0\]\['layers'\]\[1\]\['cfg'\].*\n.*Make it hashable"
+    ):
+        jaxinterop.jit(f)({"layers": [1.0, {"cfg": {1, 2}}]})
+    with pytest.raises(TypeError, match=r"^kwargs\['b'\]\[0\] is no array"):
+        jaxinterop.jit(f)(1.0, b=[np.array(["text"])])
+
+
+def test_an_unhashable_static_argument() -> None:
+    """`ValueError`, as in JAX, with the argument's place."""
+    f = jaxinterop.jit(lambda x, shape: x, static_argnums=1)
+    with pytest.raises(ValueError, match=r"^args\[1\] is a static argument and can't be hashed"):
+        f(1.0, [2, 3])
+
+
+def test_an_error_leaves_everything_as_it_was() -> None:
+    """After a refused call the function works as before."""
+    f = jaxinterop.jit(lambda tree: tree["w"] * 2)
+    tree = {"w": 1.0, "cfg": "a"}
+    assert f(tree) == 2.0
+    with pytest.raises(TypeError, match="cfg"):
+        f({"w": 1.0, "cfg": {1}})
+    assert f(tree) == 2.0
+    assert tree == {"w": 1.0, "cfg": "a"}
+
+
+@pytest.mark.parametrize("call", ["jit", "grad", "Dag", "lower"])
+def test_a_cycle_is_caught_before_jax_sees_it(call: str) -> None:
+    """`CycleError`, and not JAX's endless recursion."""
+    cycle: list[Any] = [1.0]
+    cycle.append(cycle)
+    functions: dict[str, Any] = {
+        "jit": jaxinterop.jit(lambda x: 0.0),
+        "grad": jaxinterop.grad(lambda x: 0.0),
+        "Dag": jaxinterop.Dag,
+        "lower": jaxinterop.jit(lambda x: 0.0).lower,
+    }
+    with pytest.raises(pydag.CycleError):
+        functions[call](cycle)
+
+
+def test_a_cycle_in_the_result() -> None:
+    """A result that contains itself is an error as well."""
+
+    @jaxinterop.jit
+    def f(x: Any) -> Any:
+        out: list[Any] = [x]
+        out.append(out)
+        return out
+
+    with pytest.raises(pydag.CycleError):
+        f(1.0)

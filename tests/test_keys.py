@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys of mappings: their order, and keys that don't behave."""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import optree
+import pytest
+
+import pydag
+
+
+class Key:
+    """Hashable and equal by name; what comparing does is the test's choice."""
+
+    def __init__(self, name: str, less: Callable[[], bool] | None = None) -> None:
+        self.name, self.less = name, less
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __lt__(self, other: Any) -> bool:
+        return NotImplemented if self.less is None else self.less()
+
+
+def test_traversal_is_sorted_and_order_is_kept() -> None:
+    """Values are traversed in the order of the sorted keys; the dict is rebuilt in its own."""
+    tree = {"b": 1, "c": 2, "a": 3}
+    leaves, spec = pydag.dag_flatten(tree)
+    assert leaves == [3, 1, 2]
+    assert list(pydag.dag_unflatten(spec, leaves).items()) == [("b", 1), ("c", 2), ("a", 3)]
+    assert spec.paths() == [("a",), ("b",), ("c",)]
+    assert repr(spec) == "PyDagSpec({'a': *, 'b': *, 'c': *})"
+
+
+def test_ordered_dict_is_traversed_in_its_order() -> None:
+    """An OrderedDict is traversed as it stands, `move_to_end` included."""
+    tree = OrderedDict(b=1, c=2, a=3)
+    tree.move_to_end("b")
+    assert pydag.dag_leaves(tree) == [2, 3, 1]
+    assert list(pydag.dag_copy(tree)) == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize("cls", [dict, OrderedDict, lambda x: defaultdict(int, x)])
+def test_order_survives_every_operation(cls: Any) -> None:
+    """Copy, map, deref and reref keep the insertion order, long or short, strings or not."""
+    for keys in (
+        "ba",
+        "ab",
+        range(9, 0, -1),
+        [f"k{i % 7}{i}" for i in range(300)],
+        [2, "b", "a", 1],
+    ):
+        tree = cls({key: [key] for key in keys})
+        for out in (
+            pydag.dag_copy(tree),
+            pydag.dag_map(lambda x: x, tree),
+            pydag.reref(pydag.deref([tree, tree]))[1],
+        ):
+            assert list(out) == list(keys)
+            assert type(out) is type(tree)
+            assert out == tree
+
+
+@pytest.mark.parametrize(
+    ("keys", "sorted_keys"),
+    [
+        ([2, "b", 1, "a"], [1, 2, "a", "b"]),
+        ([None, 3, (1, 2), "x"], None),
+        ([1.5, 1, 0.5], [0.5, 1, 1.5]),
+        ([True, 0], [0, True]),
+    ],
+)
+def test_mixed_keys(keys: list[Any], sorted_keys: list[Any] | None) -> None:
+    """Keys of types that don't compare are sorted as optree does it: by type's name first."""
+    tree = {key: i for i, key in enumerate(keys)}
+    theirs: Any = optree.tree_structure
+    entries = pydag.dag_structure(tree).entries()
+    assert entries == theirs(tree).entries()
+    assert sorted_keys is None or entries == sorted_keys
+
+
+def test_keys_that_fail_to_compare_midway() -> None:
+    """Where comparing raises TypeError midway, the insertion order stands, not half a sort."""
+    calls = []
+
+    def less() -> bool:
+        calls.append(1)
+        if len(calls) >= 3:
+            raise TypeError("not today")
+        return True
+
+    keys = [Key(name, less) for name in "dcba"]
+    spec = pydag.dag_structure(dict.fromkeys(keys, 1))
+    assert spec.entries() == keys
+    assert len(calls) == 4
+
+
+def test_keys_that_dont_compare_at_all() -> None:
+    """Keys without an order are traversed in insertion order."""
+    keys = [Key("z"), Key("y")]
+    assert pydag.dag_structure(dict.fromkeys(keys, 1)).entries() == keys
+
+
+def test_keys_that_raise() -> None:
+    """Another exception than TypeError is the user's: it passes through, with the place."""
+
+    def less() -> bool:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as info:
+        pydag.dag_flatten({"a": {Key("x", less): 1, Key("y", less): 2}})
+    assert "tree['a']" in info.value.__notes__[0]
+
+
+def test_keys_that_change_the_dict() -> None:
+    """A comparison that empties the dict leaves the walk with what the dict was."""
+    tree: dict[Any, Any] = {}
+
+    def less() -> bool:
+        tree.clear()
+        return False
+
+    for i in range(20):
+        tree[Key(f"k{i}", less)] = [i]
+    assert pydag.dag_leaves(tree) == list(range(20))
+    assert tree == {}
+
+
+def test_one_key_twice() -> None:
+    """A key whose hash changed can be in a dict twice. That is survived."""
+
+    class Restless:
+        def __init__(self, hash_: int) -> None:
+            self.hash = hash_
+
+        def __hash__(self) -> int:
+            return self.hash
+
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+        def __lt__(self, other: "Restless") -> bool:
+            return self.hash < other.hash
+
+    for others in range(8):
+        key = Restless(1)
+        tree = {key: [0.5]}
+        key.hash = 2
+        tree[key] = [1.5]
+        tree.update({Restless(-i): [2.5] for i in range(3, 3 + others)})
+        assert len(tree) == 2 + others
+        leaves, spec = pydag.dag_flatten(tree)
+        assert len(leaves) == 2 + others
+        assert len(pydag.dag_unflatten(spec, leaves)) <= 2 + others
+        assert len(spec.paths()) == 2 + others
+
+
+def test_keys_that_hash_or_equal_badly_while_building() -> None:
+    """What a key raises while a dict is rebuilt passes through; the spec stays usable."""
+    broken = False
+
+    class Moody(Key):
+        def __hash__(self) -> int:
+            if broken:
+                raise ZeroDivisionError
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            if broken:
+                raise ZeroDivisionError
+            return self is other
+
+    for cls in (dict, OrderedDict, lambda items: defaultdict(None, items)):
+        leaves, spec = pydag.dag_flatten([cls({Moody("a"): [0.5], Moody("b"): [1.5]})])
+        broken = True
+        with pytest.raises(ZeroDivisionError):
+            pydag.dag_unflatten(spec, leaves)
+        broken = False
+        assert pydag.dag_leaves(pydag.dag_unflatten(spec, leaves)) == [0.5, 1.5]
+
+
+def test_mismatch_of_mixed_keys() -> None:
+    """The message about keys of mixed types names both sides; nothing is sorted that can't be."""
+    one, other = {"z": 1, 2: 2, None: 3}, {"z": 1, (4,): 2, 1.5: 3}
+    with pytest.raises(ValueError, match="key mismatch") as info:
+        pydag.dag_map(lambda x, y: x, one, other)
+    for text in ("None", "2", "(4,)", "1.5", "missing", "extra"):
+        assert text in str(info.value)
+    assert list(one) == ["z", 2, None]
+    assert list(other) == ["z", (4,), 1.5]
+
+
+def test_rest_in_another_order() -> None:
+    """Rests are matched key by key, at every level, whatever the order and kind of mapping."""
+    tree = {"a": {"x": 1, "y": 2}, "b": 3}
+    for rest in (
+        {"b": 30, "a": {"y": 20, "x": 10}},
+        OrderedDict(b=30, a=OrderedDict(y=20, x=10)),
+        defaultdict(list, b=30, a={"y": 20, "x": 10}),
+    ):
+        out = pydag.dag_map(lambda x, y: (x, y), tree, rest)
+        assert out == {"a": {"x": (1, 10), "y": (2, 20)}, "b": (3, 30)}
+        assert list(rest) == ["b", "a"]
+
+
+def test_insertion_order_of_optree() -> None:
+    """optree's `dict_insertion_ordered` is respected, in its namespace only."""
+    tree = {"b": 1, "a": 2}
+    with optree.dict_insertion_ordered(True, namespace="ordered"):
+        leaves, spec = pydag.dag_flatten(tree, namespace="ordered")
+        assert (leaves, spec.namespace) == ([1, 2], "ordered")
+        assert pydag.dag_leaves(tree) == [2, 1]
+        assert pydag.dag_map(lambda x, y: y, tree, {"a": 20, "b": 10}, namespace="ordered") == {
+            "b": 10,
+            "a": 20,
+        }
+    assert pydag.dag_leaves(tree, namespace="ordered") == [2, 1]
+    assert spec.unflatten(leaves) == tree
+
+
+def test_keys_are_compared_by_value() -> None:
+    """Keys that are equal but other objects make equal specs."""
+    one = pydag.dag_structure({"".join(["k", "1"]): 1, 1.0: 2})
+    assert one == pydag.dag_structure({1: 2, "".join(["k", "1"]): 1})
+    assert one != pydag.dag_structure({1: 2, "k2": 1})
+
+
+def test_order_of_insertion_is_no_structure() -> None:
+    """Specs of dicts that were filled in another order are equal; of OrderedDicts they aren't."""
+    assert pydag.dag_structure({"a": 1, "b": 2}) == pydag.dag_structure({"b": 1, "a": 2})
+    one, other = (pydag.dag_structure(OrderedDict.fromkeys(keys, 1)) for keys in ("ab", "ba"))
+    assert one != other
+
+
+def test_strings_that_are_no_exact_strings() -> None:
+    """Subclasses of str, and strings with lone surrogates, are keys like any other."""
+
+    class Text(str):
+        __slots__ = ()
+
+    tree = {Text("b"): [1], "a\ud800": [2], "ü": [3], "": [4]}
+    assert pydag.dag_leaves(tree) == [4, 2, 1, 3]
+    assert pydag.dag_copy(tree) == tree
+    assert "\\ud800" in repr(pydag.dag_structure(tree))

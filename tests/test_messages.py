@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors say what, where, both sides and what to do, in under 2,000 characters."""
+
+import time
+from collections import OrderedDict, deque, namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import optree
+import pytest
+
+import pydag
+
+Point = namedtuple("Point", "x y")
+Other = namedtuple("Other", "x y")
+
+
+@pydag.register_fields(meta_fields=("name",))
+class Layer:
+    def __init__(self, name: str = "n", **attributes: Any) -> None:
+        self.name = name
+        self.__dict__.update(attributes)
+
+
+MISMATCHES: dict[str, tuple[Any, Any, str]] = {
+    "list for tuple": ((1,), [1], "Expected an instance of tuple, got [1]."),
+    "tuple for list": ([1], (1,), "Expected an instance of list, got (1,)."),
+    "leaf for list": ([1], 7, "Expected an instance of list, got 7."),
+    "leaf for None": (None, 7, "Expected None, got 7."),
+    "length": ([1, 2], [1], "list arity mismatch; expected: 2, got: 1; list: [1]."),
+    "list for dict": ({"a": 1}, [1], "Expected an instance of dict, collections.OrderedDict"),
+    "key": (
+        {"a": 1},
+        {"b": 1},
+        "dictionary key mismatch; expected key(s): ['a'], got key(s): ['b']",
+    ),
+    "deque": (deque([1]), [1], "Expected an instance of collections.deque"),
+    "no namedtuple": (Point(1, 2), (1, 2), "Expected an instance of collections.namedtuple"),
+    "namedtuple": (Point(1, 2), Other(1, 2), "namedtuple type mismatch; expected type:"),
+    "struct sequence": (time.gmtime(0), (1,), "Expected an instance of PyStructSequence type"),
+}
+
+
+@pytest.mark.parametrize("name", MISMATCHES)
+def test_mismatches_begin_as_in_optree(name: str) -> None:
+    """The message about a rest that doesn't fit begins as optree's, and then names the place."""
+    tree, rest, beginning = MISMATCHES[name]
+    their_map: Any = optree.tree_map
+    for wrap in (lambda x: x, lambda x: {"k": [0, x]}):
+        with pytest.raises(ValueError) as theirs:  # noqa: PT011  # compared below
+            their_map(lambda x, y: x, wrap(tree), wrap(rest))
+        with pytest.raises(ValueError) as ours:  # noqa: PT011  # compared below
+            pydag.dag_map(lambda x, y: x, wrap(tree), wrap(rest))
+        assert str(ours.value).startswith(beginning)
+        assert str(theirs.value).startswith(beginning[:20])
+    assert str(ours.value).endswith("at tree['k'][1]")
+
+
+def test_mismatches_of_fields() -> None:
+    """So for classes registered by fields: class, names, meta fields, both sides."""
+    with pytest.raises(ValueError, match=r"Custom node type mismatch.*Layer.*got type.*int"):
+        pydag.dag_map(lambda x, y: x, Layer(w=1), 7)
+    with pytest.raises(ValueError, match=r"fields key mismatch.*'w'.*'v'"):
+        pydag.dag_map(lambda x, y: x, Layer(w=1), Layer(v=1))
+    with pytest.raises(ValueError, match=r"meta.*'n'.*'m'"):
+        pydag.dag_map(lambda x, y: x, Layer("n", w=1), Layer("m", w=1))
+
+
+def test_number_of_leaves() -> None:
+    """Too few and too many leaves are told with both numbers."""
+    spec = pydag.dag_structure([1, (2, 3)])
+    for leaves, message in (
+        ([1], "Too few leaves.*expected: 3, got: 1"),
+        (range(5), "Too many.*3.*5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pydag.dag_unflatten(spec, leaves)
+
+
+def test_cycle() -> None:
+    """A cycle names its path and the ancestor that it returns to."""
+    root: Any = {"layers": [0, Layer()]}
+    root["layers"][1].w = (1, root["layers"])
+    with pytest.raises(pydag.CycleError) as info:
+        pydag.dag_flatten(root)
+    assert "tree['layers'][1].w[1] is the list at tree['layers']" in str(info.value)
+    assert isinstance(info.value, ValueError)
+
+
+def test_two_answers() -> None:
+    """Two answers for one object name both paths and both answers, and what to do."""
+    w = object()
+    with pytest.raises(pydag.SharingError) as info:
+        pydag.dag_map(lambda x, y: x, {"a": w, "b": [w]}, {"a": [1.5], "b": [[2.5]]})
+    for text in ("tree['a']", "tree['b'][0]", "[1.5]", "[2.5]", "identity="):
+        assert text in str(info.value)
+
+
+def test_two_answers_below_a_shared_node() -> None:
+    """The other path goes through the alias."""
+    inner = {"w": object()}
+    with pytest.raises(pydag.SharingError) as info:
+        pydag.dag_map(lambda x, y: x, [inner, inner], [{"w": [1]}, {"w": [2]}])
+    assert "tree[0]['w']" in str(info.value)
+    assert "tree[1]['w']" in str(info.value)
+
+
+def test_anchors_and_aliases() -> None:
+    """A lost alias and two anchors of one index are told with their paths."""
+    with pytest.raises(pydag.SharingError, match=r"Anchor\(3.*tree\['b'\]"):
+        pydag.reref({"b": pydag.Alias(3)})
+    with pytest.raises(pydag.SharingError) as info:
+        pydag.reref({"a": pydag.Anchor(3, [1]), "b": [pydag.Anchor(3, [1])]})
+    for text in ("index 3", "tree['a']", "tree['b'][0]", "derefed together"):
+        assert text in str(info.value)
+
+
+class Long:
+    """Its text is endless."""
+
+    def __repr__(self) -> str:
+        return "x" * 10**6
+
+
+class Broken:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+LONG: dict[str, Any] = {
+    "text": "x" * 10**6,
+    "no ASCII": "ü€😀" * 10**5,
+    "surrogate": "\ud800" * 10**5,
+    "number": 10**4000,
+    "list": [["x" * 1000] * 1000] * 1000,
+    "dict": {f"key{i}" * 100: "v" * 1000 for i in range(1000)},
+    "OrderedDict": OrderedDict.fromkeys(("k" * 1000, "l"), "v" * 10**5),
+    "long repr": Long(),
+    "in a list": [Long()] * 100,
+    "in a tuple": Point(Long(), Long()),
+    "broken repr": Broken(),
+    "class": type("X" * 10**5, (), {}),
+    "instance": type("X" * 10**5, (), {})(),
+    "bytes": b"x" * 10**6,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_messages_stay_short(name: str) -> None:
+    """Whatever stands in a tree, a message about it stays under 2,000 characters."""
+    odd = LONG[name]
+    works: list[Callable[[], Any]] = [
+        lambda: pydag.dag_map(lambda x, y: x, [(1,)], [odd]),
+        lambda: pydag.dag_map(lambda x, y: x, {"a": 1}, {"a": odd, "b": odd}.keys()),
+        lambda: pydag.dag_map(lambda x, y: x, Layer(odd, w=1), Layer("m", w=1)),
+        lambda: pydag.dag_map(lambda x, y: x, Layer(w=1), odd),
+        lambda: pydag.dag_unflatten(odd, []),
+        lambda: pydag.dag_flatten([1], is_leaf=odd),
+        lambda: pydag.dag_flatten([1], identity=odd),
+        lambda: pydag.dag_flatten([1], namespace=odd if not isinstance(odd, str) else 7),  # type: ignore[arg-type]  # meant
+        lambda: pydag.dag_map(lambda x, y: x, [w, w], [[odd], [odd, 1]]),
+        lambda: pydag.PyDagSpec.__new__(pydag.PyDagSpec).__setstate__(odd),
+    ]
+    w = [[1]]
+    if odd.__hash__:
+        works.append(lambda: pydag.dag_map(lambda x, y: x, {odd: [1]}, {odd: 2}))
+        works.append(lambda: pydag.dag_map(lambda x, y: x, {odd: 1}, {"a": 2}))
+        works.append(lambda: pydag.dag_map(lambda x: 1 // 0, {odd: {odd: [odd]}}))
+    for work in works:
+        with pytest.raises((ValueError, TypeError, ZeroDivisionError)) as info:
+            work()
+        assert 0 < len(str(info.value)) < 2000
+        assert all(len(note) < 2000 for note in getattr(info.value, "__notes__", ()))
+
+
+def test_names_of_attributes_in_paths() -> None:
+    """A path shows attributes, keys, indices and a namedtuple's fields as code does."""
+    tree = {"layers": [0, Layer(w=Point(1, {2: [time.gmtime(0)]}))]}
+    with pytest.raises(ZeroDivisionError) as info:
+        pydag.dag_map(lambda x: 1 // (x != 1970), tree)
+    assert info.value.__notes__ == ["raised while mapping tree['layers'][1].w.y[2][0].tm_year"]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No Python function is called for a builtin node or one of `register_fields`."""
+
+import sys
+import time
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import pydag
+
+Point = namedtuple("Point", "x y")
+
+
+@pydag.register_fields
+class Open:
+    def __init__(self, w: Any) -> None:
+        self.w, self.v = w, 1.5
+
+
+@pydag.register_fields(data_fields=("w",), meta_fields=("m",))
+class Named:
+    def __init__(self, w: Any) -> None:
+        self.w, self.m = w, "meta"
+
+
+@pydag.register_fields
+class Slotted:
+    __slots__ = ("unset", "w")
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+
+@pydag.register_fields
+@dataclass(frozen=True)
+class Frozen:
+    w: Any
+    name: str = field(default="n", metadata={"static": True})
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "None": lambda w: None,
+    "tuple": lambda w: (w, 1),
+    "list": lambda w: [w, 1],
+    "dict": lambda w: {"b": w, "a": 1},
+    "dict of mixed keys": lambda w: {2: w, "a": 1, None: 3},
+    "OrderedDict": lambda w: OrderedDict(b=w, a=1),
+    "defaultdict": lambda w: defaultdict(list, b=w, a=1),
+    "deque": lambda w: deque([w, 1], maxlen=5),
+    "namedtuple": lambda w: Point(w, 1),
+    "struct sequence": lambda w: time.gmtime(0),
+    "fields": Open,
+    "named fields": Named,
+    "slots": Slotted,
+    "dataclass": Frozen,
+}
+
+
+def calls(work: Callable[[], Any]) -> list[str]:
+    """The Python functions that run, by name."""
+    names: list[str] = []
+
+    def profile(frame: Any, event: str, arg: Any) -> None:
+        if event == "call":
+            names.append(frame.f_code.co_qualname)
+
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+OPERATIONS: dict[str, Callable[[Any], Any]] = {
+    "dag_flatten": pydag.dag_flatten,
+    "dag_leaves": pydag.dag_leaves,
+    "dag_structure": pydag.dag_structure,
+    "dag_copy": pydag.dag_copy,
+    "dag_map": lambda tree: pydag.dag_map(abs, tree),
+    "dag_map of two": lambda tree: pydag.dag_map(max, tree, tree),
+    "dag_flatten_with_path": pydag.dag_flatten_with_path,
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_call_for_a_node(kind: str, operation: str) -> None:
+    """A tree of 200 nodes costs as many calls as a tree of one: those of the public function."""
+    shared = [0.5]
+    one, many = KINDS[kind](shared), [KINDS[kind](shared) for _ in range(200)]
+    work = OPERATIONS[operation]
+    work([one]), work(many)  # classes are looked up when they are first met
+    assert calls(lambda: work(many)) == calls(lambda: work([one]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_call_to_build_a_node(kind: str) -> None:
+    """Unflattening runs no Python code but `dag_unflatten` itself."""
+    leaves, spec = pydag.dag_flatten([KINDS[kind]([0.5]) for _ in range(200)])
+    names = calls(lambda: pydag.dag_unflatten(spec, leaves))
+    assert [name for name in names if "<lambda>" not in name] == ["dag_unflatten"]
+
+
+def test_flatten_costs_one_call() -> None:
+    """So does flattening, and copying, every kind at once."""
+    tree = [make([0.5]) for make in KINDS.values()]
+    for name in ("dag_flatten", "dag_copy"):
+        work = OPERATIONS[name]
+        work(tree)
+        assert [n for n in calls(lambda work=work: work(tree)) if "<lambda>" not in n] == [name]  # type: ignore[misc]  # a default

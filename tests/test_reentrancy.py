@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User code that runs inside the core and turns against it."""
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pydag
+
+
+class Box:
+    def __init__(self, *children: Any) -> None:
+        self.children = children
+
+
+pydag.register_pydag_node(Box, lambda box: (box.children, None), lambda _, items: Box(*items))
+
+CONTAINERS: dict[str, Callable[[], Any]] = {
+    "list": lambda: [1, 2, 3],
+    "dict": lambda: {"a": 1, "b": 2, "c": 3},
+    "OrderedDict": lambda: OrderedDict(a=1, b=2, c=3),
+    "defaultdict": lambda: defaultdict(list, a=1, b=2, c=3),
+    "deque": lambda: deque([1, 2, 3]),
+}
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "clear": lambda tree: tree.clear(),
+    "pop": lambda tree: tree.popitem() if isinstance(tree, dict) else tree.pop(),
+    "grow": lambda tree: (
+        tree.update({f"k{i}": i for i in range(100)})
+        if isinstance(tree, dict)
+        else tree.extend(range(100))
+    ),
+}
+
+
+def test_predicate_sees_only_the_first_tree() -> None:
+    """`is_leaf` is asked about the caller's first tree, and about nothing else."""
+    tree, rest = [[1], (2,)], [[3], (4,)]
+    seen: list[Any] = []
+
+    def look(x: Any) -> bool:
+        seen.append(x)
+        return False
+
+    pydag.dag_map(lambda x, y: x, tree, rest, is_leaf=look)
+    assert [id(x) for x in seen] == [id(x) for x in (tree, tree[0], 1, tree[1], 2)]
+
+
+def test_flatten_function_runs_once_for_each_object() -> None:
+    """A node that can be flattened only once is, whatever stands before it in the tree."""
+
+    class Once:
+        def __init__(self, child: Any) -> None:
+            self.children: Any = iter([child])
+
+        def flatten(self) -> tuple[list[Any], None]:
+            return [next(self.children)], None
+
+    pydag.register_pydag_node(Once, Once.flatten, lambda _, items: Once(*items))
+    for operation in (pydag.dag_flatten, pydag.dag_copy, pydag.deref, pydag.shared_objects):
+        once = Once([1.5])
+        operation([[0.5], [[2.5]], once, {"again": once}])
+        assert list(once.children) == []
+
+
+def test_walks_within_walks() -> None:
+    """Callbacks may use the library themselves, on the same tree and the same spec."""
+    inner = [1, [2]]
+    leaves, spec = pydag.dag_flatten([inner, inner])
+
+    class Nested:
+        pass
+
+    def unflatten(_: Any, children: Any) -> Any:
+        assert pydag.dag_unflatten(spec, leaves) == [[1, [2]], [1, [2]]]
+        return list(children)
+
+    def flatten(_: Any) -> Any:
+        return pydag.dag_leaves([inner, inner]), None
+
+    pydag.register_pydag_node(Nested, flatten, unflatten)
+    nested = Nested()
+    out = pydag.dag_map(lambda x: pydag.dag_map(lambda y: x + y, inner), [nested, nested])
+    assert out == [[[2, [3]], [3, [4]]], [[2, [3]], [3, [4]]]]
+    assert out[0] is out[1]
+
+
+def test_raising_setter_of_a_field() -> None:
+    """A field that can't be written is the user's error, with the place; nothing else breaks."""
+
+    class ReadOnly:
+        def __init__(self) -> None:
+            self.x = [1.5]
+
+        @property
+        def y(self) -> float:
+            return 2.5
+
+    pydag.register_fields(ReadOnly, ("x", "y"))
+    leaves, spec = pydag.dag_flatten([ReadOnly()])
+    assert leaves == [1.5, 2.5]
+    for _ in range(100):
+        with pytest.raises(AttributeError) as info:
+            pydag.dag_unflatten(spec, leaves)
+    assert "tree[0]" in info.value.__notes__[0]
+
+
+def test_key_of_an_attribute_that_is_no_string() -> None:
+    """A number among an instance's attributes can't be set again: TypeError."""
+
+    @pydag.register_fields
+    class Odd:
+        pass
+
+    odd: Any = Odd()
+    odd.__dict__[1] = [2.5]
+    with pytest.raises(TypeError):
+        pydag.dag_copy([odd, [odd]])
+
+
+def test_state_set_while_it_is_being_set() -> None:
+    """A spec that a key's hash function restores meanwhile is not restored over."""
+    hooks: list[Callable[[], None]] = []
+
+    class Key:
+        def __hash__(self) -> int:
+            while hooks:
+                hooks.pop()()
+            return 1
+
+    state = pydag.dag_structure({Key(): [1]}).__getstate__()
+    other = pydag.dag_structure([1, 2, 3]).__getstate__()
+    spec = pydag.PyDagSpec.__new__(pydag.PyDagSpec)
+    hooks.append(lambda: spec.__setstate__(other))
+    with pytest.raises(TypeError, match="changed"):
+        spec.__setstate__(state)
+    assert spec.num_leaves == 3

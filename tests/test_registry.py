@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registering classes: by functions, by methods, in namespaces, with optree, late and again."""
+
+import time
+import warnings
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from typing import Any
+
+import pytest
+
+import pydag
+
+
+class Pair:
+    """A class to register; each test makes a subclass of its own."""
+
+    def __init__(self, x: Any = 1, y: Any = 2) -> None:
+        self.x, self.y = x, y
+
+
+def flatten(pair: Any) -> Any:
+    return (pair.x, pair.y), None
+
+
+def fresh() -> Any:
+    """A class that nobody has seen."""
+    return type("Fresh", (Pair,), {})
+
+
+def register(cls: Any, **options: Any) -> None:
+    """By functions; the unflatten function gives the class whatever it gets."""
+    pydag.register_pydag_node(cls, flatten, lambda _, items: cls(*items), **options)
+
+
+BUILTIN = [list, tuple, dict, type(None), OrderedDict, defaultdict, deque]
+
+
+def test_class_without_identity() -> None:
+    """`preserve_relative_identities=False` makes each occurrence a node of its own."""
+    custom, fields = fresh(), fresh()
+    register(custom, preserve_relative_identities=False)
+    pydag.register_fields(fields, preserve_relative_identities=False)
+    for cls in (custom, fields):
+        inner = [0.5]
+        node = cls(inner, 7)
+        leaves, spec = pydag.dag_flatten([node, node])
+        assert (leaves, spec.num_shared) == ([0.5, 7, 7], 1)
+        one, other = pydag.dag_unflatten(spec, leaves)
+        assert one is not other
+        assert one.x is other.x
+
+
+@pytest.mark.parametrize("fields", [True, False])
+def test_cycle_through_a_class_without_identity(fields: bool) -> None:
+    """An object without identity that contains itself is a cycle all the same."""
+    cls = fresh()
+    if fields:
+        pydag.register_fields(cls, preserve_relative_identities=False)
+    else:
+        register(cls, preserve_relative_identities=False)
+    node = cls(1, [[]])
+    node.y[0].append({"k": node})
+    with pytest.raises(pydag.CycleError, match=r"\['k'\]"):
+        pydag.dag_flatten((node, 1))
+    node.y[0][0] = node.x
+    assert pydag.dag_leaves((node, (node, node))) == [1, 1, 1, 1]
+
+
+def test_registered_namedtuple_has_identity() -> None:
+    """Registering a namedtuple is how to ask for its identity."""
+    plain: Any
+    asked: Any
+    plain, asked = (namedtuple("P", "x y") for _ in range(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pydag.register_pydag_node(asked, lambda p: (tuple(p), None), lambda _, c: asked(*c))
+    for cls, shared in ((plain, 0), (asked, 1)):
+        pair = cls(1, 2)
+        assert pydag.dag_structure([pair, pair]).num_shared == shared
+
+
+def test_methods() -> None:
+    """A class may bring its own methods, with or without underscores; both or none."""
+    for names in (("__tree_flatten__", "__tree_unflatten__"), ("tree_flatten", "tree_unflatten")):
+        body: Any = dict(zip(names, (flatten, classmethod(lambda c, _, x: c(*x))), strict=True))
+        cls: Any = pydag.register_pydag_node_class(type("Own", (Pair,), body))
+        assert pydag.dag_map(lambda x: x + 1, cls(1, 2)).y == 3
+        with pytest.raises(TypeError, match="must define both"):
+            pydag.register_pydag_node_class(type("Half", (Pair,), {names[0]: flatten}))
+    decorated: Any = pydag.register_pydag_node_class("named")(type("Own", (Pair,), body))
+    assert pydag.dag_leaves(decorated(), namespace="named") == [1, 2]
+    assert len(pydag.dag_leaves(decorated())) == 1
+
+
+def test_struct_sequences() -> None:
+    """Struct sequences keep their visible fields, under the names that belong to them."""
+    import os
+
+    now = time.gmtime(0)
+    assert pydag.dag_leaves(now) == list(now)
+    assert type(pydag.dag_copy(now)) is time.struct_time
+    stat = os.stat(os.curdir)
+    text = repr(pydag.dag_structure(stat))
+    assert text.startswith("PyDagSpec(os.stat_result(st_mode=*, st_ino=*")
+    assert list(pydag.dag_copy(stat)) == list(stat)
+    accessors = pydag.dag_accessors(stat)
+    assert [a(stat) for a in accessors] == list(stat)

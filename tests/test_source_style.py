@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the source that a machine can check."""
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = sorted(p for p in (ROOT / "pydag/core").iterdir() if p.suffix in (".h", ".cpp"))
+TESTS = sorted((ROOT / "tests").glob("test_*.py"))
+PYTHON = sorted(
+    path
+    for folder in ("pydag", "tests", "examples", "benchmarks")
+    for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def places(pattern: str, files: list[Path]) -> list[str]:
+    """Where a pattern occurs: "file:line"."""
+    return [
+        f"{file.name}:{number}"
+        for file in files
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+
+
+def test_core_files_are_short() -> None:
+    """No file of the core has more than 250 lines."""
+    lengths = {file.name: len(file.read_text("utf-8").splitlines()) for file in CORE}
+    assert {name: length for name, length in lengths.items() if length > 250} == {}
+
+
+def test_only_capi_counts_references() -> None:
+    """References are counted by hand, and Python's version is asked for, in capi.h alone."""
+    others = [file for file in CORE if file.name != "capi.h"]
+    assert places(r"\bPy_X?(INC|DEC)REF\b|\bPY_VERSION_HEX\b", others) == []
+
+
+def test_kinds_are_told_apart_in_two_files() -> None:
+    """What a kind of node means is written where it is opened and where it is built."""
+    others = [file for file in CORE if file.name not in ("children.h", "build.cpp")]
+    assert places(r"\bcase Kind::", others) == []
+
+
+@pytest.mark.parametrize("file", TESTS, ids=lambda file: file.name)
+def test_every_test_makes_a_claim(file: Path) -> None:
+    """Every test has a docstring: the claim that it defends."""
+    functions = [
+        node
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+    ]
+    assert [f.name for f in functions if not ast.get_docstring(f)] == []
+
+
+def test_stub_is_the_generated_one(tmp_path: Path) -> None:
+    """pydag/_core.pyi is what `make stub` writes for the core that is installed."""
+    patterns, stub = ROOT / "pydag/core/stub_patterns.txt", tmp_path / "_core.pyi"
+    options = ["-q", "-P", "-m", "pydag._core", "-p", str(patterns), "-o", str(stub)]
+    subprocess.run([sys.executable, "-m", "nanobind.stubgen", *options], cwd=tmp_path, check=True)
+    assert stub.read_text("utf-8") == (ROOT / "pydag/_core.pyi").read_text("utf-8")
+
+
+WAIVER = re.compile(
+    r"NOLINT(NEXTLINE|BEGIN)?(\([^)]*\))?"
+    r"|type: ignore(\[[^\]]*\])?"
+    r"|noqa(: *[A-Z]+[0-9]+(, *[A-Z]+[0-9]+)*)?"
+)
+
+
+def comments(file: Path) -> Iterator[tuple[int, str]]:
+    """The comments of a file, with their lines."""
+    text = file.read_text("utf-8")
+    if file.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+    else:
+        for number, line in enumerate(text.splitlines(), 1):
+            yield number, line.partition("//")[2]
+
+
+def test_waivers_have_reasons() -> None:
+    """A check that is waived on a line is followed, on that line, by the reason in words."""
+    unexplained = [
+        f"{file.name}:{line}"
+        for file in CORE + PYTHON
+        for line, comment in comments(file)
+        if (waiver := WAIVER.search(comment))
+        and not re.search(r"[a-z]{2}", comment[waiver.end() :])
+    ]
+    assert unexplained == []

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""That specs are remembered makes them fast, and is otherwise not to be noticed."""
+
+import gc
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import pytest
+
+import pydag
+
+
+@pydag.register_fields(meta_fields=("m",))
+class Layer:
+    def __init__(self, m: Any) -> None:
+        self.m, self.w = m, 1
+
+
+def test_spec_that_is_asked_for_as_it_dies() -> None:
+    """A weak reference's callback may flatten the tree whose spec is just dying."""
+    tree = [{"a": 1, "b": [2, 3]}]
+    found: list[str] = []
+    for _ in range(100):
+        spec = pydag.dag_structure(tree)
+        reference = weakref.ref(spec, lambda _: found.append(repr(pydag.dag_structure(tree))))
+        del spec
+        assert reference() is None
+    assert found == ["PyDagSpec([{'a': *, 'b': [*, *]}])"] * 100
+
+
+def test_spec_that_is_asked_for_as_it_is_collected() -> None:
+    """A finalizer within the collection of a cycle may flatten the tree whose spec is in it."""
+    tree = [{"a": 1, "b": [2, 3]}]
+    found: list[Any] = []
+
+    class Finalized:
+        __slots__ = ()
+
+        def __del__(self) -> None:
+            found.append(pydag.dag_structure(tree))
+
+    class Loop:
+        pass
+
+    for i in range(100):
+        loop: Any = Loop()
+        names = ["itself", "spec", "finalized"]
+        for name in names[i % 3 :] + names[: i % 3]:
+            value = {"itself": loop, "spec": pydag.dag_structure(tree), "finalized": Finalized()}
+            setattr(loop, name, value[name])
+        del loop, value
+        gc.collect()
+    assert {spec.num_leaves for spec in found} == {3}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(1, True), (True, 1), (1, 1.0), (0.0, -0.0), ((1,), (True,)), ("1", 1)]
+)
+def test_equal_meta_fields_are_kept_apart(first: Any, second: Any) -> None:
+    """A tree gets its own meta fields back, not equal ones of a tree before it."""
+    for value in (first, second):
+        spec = pydag.dag_structure([Layer(value)])
+        assert repr(spec) == f"PyDagSpec([Layer(w=*, m={value!r})])"
+        assert repr(pydag.dag_copy([Layer(value)])[0].m) == repr(value)
+
+
+def test_trees_that_differ_late() -> None:
+    """A tree that begins like the one before gets its own spec."""
+    w = [1]
+    trees: list[Any] = [
+        [w, w, {"a": 1}],
+        [w, [1], {"a": 1}],
+        [w, w, {"b": 1}],
+        [w, w, {"a": [1]}],
+        [w, w, OrderedDict(a=1)],
+        [w, w, defaultdict(None, a=1)],
+        [w, w, defaultdict(list, a=1)],
+        [w, w, {"a": None}],
+        [w, w, w],
+        [1, 2, 3],
+        [deque([1]), 2, 3],
+        [deque([1], 1), 2, 3],
+        [deque([1], 2), 2, 3],
+        [Layer(1), Layer(2), 3],
+        [Layer(1), Layer(3), 3],
+        [(1, 2), (), 3],
+        [(1,), (2,), 3],
+    ]
+    fresh = []
+    for tree in trees:
+        pydag.clear_caches()
+        fresh.append(repr(pydag.dag_structure(tree)))
+    assert len(set(fresh)) == len(trees)
+    for _ in range(2):
+        for i, one in enumerate(trees):
+            for j, other in enumerate(trees):
+                assert repr(pydag.dag_structure(one)) == fresh[i]
+                assert repr(pydag.dag_flatten(other)[1]) == fresh[j]
+                assert (pydag.dag_structure(one) == pydag.dag_structure(other)) is (i == j)
+
+
+def test_orders_of_insertion_are_kept_apart() -> None:
+    """Dicts with the same keys, filled in another order, are each rebuilt in their own."""
+    for keys in ("ab", "ba", "ab", "ba"):
+        tree = [dict.fromkeys(keys, 1)]
+        leaves, spec = pydag.dag_flatten(tree)
+        assert list(pydag.dag_unflatten(spec, leaves)[0]) == list(keys)
+        assert list(pydag.dag_copy(tree)[0]) == list(keys)
+        assert spec.paths() == [(0, "a"), (0, "b")]
+
+
+def test_kind_of_mapping_is_no_hint_for_the_order() -> None:
+    """A dict where an OrderedDict stood before is traversed in its own way."""
+    ordered, plain = OrderedDict(b=1, a=2), {"b": 1, "a": 2}
+    for _ in range(3):
+        assert pydag.dag_leaves([ordered]) == [1, 2]
+        assert pydag.dag_leaves([plain]) == [2, 1]
+        assert pydag.dag_map(lambda x, y: (x, y), [ordered], [plain]) == [
+            {"b": (1, 1), "a": (2, 2)}
+        ]
+        assert pydag.dag_map(lambda x, y: (x, y), [plain], [ordered]) == [
+            {"b": (1, 1), "a": (2, 2)}
+        ]
+
+
+def test_options_are_kept_apart() -> None:
+    """`none_is_leaf`, `is_leaf`, `identity` and the namespace each have specs of their own."""
+    w = object()
+    tree = [None, [w, w]]
+    for _ in range(2):
+        assert pydag.dag_structure(tree).num_leaves == 1
+        assert pydag.dag_structure(tree, none_is_leaf=True).num_leaves == 2
+        assert pydag.dag_structure(tree, identity="nodes").num_leaves == 2
+        assert pydag.dag_structure(tree, is_leaf=lambda x: x is tree).num_leaves == 1
+        assert pydag.dag_structure(tree, is_leaf=lambda x: x is tree[1]).num_nodes == 3
+        assert pydag.dag_structure(tree, namespace="other").namespace == ""
+
+
+def test_classes_are_not_kept() -> None:
+    """A registered class that is gone from the registry is not kept by what is remembered."""
+
+    def make() -> weakref.ref[type]:
+        class Node:
+            pass
+
+        pydag.register_fields(Node)
+        node: Any = Node()
+        node.w = [1]
+        pydag.dag_copy([node, node])
+        kept = pydag.dag_structure([node])
+        pydag.unregister_pydag_node(Node)
+        pydag.dag_leaves([node])
+        assert kept.num_leaves == 1
+        return weakref.ref(Node)
+
+    reference = make()
+    pydag.dag_leaves([1])
+    gc.collect()
+    assert reference() is None

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User code that looks for the containers that the core is just filling."""
+
+import gc
+import sys
+from typing import Any
+
+import pytest
+
+import pydag
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_container_changed_by_is_leaf_of_a_child(container: str, change: str) -> None:
+    """The walk sees the children that a container had when it was opened."""
+    tree = CONTAINERS[container]()
+
+    def is_leaf(x: Any) -> bool:
+        if x == 1:
+            CHANGES[change](tree)
+        return False
+
+    leaves, spec = pydag.dag_flatten(tree, is_leaf=is_leaf)
+    assert (leaves, spec.num_children) == ([1, 2, 3], 3)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_container_cleared_by_its_own_is_leaf(container: str) -> None:
+    """What the predicate does to a container before it is opened counts."""
+
+    def is_leaf(x: Any) -> bool:
+        if not isinstance(x, int):
+            x.clear()
+        return False
+
+    assert pydag.dag_leaves(CONTAINERS[container](), is_leaf=is_leaf) == []
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_container_changed_by_a_flatten_function(container: str, change: str) -> None:
+    """A flatten function may change the container that holds its object."""
+    tree = CONTAINERS[container]()
+
+    class Vandal:
+        pass
+
+    def flatten(_: Any) -> Any:
+        CHANGES[change](tree)
+        return (), None
+
+    pydag.register_pydag_node(Vandal, flatten, lambda *_: None)
+    tree["a" if isinstance(tree, dict) else 0] = Vandal()
+    assert pydag.dag_leaves(tree) == [2, 3]
+
+
+def test_leaves_changed_by_an_unflatten_function() -> None:
+    """Leaves that an unflatten function takes away are too few, not read from thin air."""
+    leaves = [1, 2, 3]
+
+    def unflatten(_: Any, children: Any) -> None:
+        leaves.clear()
+
+    class Thief(Box):
+        pass
+
+    pydag.register_pydag_node(Thief, lambda box: (box.children, None), unflatten)
+    spec = pydag.dag_structure([Thief(1), 2, 3])
+    with pytest.raises(ValueError, match="Too few leaves"):
+        pydag.dag_unflatten(spec, leaves)
+
+
+def test_paths_of_a_map_are_out_of_reach() -> None:
+    """A mapped function that finds the core's own containers can't shorten them."""
+
+    def vandal(path: Any, x: Any) -> Any:
+        for referrer in gc.get_referrers(path):
+            if type(referrer) is list:
+                referrer.clear()
+        return x
+
+    tree = {f"k{i}": i for i in range(10)}
+    assert pydag.dag_map_with_path(vandal, tree) == tree
+    assert pydag.dag_map_with_accessor(vandal, tree) == tree
+
+
+def test_no_half_filled_tuple_is_visible() -> None:
+    """A property that looks at every tuple in the process finds each of them whole."""
+
+    class Watched:
+        def __init__(self) -> None:
+            self.data, self.last = 1, 3
+
+        @property
+        def first(self) -> int:
+            for found in gc.get_objects():
+                if type(found) is tuple and len(found) == 3:
+                    assert all(type(item) is not Watched for item in found)
+            return 2
+
+        middle = first
+
+    pydag.register_fields(Watched, ("data",), ("first", "last", "middle"))
+    leaves, _ = pydag.dag_flatten(Watched())
+    assert leaves == [1]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="3.12 collects garbage between bytecodes")
+def test_no_half_filled_state_is_visible() -> None:
+    """A finalizer that the collector runs within `__getstate__` finds every tuple whole."""
+    looked: list[Any] = []
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            looked.extend(t[-1] for t in gc.get_objects() if type(t) is tuple and len(t) > 1900)
+
+    spec = pydag.dag_structure([{f"b{i}": 1, f"a{i}": 2} for i in range(2000)])
+    threshold = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        for _ in range(20):
+            Garbage()
+            spec.__getstate__()
+    finally:
+        gc.set_threshold(*threshold)
+    assert pydag.dag_unflatten(spec, [0] * 4000)[7] == {"b7": 0, "a7": 0}

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rule of identity: which leaves are values, which are objects."""
+
+import copy
+import enum
+import time
+import types
+import weakref
+from collections import namedtuple
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydag
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Flag(enum.IntFlag):
+    ON = 1
+
+
+class Meta(type):
+    pass
+
+
+class Some(metaclass=Meta):
+    @property
+    def attribute(self) -> int:
+        return 1
+
+
+class IntChild(int):
+    pass
+
+
+class StrChild(str):
+    pass
+
+
+Point = namedtuple("Point", "x y")
+SOME = Some()
+
+VALUES: dict[str, Any] = {
+    "bool": True,
+    "int": 7,
+    "big int": 10**100,
+    "float": 0.5,
+    "nan": float("nan"),
+    "complex": 1j,
+    "str": "text" * 10,
+    "empty str": "",
+    "bytes": b"bytes" * 10,
+    "range": range(3),
+    "ellipsis": ...,
+    "NotImplemented": NotImplemented,
+    "class": Some,
+    "builtin class": int,
+    "enum class": Color,
+    "function": lambda: None,
+    "builtin function": len,
+    "builtin method": [].append,
+    "code": (lambda: None).__code__,
+    "property": Some.__dict__["attribute"],
+    "weak reference": weakref.ref(SOME),
+    "enum member": Color.RED,
+    "flag": Flag.ON,
+    "numpy bool": np.True_,
+}
+OBJECTS: dict[str, Any] = {
+    "array": np.zeros(3),
+    "array scalar": np.float64(0.5),
+    "numpy dtype": np.dtype("int8"),
+    "object": object(),
+    "instance": SOME,
+    "int subclass": IntChild(7),
+    "str subclass": StrChild("x"),
+    "set": {1},
+    "frozenset": frozenset({1}),
+    "bytearray": bytearray(b"x"),
+    "bound method": SOME.__init__,  # type: ignore[misc]  # an instance's
+    "module": types,
+    "slice": slice(1),
+    "Decimal": Decimal(1),
+    "Fraction": Fraction(1),
+    "mappingproxy": types.MappingProxyType({}),
+    "generator": iter([]),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name: str) -> None:
+    """What `copy.deepcopy` treats as atomic is a leaf of its own at every occurrence."""
+    x = VALUES[name]
+    leaves, spec = pydag.dag_flatten([x, x, {"k": x}])
+    assert len(leaves) == 3
+    assert spec.num_shared == 0
+    assert copy.deepcopy(x) is x or name == "numpy bool"
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects(name: str) -> None:
+    """Everything else has identity, and none under `identity="nodes"`."""
+    x = OBJECTS[name]
+    leaves, spec = pydag.dag_flatten([x, x, {"k": x}])
+    assert len(leaves) == 1
+    assert leaves[0] is x
+    assert spec.num_shared == 1
+    leaves, spec = pydag.dag_flatten([x, x, {"k": x}], identity="nodes")
+    assert (len(leaves), spec.num_shared) == (3, 0)
+
+
+@pytest.mark.parametrize("make", [list, dict, lambda: [[]], lambda: {"k": [1]}])
+def test_mutable_containers(make: Any) -> None:
+    """Mutable containers have identity, empty ones too, under either `identity`."""
+    x = make()
+    for identity in ("all", "nodes"):
+        spec = pydag.dag_structure((x, x, make()), identity=identity)
+        assert spec.num_shared == 1
+
+
+@pytest.mark.parametrize("x", [(), (1,), ([],), Point(1, 2), time.gmtime(0)], ids=repr)
+def test_tuples(x: Any) -> None:
+    """Tuples are opened at every occurrence; what they hold keeps its identity."""
+    w = [0.5]
+    a, b = pydag.dag_copy([x, x])
+    assert a == b == x
+    assert a is not b or a == ()
+    pair = (w, 1)
+    leaves, spec = pydag.dag_flatten([pair, pair])
+    assert (leaves, repr(spec)) == ([0.5, 1, 1], "PyDagSpec([(&0 [*], *), (*0, *)])")
+
+
+def test_none() -> None:
+    """None is a node without children, or a value leaf; shared never."""
+    assert pydag.dag_flatten([None, None])[0] == []
+    leaves, spec = pydag.dag_flatten([None, None], none_is_leaf=True)
+    assert (leaves, spec.num_shared) == ([None, None], 0)
+
+
+def test_identity_is_relative() -> None:
+    """What was one object is one object after, and never the original one."""
+    w = [0.5]
+    tree = {"a": w, "b": [w]}
+    out = pydag.dag_copy(tree)
+    assert out["a"] is out["b"][0]
+    assert out["a"] is not w
+
+
+def test_equal_objects_are_not_one() -> None:
+    """Equality plays no part: equal lists and arrays stay apart."""
+    spec = pydag.dag_structure([[1], [1], np.zeros(1), np.zeros(1)])
+    assert spec.num_shared == 0
+
+
+def test_equal_specs_whatever_the_objects() -> None:
+    """Two trees that are shared alike have equal specs; shared otherwise, unequal ones."""
+
+    def make(first: int) -> Any:
+        a, b = object(), [object()]
+        parts = [a, b, b, a]
+        return parts[first:] + parts[:first]
+
+    assert pydag.dag_structure(make(0)) == pydag.dag_structure(make(0))
+    assert hash(pydag.dag_structure(make(0))) == hash(pydag.dag_structure(make(0)))
+    assert pydag.dag_structure([[1], [1]]) != pydag.dag_structure([[1]] * 2)
+    x, y = object(), object()
+    specs = [pydag.dag_structure(t) for t in ([x, x, y, y], [x, y, x, y], [x, y, y, x], [x] * 4)]
+    assert len(set(specs)) == 4
+
+
+@pytest.mark.parametrize("identity", ["ALL", "", None, 1, b"all"])
+def test_other_identities(identity: Any) -> None:
+    """`identity` is "all" or "nodes"."""
+    for operation in (pydag.dag_flatten, pydag.dag_copy, pydag.deref, pydag.shared_objects):
+        with pytest.raises(ValueError, match="identity"):
+            operation([1], identity=identity)
+
+
+def test_rests_give_one_answer() -> None:
+    """At all paths of one leaf a rest holds one object, or equal values of one type."""
+    w = object()
+    tree = [w, [w]]
+    nan = float("nan")
+    rest: Any
+    for rest in ([1, [1]], ["a" * 9, ["a" * 9]], [nan, [float("nan")]], [(1, nan), [(1, -nan)]]):
+        assert len(pydag.dag_leaves(pydag.dag_map(lambda x, y: 7, tree, rest))) == 1 + 1
+    one, other = np.zeros(1), np.zeros(1)
+    for rest in ([1, [1.0]], [True, [1]], [0, [False]], [one, [other]], [(1,), [(1.0,)]], [1, [2]]):
+        with pytest.raises(pydag.SharingError):
+            pydag.dag_map(lambda x, y: 7, tree, rest)
+    pydag.dag_map(lambda x, y: 7, tree, [one, [one]])
+
+
+def test_no_equality_of_the_users_runs() -> None:
+    """Two answers are compared without any object's own `__eq__`."""
+
+    class Rude:
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError
+
+        __hash__ = None  # type: ignore[assignment]  # it has none
+
+    w = object()
+    with pytest.raises(pydag.SharingError):
+        pydag.dag_map(lambda x, y: 7, [w, w], [Rude(), Rude()])
