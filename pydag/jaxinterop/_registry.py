@@ -91,12 +91,20 @@ class _Opener:
         return (children, aux_data) if names is None else (children, aux_data, names)
 
 
+# One opener for each registration: by it the core knows a registration that it reads again.
+_openers: "weakref.WeakKeyDictionary[type, tuple[Any, _Opener]]" = weakref.WeakKeyDictionary()
+
+
 def _look_up(cls: type) -> "_classify.Foreign | None":
     entry = _table.get(cls)
     if entry is None or cls in asked_pydag:
         return None
+    known, opener = _openers.get(cls, (None, None))
+    if opener is None or known is not entry:
+        opener = _Opener(cls, entry.to_iter)
+        _openers[cls] = entry, opener
     entry_type = optree.GetAttrEntry if dataclasses.is_dataclass(cls) else JaxEntry
-    return _Opener(cls, entry.to_iter), entry.from_iter, entry_type
+    return opener, entry.from_iter, entry_type
 
 
 _classify.add_fallback(_look_up)
