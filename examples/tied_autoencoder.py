@@ -209,7 +209,7 @@ def main() -> None:
     if args.steps < 1:
         parser.error(f"--steps must be at least 1, not {args.steps}")
     # XLA logs the refused donation by itself; the table says it once and that is enough.
-    jax.config.update("jax_logging_level", "CRITICAL")
+    cast(Any, jax.config).update("jax_logging_level", "CRITICAL")  # has no types in some releases
 
     images = jnp.asarray(load_digits().data / 16.0, dtype=jnp.float32)
     outcomes = {way.name: train(way, images, args.steps) for way in (PLAIN, PYDAG)}

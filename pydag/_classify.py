@@ -34,7 +34,11 @@ def add_fallback(lookup: Lookup) -> None:
 def _find_foreign(cls: type, namespace: str) -> Foreign | None:
     """How a class registered with another library, in just this namespace, is opened and built."""
     entry = optree.register_pytree_node.get(cls, namespace=namespace)
-    if entry is not None and entry.kind == optree.PyTreeKind.CUSTOM and entry.namespace == namespace:
+    if (
+        entry is not None
+        and entry.kind == optree.PyTreeKind.CUSTOM
+        and entry.namespace == namespace
+    ):
         return entry.flatten_func, entry.unflatten_func, entry.path_entry_type
     if namespace == "":
         for lookup in _fallbacks:

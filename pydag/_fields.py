@@ -63,6 +63,8 @@ def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, N
         meta += tuple(f.name for f in fields if _is_static(f) and f.name not in meta)
         if "__dataclass_fields__" in cls.__dict__:
             data = tuple(f.name for f in fields if f.name not in meta)
-    slots = () if data is not None else tuple(dict.fromkeys(s for s in _slots(cls) if s not in meta))
+    slots = (
+        () if data is not None else tuple(dict.fromkeys(s for s in _slots(cls) if s not in meta))
+    )
     check_distinct(data or (), meta)
     return data, slots, meta, _is_plain(cls, meta + (data or ()))

@@ -12,7 +12,7 @@ from typing import Any
 
 # NumPy's and JAX's arrays leave out their middle.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
-_BRIEF = (int, float, complex, range, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+_BRIEF = (int, float, complex, range, types.FunctionType, types.BuiltinFunctionType)
 
 
 class _ShortRepr(reprlib.Repr):
@@ -27,14 +27,16 @@ class _ShortRepr(reprlib.Repr):
         if cls in (tuple, list, dict, set, frozenset, collections.deque, str, bytes, int):
             return super().repr1(x, level)
         if isinstance(x, tuple) and isinstance(getattr(cls, "_fields", None), tuple):
-            names = (f"{name}={self.repr1(item, level - 1)}" for name, item in zip(cls._fields, x, strict=False))
+            pairs = zip(getattr(cls, "_fields"), x, strict=False)  # noqa: B009 (typed as a tuple)
+            names = (f"{name}={self.repr1(item, level - 1)}" for name, item in pairs)
             return f"{cls.__name__}({', '.join(names)})" if level > 0 else f"{cls.__name__}(...)"
         if cls is collections.OrderedDict:
             return f"OrderedDict({super().repr1(dict(x), level)})"
         if cls is collections.defaultdict:
             return f"defaultdict({x.default_factory!r}, {super().repr1(dict(x), level)})"
         is_brief = cls.__module__.partition(".")[0] in _BRIEF_MODULES
-        if x is None or isinstance(x, (*_BRIEF, type)) or is_brief or cls.__repr__ is object.__repr__:
+        has_default = getattr(cls, "__repr__", None) is object.__repr__
+        if x is None or isinstance(x, (*_BRIEF, type)) or is_brief or has_default:
             return self.repr_instance(x, level)
         return f"<{cls.__module__}.{cls.__qualname__} object at {id(x):#x}>"
 

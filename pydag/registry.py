@@ -6,6 +6,7 @@ once, the order is: pydag in the namespace, optree in the namespace, pydag globa
 globally, JAX (once `pydag.jaxinterop` is imported).
 """
 
+import builtins
 import functools
 import inspect
 from collections.abc import Callable, Iterable
@@ -19,16 +20,16 @@ from .typing import FlattenFunc, UnflattenFunc
 
 C = TypeVar("C", bound=type)
 
-_GLOBAL = getattr(optree.registry, "__GLOBAL_NAMESPACE", object())
+_GLOBAL: Any = getattr(optree.registry, "__GLOBAL_NAMESPACE", object())
 
 
 class RegistryEntry(NamedTuple):
-    """What `unregister_pydag_node` took out. The functions of a `register_fields` class are None."""
+    """What `unregister_pydag_node` took out; of a `register_fields` class without functions."""
 
-    type: type
+    type: builtins.type
     flatten_func: FlattenFunc | None
     unflatten_func: UnflattenFunc | None
-    path_entry_type: type[optree.PyTreeEntry]
+    path_entry_type: builtins.type[optree.PyTreeEntry]
     namespace: str
 
 
@@ -104,10 +105,22 @@ def _methods(cls: type) -> tuple[FlattenFunc, UnflattenFunc]:
 
 
 @overload
-def register_pydag_node_class(cls: C, /, **options: Any) -> C: ...
+def register_pydag_node_class(
+    cls: C,
+    /,
+    *,
+    path_entry_type: type[optree.PyTreeEntry] | None = None,
+    namespace: str = "",
+    preserve_relative_identities: bool = True,
+) -> C: ...
 @overload
 def register_pydag_node_class(
-    cls: str | None = None, /, **options: Any
+    cls: str | None = None,
+    /,
+    *,
+    path_entry_type: type[optree.PyTreeEntry] | None = None,
+    namespace: str = "",
+    preserve_relative_identities: bool = True,
 ) -> Callable[[C], C]: ...
 def register_pydag_node_class(
     cls: Any = None,

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sharing written out in an ordinary pytree and read back, and sharing listed."""
 
+import builtins
 import sys
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import optree
 
@@ -50,7 +51,11 @@ _core.set_deref_classes(Anchor, Alias, Node)
 _RULES: tuple[tuple[Any, Any, Any], ...] = (
     (Anchor, lambda x: ((x.value,), x.index), lambda index, values: Anchor(index, *values)),
     (Alias, lambda x: ((), x.index), lambda index, _: Alias(index)),
-    (Node, lambda x: (x.children, (x.type, x.aux_data)), lambda aux, c: Node(*aux, tuple(c))),
+    (
+        Node,
+        lambda x: (x.children, (x.type, x.aux_data)),
+        lambda aux, c: Node(aux[0], aux[1], tuple(c)),
+    ),
 )
 for _cls, _flatten, _unflatten in _RULES:
     optree.register_pytree_node(_cls, _flatten, _unflatten, namespace=_GLOBAL)
@@ -114,24 +119,29 @@ def reref(
     return _core.reref(tree, is_leaf, none_is_leaf, namespace, identity)
 
 
-class SharedObject(NamedTuple):
-    """A shared object of a DAG."""
+@dataclass(frozen=True, slots=True)
+class SharedObject:
+    """A shared object of a DAG.
+
+    Args:
+        index: Its number, in traversal order.
+        type: The class of a node; None for a leaf.
+        paths: One path for each slot that holds the object, reached through anchors; the first is
+            the anchor's.
+        object: The object itself; None where there is only a spec.
+    """
 
     index: int
-    """Its number, in traversal order."""
     kind: optree.PyTreeKind
-    type: type | None
-    """The class of a node; None for a leaf."""
+    type: builtins.type | None
     paths: tuple[Path, ...]
-    """One path for each slot that holds the object, reached through anchors; the anchor's first."""
-    object: Any
-    """The object itself; None where there is only a spec."""
+    object: Any = None
 
 
 def shared_of_spec(spec: PyDagSpec) -> list[SharedObject]:
     """What `PyDagSpec.shared` returns."""
     return [
-        SharedObject(index, optree.PyTreeKind(kind), cls, paths, None)
+        SharedObject(index, optree.PyTreeKind(kind), cls, paths)
         for index, kind, cls, paths in spec._shared()
     ]
 
@@ -153,9 +163,10 @@ def shared_objects(
     """
     spec, objects = _core.shared_objects(tree, is_leaf, none_is_leaf, namespace, identity)
     return [
-        shared._replace(object=object)
-        for shared, object in zip(shared_of_spec(spec), objects, strict=True)
+        replace(shared, object=found)
+        for shared, found in zip(shared_of_spec(spec), objects, strict=True)
     ]
 
 
-PyDagSpec.shared = property(shared_of_spec, doc="The shared objects: index, kind, type, paths.")
+_shared = property(shared_of_spec, doc="The shared objects: index, kind, type and paths.")
+setattr(PyDagSpec, "shared", _shared)  # noqa: B010 (the stub has it as a property already)

@@ -96,7 +96,7 @@ _openers: "weakref.WeakKeyDictionary[type, tuple[Any, _Opener]]" = weakref.WeakK
 
 
 def _look_up(cls: type) -> "_classify.Foreign | None":
-    entry = _table.get(cls)
+    entry: Any = _table.get(cls)
     if entry is None or cls in asked_pydag:
         return None
     known, opener = _openers.get(cls, (None, None))
