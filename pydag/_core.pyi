@@ -134,7 +134,7 @@ class PyDagSpec:
 
     @property
     def shared(self) -> list[SharedObject]:
-        """The shared objects: index, kind, type, paths."""
+        """The shared objects: index, kind, type and paths."""
 
 def flatten(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[list[Leaf], PyDagSpec]: ...
 

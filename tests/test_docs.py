@@ -38,7 +38,8 @@ def test_docstring_examples_hold(name: str) -> None:
     module = importlib.import_module(name)
     names = vars(module) | {"pydag": pydag}
     if name.startswith("pydag.jaxinterop"):
-        names |= {"jax": importlib.import_module("jax"), "jnp": importlib.import_module("jax.numpy")}
+        names["jax"] = importlib.import_module("jax")
+        names["jnp"] = importlib.import_module("jax.numpy")
     assert not "".join(failures(test) for test in doctest.DocTestFinder().find(module, globs=names))
 
 

@@ -35,6 +35,67 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_container_changed_by_is_leaf_of_a_child(container: str, change: str) -> None:
+    """The walk sees the children that a container had when it was opened."""
+    tree = CONTAINERS[container]()
+
+    def is_leaf(x: Any) -> bool:
+        if x == 1:
+            CHANGES[change](tree)
+        return False
+
+    leaves, spec = pydag.dag_flatten(tree, is_leaf=is_leaf)
+    assert (leaves, spec.num_children) == ([1, 2, 3], 3)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_container_cleared_by_its_own_is_leaf(container: str) -> None:
+    """What the predicate does to a container before it is opened counts."""
+
+    def is_leaf(x: Any) -> bool:
+        if not isinstance(x, int):
+            x.clear()
+        return False
+
+    assert pydag.dag_leaves(CONTAINERS[container](), is_leaf=is_leaf) == []
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_container_changed_by_a_flatten_function(container: str, change: str) -> None:
+    """A flatten function may change the container that holds its object."""
+    tree = CONTAINERS[container]()
+
+    class Vandal:
+        pass
+
+    def flatten(_: Any) -> Any:
+        CHANGES[change](tree)
+        return (), None
+
+    pydag.register_pydag_node(Vandal, flatten, lambda *_: None)
+    tree["a" if isinstance(tree, dict) else 0] = Vandal()
+    assert pydag.dag_leaves(tree) == [2, 3]
+
+
+def test_leaves_changed_by_an_unflatten_function() -> None:
+    """Leaves that an unflatten function takes away are too few, not read from thin air."""
+    leaves = [1, 2, 3]
+
+    def unflatten(_: Any, children: Any) -> None:
+        leaves.clear()
+
+    class Thief(Box):
+        pass
+
+    pydag.register_pydag_node(Thief, lambda box: (box.children, None), unflatten)
+    spec = pydag.dag_structure([Thief(1), 2, 3])
+    with pytest.raises(ValueError, match="Too few leaves"):
+        pydag.dag_unflatten(spec, leaves)
+
+
 def test_predicate_sees_only_the_first_tree() -> None:
     """`is_leaf` is asked about the caller's first tree, and about nothing else."""
     tree, rest = [[1], (2,)], [[3], (4,)]

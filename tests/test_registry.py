@@ -6,6 +6,7 @@ import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
+import optree
 import pytest
 
 import pydag
@@ -33,6 +34,118 @@ def register(cls: Any, **options: Any) -> None:
 
 
 BUILTIN = [list, tuple, dict, type(None), OrderedDict, defaultdict, deque]
+
+
+@pytest.mark.parametrize("cls", BUILTIN)
+def test_builtin_containers_are_taken(cls: Any) -> None:
+    """The builtin containers can't be registered, nor unregistered."""
+    for work in (
+        lambda: register(cls),
+        lambda: register(cls, namespace="some"),
+        lambda: pydag.unregister_pydag_node(cls),
+    ):
+        with pytest.raises(ValueError, match="built-in type"):
+            work()
+
+
+def test_registered_twice() -> None:
+    """A class can be registered once in each namespace, by either way of registering."""
+    cls = fresh()
+    register(cls)
+    with pytest.raises(ValueError, match="already registered in the global namespace"):
+        register(cls)
+    with pytest.raises(ValueError, match="already registered in the global namespace"):
+        pydag.register_fields(cls)
+    register(cls, namespace="some")
+    with pytest.raises(ValueError, match="already registered in namespace 'some'"):
+        pydag.register_fields(cls, namespace="some")
+
+
+def test_not_registered() -> None:
+    """What isn't registered can't be unregistered; a registration of optree's is not pydag's."""
+    cls = fresh()
+    optree.register_pytree_node(cls, flatten, lambda _, items: cls(*items), namespace="theirs")
+    for namespace in ("", "theirs"):
+        with pytest.raises(ValueError, match="not registered"):
+            pydag.unregister_pydag_node(cls, namespace=namespace)
+
+
+@pytest.mark.parametrize("bad", [7, "Pair", None, Pair()])
+def test_no_class(bad: Any) -> None:
+    """Only classes can be registered."""
+    with pytest.raises(TypeError, match="Expected a class"):
+        register(bad)
+    with pytest.raises(TypeError, match="Expected a class"):
+        pydag.unregister_pydag_node(bad)
+
+
+def test_bad_arguments() -> None:
+    """Functions must be callable, entry types entry types, namespaces strings."""
+    cls = fresh()
+    with pytest.raises(TypeError):
+        pydag.register_pydag_node(cls, 1, lambda *_: None)  # type: ignore[arg-type]  # meant
+    with pytest.raises(TypeError):
+        pydag.register_pydag_node(cls, flatten, None)  # type: ignore[arg-type]  # meant
+    with pytest.raises(TypeError):
+        register(cls, path_entry_type=int)
+    with pytest.raises(TypeError, match="namespace"):
+        register(cls, namespace=1)
+    with pytest.raises(TypeError, match="namespace"):
+        pydag.dag_flatten([1], namespace=None)  # type: ignore[arg-type]  # meant
+    register(cls)  # nothing was left half done
+
+
+def test_what_unregistering_returns() -> None:
+    """Unregistering gives back what was registered, and the class is a leaf again."""
+    cls = fresh()
+    unflatten = lambda _, items: cls(*items)  # noqa: E731  # compared below
+    pydag.register_pydag_node(cls, flatten, unflatten, namespace="some")
+    entry = pydag.unregister_pydag_node(cls, namespace="some")
+    assert entry == (cls, flatten, unflatten, optree.AutoEntry, "some")
+    node = cls()
+    assert pydag.dag_leaves(node, namespace="some") == [node]
+
+
+def test_specs_outlive_their_registration() -> None:
+    """A spec keeps working when its class is unregistered, or registered otherwise."""
+    cls = fresh()
+    register(cls)
+    spec = pydag.dag_structure([cls(1, 2)])
+    pydag.unregister_pydag_node(cls)
+    pydag.register_pydag_node(cls, lambda p: ((p.x,), None), lambda _, items: cls(*items))
+    back = pydag.dag_unflatten(spec, [3, 4])[0]
+    assert (back.x, back.y) == (3, 4)
+    assert spec != pydag.dag_structure([cls(1, 2)])
+    assert spec.paths() == [(0, 0), (0, 1)]
+    assert repr(spec) == "PyDagSpec([CustomTreeNode(Fresh[None], [*, *])])"
+    with pytest.raises(ValueError, match="Custom node type mismatch"):
+        spec.flatten_up_to([cls()])
+
+
+def test_late_registration() -> None:
+    """A class registered after it was seen as a leaf is a node from then on, and back."""
+    cls = fresh()
+    node = cls()
+    for _ in range(3):
+        assert pydag.dag_leaves([node]) == [node]
+        register(cls)
+        assert pydag.dag_leaves([node]) == [1, 2]
+        pydag.unregister_pydag_node(cls)
+
+
+@pytest.mark.parametrize("namespace", ["", "late"])
+def test_late_registration_with_optree(namespace: str) -> None:
+    """The same for a class that is registered with optree only."""
+    cls = fresh()
+    node = cls()
+    theirs: Any = namespace or optree.registry.__dict__["__GLOBAL_NAMESPACE"]
+    for _ in range(3):
+        assert pydag.dag_leaves([node], namespace=namespace) == [node]
+        optree.register_pytree_node(cls, flatten, lambda _, c: cls(*c), namespace=theirs)
+        leaves, spec = pydag.dag_flatten([node, node], namespace=namespace)
+        assert (leaves, spec.num_shared) == ([1, 2], 1)
+        optree.unregister_pytree_node(cls, namespace=theirs)
+        assert spec.unflatten([3, 4])[0].y == 4
 
 
 def test_class_without_identity() -> None:
