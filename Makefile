@@ -3,11 +3,14 @@
 # make demo      train the tied autoencoder of examples/
 # make test      linters, type checks and all tests
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
+# make bench QUICK=1           in two minutes, roughly, to out/benchmarks/
+# make bench-instructions      count the instructions for a node, by valgrind
 # make format    let ruff and clang-format rewrite the sources
 # make stub      write pydag/_core.pyi anew, after a change of the core's functions
 # make clean     remove the virtual environments and whatever was built
 #
-# Each of the first three has a virtual environment of its own, one per version of Python
+# Each of those that run something has a virtual environment of its own, one per version of Python
 # (`make test PYTHON=python3.13`), in which the package is installed as a user would have it. The
 # build directory is kept there, so that only what has changed is compiled again.
 
@@ -19,13 +22,14 @@ $(error "$(PYTHON)" does not run; say which one to take: make PYTHON=...)
 endif
 demo := .venv/demo-$(version)
 test := .venv/test-$(version)
+bench := .venv/bench-$(version)
 sanitized := .venv/sanitize-$(version)
 
-core_files := $(shell find pydag/core -name '*.h' -o -name '*.cpp')
+core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: demo test lint types pytest sanitize format stub clean
+.PHONY: demo test lint types pytest sanitize bench bench-instructions format stub clean
 
 demo: $(demo)/installed
 	$(demo)/bin/python examples/tied_autoencoder.py
@@ -62,10 +66,17 @@ sanitize: $(sanitized)/installed
 	PYTHONMALLOC=malloc \
 	    $(sanitized)/bin/pytest -n auto --ignore=tests/test_source_style.py --ignore=tests/test_growth.py $(PYTEST_ARGS)
 
+bench: $(bench)/installed
+	$(bench)/bin/python benchmarks $(if $(QUICK),--quick) $(BENCH_ARGS)
+
+bench-instructions: $(bench)/installed
+	$(bench)/bin/python benchmarks/instructions.py
+
 clean:
 	rm -rf .venv build dist out
 
 $(demo)/installed: extras := demo
+$(bench)/installed: extras := bench
 $(test)/installed: extras := test
 $(test)/installed: settings := -C cmake.define.PYDAG_WERROR=ON
 $(sanitized)/installed: extras := test-core

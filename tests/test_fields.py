@@ -71,7 +71,7 @@ def test_slots() -> None:
     """Slots that are set are fields, bases first, private ones too; unset ones stay unset."""
 
     class Base:
-        __slots__ = ("__private", "x")
+        __slots__ = ("x", "__private")  # noqa: RUF023 (the declared order counts)
 
         def hide(self, value: Any) -> None:
             self.__private = value
