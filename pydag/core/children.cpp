@@ -67,16 +67,16 @@ bool push_if_keys_are(const Keys &keys, PyObject *dict, Stack &stack) {
 
 // The keys that a dict probably has: those of the structure that is followed, else those that were
 // remembered for its first key. Null where there is no guess.
-PyObject *guess_keys_of(PyObject *dict, const RefLog &refs) {
+PyObject *guess_keys_of(PyObject *dict, const RefLog &refs, bool sorted) {
     if (PyObject *const expected = refs.expected(); expected && KeysBox::check(expected)) return expected;
     Py_ssize_t position = 0;
     PyObject *key, *value;
     if (!PyDict_Next(dict, &position, &key, &value) || !is_exact_str(key)) return nullptr;
-    return guess_keys(key, static_cast<size_t>(PyDict_GET_SIZE(dict)), true);
+    return guess_keys(key, static_cast<size_t>(PyDict_GET_SIZE(dict)), sorted);
 }
 
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &refs) {
-    if (PyObject *const guess = guess_keys_of(dict, refs)) {
+    if (PyObject *const guess = guess_keys_of(dict, refs, true)) {
         const nb::object owned = options.insertion_ordered < 0 ? nb::borrow(guess) : nb::object();
         const Keys &keys = KeysBox::of(guess);
         // Where the two orders differ, it matters whether dicts are sorted here.
@@ -93,8 +93,35 @@ uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &r
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
+// Whether an OrderedDict, whose dict has just these keys, also has them in this order: PyDict_Next
+// gives the order of the dict underneath, which `move_to_end` leaves alone. The last key needs no
+// look. The keys are exact strings, so no Python code runs.
+bool is_in_order_of(const Keys &keys, PyObject *dict) {
+    if (keys.size() <= 1) return true;
+    const nb::object iterator = checked(PyObject_GetIter(dict));
+    const iternextfunc next = Py_TYPE(iterator.ptr())->tp_iternext;
+    for (uint32_t i = 0; i + 1 < keys.size(); ++i) {
+        const nb::object key = nb::steal(next(iterator.ptr()));
+        if (key.ptr() == keys.inserted_key(i)) [[likely]]
+            continue;
+        PyErr_Clear();
+        return false;
+    }
+    return true;
+}
+
 uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefLog &refs) {
-    // PyDict_Next would give the order of the underlying dict, which `move_to_end` leaves alone.
+    if (const nb::object guess = nb::borrow(guess_keys_of(dict, refs, false)); guess.is_valid()) {
+        const Keys &keys = KeysBox::of(guess);
+        const size_t base = stack.size();
+        if (keys.in_order() && keys.has_only_strings && push_if_keys_are(keys, dict, stack)) {
+            if (is_in_order_of(keys, dict)) {
+                refs.add(guess.ptr());
+                return keys.size();
+            }
+            stack.drop_to(base);
+        }
+    }
     const nb::object iterator = checked(PyObject_GetIter(dict));
     Items items;
     items.own();
