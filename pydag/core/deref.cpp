@@ -29,7 +29,7 @@ nb::object node_aux(Kind kind, PyObject *const *refs) {
     if (kind == Kind::kStructSequence) return nb::none();
     if (kind == Kind::kCustom) return RegistrationBox::of(refs[0]).is_foreign ? nb::object() : nb::borrow(refs[1]);
     if (kind != Kind::kFields || detail::mark_of(kind, refs) != detail::Mark::kOther) return nb::object();
-    return checked(PyTuple_Pack(2, KeysBox::of(refs[1]).order.ptr(), refs[2]));
+    return checked(PyTuple_Pack(2, KeysBox::of(refs[1]).order().ptr(), refs[2]));
 }
 
 // One more than the highest index of an Anchor that is there already.

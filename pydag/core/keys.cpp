@@ -23,13 +23,18 @@ nb::object tuple_of(PyObject *const *items, size_t count) {
     return tuple;
 }
 
+using Order = Buffer<uint32_t, 32>;
+
+void start(Order &order, size_t count) {
+    uint32_t *const places = order.extend(count);
+    std::iota(places, places + count, 0u);
+}
+
 // The order of exact strings; runs no Python code.
-std::vector<uint32_t> sort_strings(PyObject *const *keys, size_t count) {
-    std::vector<uint32_t> order(count);
-    std::iota(order.begin(), order.end(), 0u);
-    std::sort(order.begin(), order.end(),
-              [&](uint32_t a, uint32_t b) { return PyUnicode_Compare(keys[a], keys[b]) < 0; });
-    return order;
+void sort_strings(PyObject *const *keys, Order &order) {
+    const auto is_less = [&](uint32_t a, uint32_t b) { return PyUnicode_Compare(keys[a], keys[b]) < 0; };
+    uint32_t *const first = order.data(), *const last = first + order.size();
+    if (!std::is_sorted(first, last, is_less)) std::sort(first, last, is_less);
 }
 
 // A list of the keys sorted by themselves, or by (name of the type, key) where they don't compare;
@@ -59,12 +64,10 @@ nb::object sort_objects(nb::handle keys) {
     return nb::object();
 }
 
-std::vector<uint32_t> sort_any(nb::handle keys) {
-    const size_t count = static_cast<size_t>(PyTuple_GET_SIZE(keys.ptr()));
-    std::vector<uint32_t> order(count);
-    std::iota(order.begin(), order.end(), 0u);
+void sort_any(nb::handle keys, Order &order) {
+    const size_t count = order.size();
     const nb::object sorted = sort_objects(keys);
-    if (!sorted.is_valid() || static_cast<size_t>(PyList_GET_SIZE(sorted.ptr())) != count) return order;
+    if (!sorted.is_valid() || static_cast<size_t>(PyList_GET_SIZE(sorted.ptr())) != count) return;
     IdentityTable places;
     for (size_t i = 0; i < count; ++i) places.find_or_add(PyTuple_GET_ITEM(keys.ptr(), i), static_cast<uint32_t>(i));
     // One object may be a key twice, if its hash changed; and the list may have been changed by who
@@ -73,11 +76,11 @@ std::vector<uint32_t> sort_any(nb::handle keys) {
     std::vector<uint32_t> result(count);
     for (size_t i = 0; i < count; ++i) {
         const uint32_t place = places.find(PyList_GET_ITEM(sorted.ptr(), static_cast<Py_ssize_t>(i)));
-        if (place == IdentityTable::kNew || taken[place]) return order;
+        if (place == IdentityTable::kNew || taken[place]) return;
         taken[place] = true;
         result[i] = place;
     }
-    return result;
+    std::copy(result.begin(), result.end(), order.data());
 }
 
 }  // namespace
@@ -87,25 +90,32 @@ PyObject *guess_keys(PyObject *first, size_t count, bool sorted) {
     return keys && KeysBox::of(keys).size() == count ? keys : nullptr;
 }
 
+nb::object Keys::order() const {
+    if (!ranks) return inserted;
+    nb::object tuple = checked(PyTuple_New(count));
+    for (uint32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(key(i)));
+    return tuple;
+}
+
 nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
     nb::object inserted = tuple_of(keys, count);
     const bool all_strings = std::all_of(keys, keys + count, is_exact_str);
     std::unique_ptr<uint32_t[]> ranks;
-    nb::object order_tuple = inserted;
     if (sorted && count > 1) {
-        PyObject *const *const own = &PyTuple_GET_ITEM(inserted.ptr(), 0);
-        const std::vector<uint32_t> order = all_strings ? sort_strings(own, count) : sort_any(inserted);
-        if (!std::is_sorted(order.begin(), order.end())) {
-            ranks = std::make_unique<uint32_t[]>(count);
-            order_tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-            for (size_t i = 0; i < count; ++i) {
-                ranks[order[i]] = static_cast<uint32_t>(i);
-                PyTuple_SET_ITEM(order_tuple.ptr(), i, incref(own[order[i]]));
+        Order order;
+        start(order, count);
+        if (all_strings) sort_strings(&PyTuple_GET_ITEM(inserted.ptr(), 0), order);
+        else sort_any(inserted, order);
+        if (!std::is_sorted(order.data(), order.data() + count)) {
+            ranks = std::make_unique_for_overwrite<uint32_t[]>(2 * count);
+            for (uint32_t i = 0; i < count; ++i) {
+                ranks[order[i]] = i;
+                ranks[count + i] = order[i];
             }
         }
     }
-    nb::object box = KeysBox::make(std::move(order_tuple), std::move(inserted), nb::object(), std::move(ranks),
-                                   static_cast<uint32_t>(count), sorted, all_strings);
+    nb::object box = KeysBox::make(std::move(inserted), nb::object(), std::move(ranks), static_cast<uint32_t>(count),
+                                   sorted, all_strings);
     if (all_strings && count > 0 && count <= kLongestRun) {
         PyObject *&slot = remembered[sorted][place(keys[0], count)];
         const nb::object evicted = nb::steal(slot);
@@ -124,7 +134,12 @@ bool equal_tuples(nb::handle a, nb::handle b) {
 }
 
 bool equal_keys(nb::handle a, nb::handle b) {
-    return a.is(b) || equal_tuples(KeysBox::of(a).order, KeysBox::of(b).order);
+    if (a.is(b)) return true;
+    const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
+    if (x.size() != y.size()) return false;
+    for (uint32_t i = 0; i < x.size(); ++i)
+        if (!checked(PyObject_RichCompareBool(x.key(i), y.key(i), Py_EQ))) return false;
+    return true;
 }
 
 void forget_keys() {

@@ -16,23 +16,26 @@
 namespace pydag {
 
 struct Keys {
-    nb::object order;          // tuple: the keys as their values are traversed
-    nb::object inserted;       // tuple: the keys as they were inserted; often the same object
+    nb::object inserted;       // tuple: the keys as they were inserted
     nb::object dict_template;  // a dict with these keys, copied to build one; made at first use
-    // ranks[i] is the place of inserted[i] in `order`; empty where the two orders are one.
+    // ranks[i] is the place of inserted[i] in traversal order, ranks[count + i] the other way
+    // round; empty where the two orders are one.
     std::unique_ptr<uint32_t[]> ranks;
     uint32_t count = 0;
-    bool is_sorted = false;         // `order` was made by sorting, not taken from the mapping
+    bool is_sorted = false;         // the order was made by sorting, not taken from the mapping
     bool has_only_strings = false;  // exact ones: comparing them runs no code
-    auto python_refs() { return std::tie(order, inserted, dict_template); }
+    auto python_refs() { return std::tie(inserted, dict_template); }
 
     uint32_t size() const { return count; }
     bool in_order() const { return !ranks; }
     uint32_t rank(uint32_t i) const { return ranks ? ranks[i] : i; }
-    PyObject *key(uint32_t i) const { return PyTuple_GET_ITEM(order.ptr(), i); }
     PyObject *inserted_key(uint32_t i) const { return PyTuple_GET_ITEM(inserted.ptr(), i); }
+    // The i-th key in traversal order.
+    PyObject *key(uint32_t i) const { return inserted_key(ranks ? ranks[count + i] : i); }
+    // A tuple of the keys in traversal order.
+    nb::object order() const;
 };
-static_assert(sizeof(Keys) == 3 * sizeof(nb::object) + 2 * sizeof(void *), "list the new member in python_refs()");
+static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + 2 * sizeof(void *), "list the new member in python_refs()");
 using KeysBox = Box<Keys>;
 
 // A remembered Keys object whose first key and number of keys are these, to be confirmed by the

@@ -47,7 +47,7 @@ nb::object list_of(const std::vector<nb::object> &items) {
 [[noreturn]] void fail_keys(const Keys &expected, const Keys &actual, const char *what, nb::handle object) {
     const auto without = [](const Keys &keys, const Keys &others) {
         std::vector<nb::object> missing;
-        const nb::object other_keys = checked(PySet_New(others.order.ptr()));
+        const nb::object other_keys = checked(PySet_New(others.inserted.ptr()));
         for (uint32_t i = 0; i < keys.size(); ++i)
             if (!checked(PySet_Contains(other_keys.ptr(), keys.key(i)))) missing.push_back(nb::borrow(keys.key(i)));
         return missing;
@@ -57,8 +57,8 @@ nb::object list_of(const std::vector<nb::object> &items) {
     if (!missing.empty()) text += ", missing key(s): " + text_of(short_repr(list_of(missing)));
     if (!extra.empty()) text += ", extra key(s): " + text_of(short_repr(list_of(extra)));
     fail(PyExc_ValueError, "%s key mismatch; expected key(s): %U, got key(s): %U%s; %s: %U.", what,
-         short_repr(checked(PySequence_List(expected.order.ptr()))).ptr(),
-         short_repr(checked(PySequence_List(actual.order.ptr()))).ptr(), text.c_str(),
+         short_repr(checked(PySequence_List(expected.order().ptr()))).ptr(),
+         short_repr(checked(PySequence_List(actual.order().ptr()))).ptr(), text.c_str(),
          what[0] == 'd' ? "dict" : "value", short_repr(object).ptr());
 }
 

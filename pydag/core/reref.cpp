@@ -200,7 +200,7 @@ private:
         const nb::handle meta = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 1) : Py_None;
         const bool fits = is_pair && PyTuple_GET_SIZE(names.ptr()) == static_cast<Py_ssize_t>(count) &&
                           static_cast<size_t>(PyTuple_GET_SIZE(meta.ptr())) == registration.meta_access.size() &&
-                          (registration.data.is_none() || equal_tuples(KeysBox::of(registration.data).order, names));
+                          (registration.data.is_none() || equal_tuples(KeysBox::of(registration.data).order(), names));
         if (!fits)
             fail(PyExc_ValueError, "the Node at %s doesn't fit the fields of %R", path(node).c_str(),
                  registration.type.ptr());

@@ -7,7 +7,8 @@
 #include "registry.h"
 #include "spec.h"
 
-#include <vector>
+#include <algorithm>
+#include <memory>
 
 namespace pydag {
 namespace {
@@ -19,29 +20,25 @@ nb::object decode_keys(nb::handle state) {
     const size_t count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
     const nb::object distinct = checked(PySet_New(inserted.ptr()));  // TypeError for an unhashable key
     require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
-    if (places.is_none()) {
-        nb::object same = nb::borrow(inserted);
-        return KeysBox::make(same, same, nb::object(), nullptr, static_cast<uint32_t>(count));
+    std::unique_ptr<uint32_t[]> ranks;
+    if (!places.is_none()) {
+        require(PyTuple_CheckExact(places.ptr()) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count,
+                "there must be one place for each key");
+        ranks = std::make_unique<uint32_t[]>(2 * count);
+        std::fill_n(ranks.get() + count, count, UINT32_MAX);
+        bool ascends = true;
+        for (size_t i = 0; i < count; ++i) {
+            PyObject *const place = PyTuple_GET_ITEM(places.ptr(), static_cast<Py_ssize_t>(i));
+            const size_t rank = PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
+            PyErr_Clear();
+            require(rank < count && ranks[count + rank] == UINT32_MAX, "the places of keys must be a permutation");
+            ranks[i] = static_cast<uint32_t>(rank);
+            ranks[count + rank] = static_cast<uint32_t>(i);
+            ascends = ascends && rank == i;
+        }
+        require(!ascends, "keys that are in order need no places");
     }
-    require(PyTuple_CheckExact(places.ptr()) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count,
-            "there must be one place for each key");
-    auto ranks = std::make_unique<uint32_t[]>(count);
-    std::vector<PyObject *> order(count);  // borrowed from `inserted`
-    bool ascends = true;
-    for (size_t i = 0; i < count; ++i) {
-        PyObject *const place = PyTuple_GET_ITEM(places.ptr(), static_cast<Py_ssize_t>(i));
-        const size_t rank = PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
-        PyErr_Clear();
-        require(rank < count && !order[rank], "the places of keys must be a permutation");
-        order[rank] = PyTuple_GET_ITEM(inserted.ptr(), static_cast<Py_ssize_t>(i));
-        ranks[i] = static_cast<uint32_t>(rank);
-        ascends = ascends && rank == i;
-    }
-    require(!ascends, "keys that are in order need no places");
-    RefBuffer<16> ordered;
-    for (PyObject *key : order) ordered.push_borrowed(key);
-    return KeysBox::make(ordered.take_tuple(), nb::borrow(inserted), nb::object(), std::move(ranks),
-                         static_cast<uint32_t>(count));
+    return KeysBox::make(nb::borrow(inserted), nb::object(), std::move(ranks), static_cast<uint32_t>(count));
 }
 
 nb::object decode_registration(nb::handle state, bool is_fields) {
