@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flatten where short cuts don't help: every leaf held elsewhere, and trees never seen before."""
+
+from functools import partial
+from typing import Any
+
+from models import MAPPINGS, NODE_COUNTS, Builder, array, fresh_key, skeletons
+from peers import Peers, flattens
+from records import Record, Task
+from timing import Effort, Work, contest, fresh_contest
+
+import pydag
+
+HELD, FRESH = "flatten, leaves held elsewhere", "flatten, never seen before"
+
+
+def tasks(peers: Peers, effort: Effort) -> list[Task]:
+    """Two tasks for each model and class of mappings."""
+    return [
+        Task(f"{model}, {mapping}, {what}", partial(race, peers, effort, model, mapping))
+        for what, race in (("held", _held), ("fresh", _fresh))
+        for mapping in MAPPINGS
+        for model in NODE_COUNTS
+    ]
+
+
+def _held(peers: Peers, effort: Effort, model: str, mapping: str) -> list[Record]:
+    """A leaf whose only reference is its slot can't be shared; these have another one."""
+    held: list[Any] = []
+
+    def leaf() -> Any:
+        held.append(array())
+        return held[-1]
+
+    tree = Builder(MAPPINGS[mapping], leaf=leaf).module(skeletons()[model])
+    contenders = {name: Work(flatten, tree) for name, flatten in flattens(peers).items()}
+    outcome = contest(contenders, effort)
+    return [Record.of("cold", {"work": HELD, "model": model, "mapping": mapping}, outcome)]
+
+
+def _fresh(peers: Peers, effort: Effort, model: str, mapping: str) -> list[Record]:
+    """A new tree for each call; every key in it is a string of its own."""
+    skeleton = skeletons()[model]
+
+    def make() -> Any:
+        pydag.clear_caches()
+        return Builder(MAPPINGS[mapping], key=fresh_key).module(skeleton)
+
+    outcome = fresh_contest(make, flattens(peers), effort)
+    return [Record.of("cold", {"work": FRESH, "model": model, "mapping": mapping}, outcome)]

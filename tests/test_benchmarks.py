@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark program, in pieces that take no time. What it measures isn't judged here."""
+
+import importlib.util
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import instructions
+import limit
+import pytest
+import tables
+from models import MAPPINGS, NODE_COUNTS, Builder, fresh_key, skeletons
+from peers import WORKS, Peers, find_peers, works
+from readme import BEGIN, END, insert_figures
+from records import Record, Results
+from report import markdown
+from timing import Effort, Outcome, Times, Work, contest, fresh_contest
+from words import duration, significant
+
+import pydag
+
+HASTE = Effort(rounds=1, turn=1e-6, patience=10)
+
+
+def model(name: str, mapping: str = "dict", **options: Any) -> Any:
+    return Builder(MAPPINGS[mapping], leaf=object, **options).module(skeletons()[name])
+
+
+def results(*records: Record) -> Results:
+    about = {"pydag": "1", "python": "3", "machine": "a machine", "rounds": 1, "quick": True}
+    return Results({**about, "versions": {"optree": "0"}, "missing": ["no torch"]}, list(records))
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+@pytest.mark.parametrize("name", NODE_COUNTS)
+def test_models_are_the_published_ones(name: str, mapping: str) -> None:
+    """Each model has as many nodes as in optree's tables, and nothing in it is shared."""
+    spec = pydag.dag_structure(model(name, mapping))
+    assert (spec.num_nodes, spec.num_shared) == (NODE_COUNTS[name], 0)
+    tables.check_nodes(name, spec.num_nodes)
+
+
+def test_another_model_is_refused() -> None:
+    """A model with another number of nodes than the published one stops the benchmark."""
+    with pytest.raises(AssertionError, match="TinyMLP has 54 nodes where the published one has 53"):
+        tables.check_nodes("TinyMLP", 54)
+
+
+@pytest.mark.parametrize("name", NODE_COUNTS)
+def test_a_tenth_is_shared(name: str) -> None:
+    """In the shared variant about a tenth of the modules are repetitions of earlier ones."""
+    builder = Builder(leaf=object, shared=True)
+    spec = pydag.dag_structure(builder.module(skeletons()[name]))
+    assert spec.num_shared > 0
+    # TinyMLP has only six.
+    assert 0.09 < builder.repeated / builder.modules < (0.2 if name != "TinyMLP" else 0.4)
+
+
+def test_fresh_trees_have_keys_of_their_own() -> None:
+    """No key of a fresh tree is an object of another one, and the structures are equal."""
+
+    def keys(tree: Any) -> set[int]:
+        if isinstance(tree, dict):
+            return {id(key) for key in tree}.union(*map(keys, tree.values()))
+        return set().union(*map(keys, tree)) if isinstance(tree, list | tuple) else set()
+
+    trees = [model("TinyMLP", key=fresh_key) for _ in range(2)]
+    assert keys(trees[0]).isdisjoint(keys(trees[1]))
+    assert pydag.dag_structure(trees[0]) == pydag.dag_structure(model("TinyMLP"))
+
+
+def test_missing_competitor_is_named_and_left_out() -> None:
+    """One that isn't installed gives a message that names it, and the others are measured."""
+    wanted = {"optree": ("optree", "optree"), "nothing": ("no_such_module", "no-such-thing")}
+    peers = find_peers(wanted)
+    assert list(peers.modules) == ["optree"]
+    assert len(peers.missing) == 1
+    assert re.search(r"^nothing .* left out: .*\(pip install no-such-thing\)$", peers.missing[0])
+    assert works(peers, [1], [2], [3]).keys() == {"pydag", "optree"}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_table_of_a_model(shared: bool) -> None:
+    """A small race runs every kind of work, and its records name the contenders."""
+    peers = find_peers({"optree": ("optree", "optree")})
+    tasks = [task for task in tables.tasks(peers, HASTE) if task.label.startswith("TinyMLP, dict")]
+    records = tasks[shared].run()
+    assert [record.labels["work"] for record in records] == list(WORKS)
+    for record in records:
+        assert {"pydag", "optree"} <= record.times.keys()
+        assert not record.notes
+        copies = record.labels["work"] in ("flatten", "unflatten", "copy")
+        assert ("pickle" in record.times) is (shared and copies)
+
+
+def test_who_fails_is_out() -> None:
+    """A contender that raises is left out with a note; if it is pydag, that is an error."""
+
+    def fail() -> None:
+        raise RecursionError("too deep")
+
+    outcome = contest({"pydag": Work(len, ()), "other": Work(fail)}, HASTE)
+    assert outcome.times.keys() == {"pydag"}
+    assert outcome.notes == {"other": "RecursionError: too deep"}
+    with pytest.raises(RecursionError):
+        contest({"pydag": Work(fail)}, HASTE)
+
+
+def test_fresh_contest_sees_nothing_twice() -> None:
+    """Every input is made anew, and used once."""
+    seen: list[Any] = []
+    outcome = fresh_contest(list, {"a": seen.append, "b": seen.append}, HASTE)
+    assert len(seen) == len({id(item) for item in seen}) >= 4
+    assert outcome.times.keys() == {"a", "b"}
+
+
+def record(work: str, pydag_time: float, optree_time: float, **labels: str | bool) -> Record:
+    times = {"pydag": pydag_time, "optree": optree_time, "pickle": 1e-9}
+    outcome = Outcome({name: Times(t, 2 * t) for name, t in times.items()}, {"jax": "too slow"})
+    return Record.of("tables", {"work": work, **labels}, outcome)
+
+
+def test_markdown() -> None:
+    """The page has a table for each work and mapping, with speed-ups over the fastest peer."""
+    labels: dict[str, str | bool] = {"mapping": "dict", "shared": False}
+    page = markdown(
+        results(
+            record("map", 1e-6, 2e-6, model="TinyMLP", **labels),
+            record("map", 1e-6, 8e-6, model="AlexNet", **labels),
+        )
+    )
+    assert "* no torch\n" in page
+    assert "### Map: dict\n" in page
+    assert "| TinyMLP | 53 | 1 µs | 2 µs | 1 ns | too slow | 2.00 (2.00) |\n" in page
+    assert "| geometric mean; worst |  |  |  |  |  | 4.00; 2.00 |\n" in page
+    assert "| map | 4.00 | 2.00 |  |  |\n" in page
+    assert "OrderedDict\n\n" not in page
+
+
+def test_figures_go_between_the_marks(tmp_path: Path) -> None:
+    """The README's figures are replaced, however often, and the rest of it stays."""
+    page = tmp_path / "README.md"
+    page.write_text(f"before\n{BEGIN}\nafter\n", "utf-8")
+    written = []
+    for _ in range(2):
+        insert_figures(results(), page)
+        written.append(page.read_text("utf-8"))
+    assert written[0] == written[1]
+    assert written[0].startswith(f"before\n{BEGIN}\n\npydag against ")
+    assert written[0].endswith(f"\n{END}\nafter\n")
+    page.write_text("nothing", "utf-8")
+    with pytest.raises(ValueError, match=r"README\.md has no <!-- figures -->"):
+        insert_figures(results(), page)
+
+
+def test_results_can_be_read_again(tmp_path: Path) -> None:
+    """What was written as JSON is read as it was."""
+    written = results(record("map", 1e-6, 2e-6, model="TinyMLP", mapping="dict"))
+    written.write(tmp_path / "results.json")
+    assert Results.read(tmp_path / "results.json") == written
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (1.23456, "1.23"), (123.4, "123"), (12345.6, "12,300")]
+)
+def test_numbers(value: float, text: str) -> None:
+    """Numbers have three significant digits, and no exponents."""
+    assert significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2.0, "2 s"), (0.0123, "12.3 ms"), (4.56e-6, "4.56 µs"), (7e-9, "7 ns")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    """Times have the unit that suits them."""
+    assert duration(seconds) == text
+
+
+def test_limit_counts_leaves() -> None:
+    """The bare walk, where it can be compiled, finds as many leaves as pydag."""
+    try:
+        walk: Callable[[Any], int] = limit.compiled()
+    except limit.NoCompilerError as error:
+        pytest.skip(f"no compiler: {error}")
+    for mapping in MAPPINGS:
+        tree = model("AlexNet", mapping)
+        assert walk(tree) == len(pydag.dag_leaves(tree))
+
+
+def test_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a compiler the limit is left out, and a message says why."""
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    peers = Peers()
+    assert limit.tasks(peers, HASTE) == []
+    assert "no-such-compiler" in peers.missing[0]
+
+
+def test_missing_valgrind_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without valgrind the count of instructions is skipped with a message, and passes."""
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    assert instructions.main() == 0
+    assert "skipped: valgrind" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="draws")
+def test_picture(tmp_path: Path) -> None:
+    """The picture is drawn, also of results that lack whole sections."""
+    from picture import draw
+
+    labels: dict[str, str | bool] = {"mapping": "dict", "shared": False}
+    draw(results(record("map", 1e-6, 2e-6, model="TinyMLP", **labels)), tmp_path / "a.png")
+    draw(results(), tmp_path / "b.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
