@@ -68,11 +68,13 @@ def python_calls(work: Callable[[], Any]) -> int:
         nonlocal calls
         calls += event == "call"
 
+    gc.disable()  # others' callbacks run with a collection
     sys.setprofile(profiler)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls - 1
 
 

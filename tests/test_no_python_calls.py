@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No Python function is called for a builtin node or one of `register_fields`."""
 
+import gc
 import sys
 import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -68,11 +69,13 @@ def calls(work: Callable[[], Any]) -> list[str]:
         if event == "call":
             names.append(frame.f_code.co_qualname)
 
+    gc.disable()  # others' callbacks run with a collection
     sys.setprofile(profile)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return names
 
 

@@ -8,6 +8,7 @@
 #include "type_table.h"
 
 #include <memory>
+#include <new>
 #include <string>
 #include <unordered_map>
 
@@ -77,7 +78,11 @@ TypeInfo classify_unregistered(nb::handle type) {
 }
 
 PyObject *on_type_death(PyObject *, PyObject *) {
-    forget_types();
+    try {
+        forget_types();
+    } catch (const std::bad_alloc &) {
+        return PyErr_NoMemory();
+    }
     Py_RETURN_NONE;
 }
 PyMethodDef on_type_death_def = {"forget_types", on_type_death, METH_O, nullptr};
