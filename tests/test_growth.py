@@ -16,12 +16,12 @@ Point = namedtuple("Point", "x")
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """The least time of three runs."""
+    """The least processor time of three runs: generous limits tell linear from exponential."""
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.thread_time() - start)
     return min(times)
 
 
@@ -35,7 +35,7 @@ class Pair:
 def test_sixty_levels(operation: str) -> None:
     """`t = [t, t]` sixty deep has 2**60 paths and takes next to no time."""
     tree = doubled(60)
-    assert seconds(lambda: OPERATIONS[operation](tree)) < 0.05
+    assert seconds(lambda: OPERATIONS[operation](tree)) < 0.5
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -45,7 +45,7 @@ def test_sixty_levels_of_each_kind(operation: str) -> None:
     for _ in range(30):
         pair = Pair(tree)
         tree = {"a": pair, "b": (pair, pair)}
-    assert seconds(lambda: OPERATIONS[operation](tree)) < 0.2
+    assert seconds(lambda: OPERATIONS[operation](tree)) < 2
 
 
 def test_results_of_sixty_levels() -> None:
@@ -82,7 +82,7 @@ def test_leaf_at_the_bottom_is_mapped_once() -> None:
 def test_rest_with_other_lists() -> None:
     """A rest that is shared alike, but consists of other objects, costs no more."""
     tree = doubled(60)
-    assert seconds(lambda: pydag.dag_map(lambda x, y: y, tree, doubled(60, 2.5))) < 0.05
+    assert seconds(lambda: pydag.dag_map(lambda x, y: y, tree, doubled(60, 2.5))) < 0.5
 
 
 def test_rest_that_shares_less_at_the_top() -> None:
@@ -103,7 +103,7 @@ def test_matching_many_copies_of_a_parent() -> None:
     tree = [[inner]] * size
     other = [0.5] * size
     rest = [[other] for _ in range(size)]
-    assert seconds(lambda: pydag.dag_map(lambda x, y: x, tree, rest)) < 1
+    assert seconds(lambda: pydag.dag_map(lambda x, y: x, tree, rest)) < 2
 
 
 def test_message_about_other_keys() -> None:
@@ -126,9 +126,9 @@ def test_reref_of_a_chain_of_aliases(back: bool) -> None:
     anchors.append(pydag.Anchor(size, [0.5]))
     if back:
         anchors.reverse()
-    start = time.perf_counter()
+    start = time.thread_time()
     out = pydag.reref(anchors)
-    assert time.perf_counter() - start < 2
+    assert time.thread_time() - start < 4
     assert len({id(x) for x in out}) == 1
 
 
@@ -159,4 +159,4 @@ def test_messages_about_shared_structures(wrap: Callable[[Any], Any]) -> None:
                 pydag.dag_map(lambda x, y: x, tree, rest)
             assert len(str(info.value)) < 2000
 
-    assert seconds(work) < 1
+    assert seconds(work) < 2
