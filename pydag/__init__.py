@@ -6,6 +6,7 @@ from ._core import PyDagSpec as PyDagSpec
 from ._core import clear_caches as clear_caches
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
+from .fields import register_fields as register_fields
 from .ops import dag_accessors as dag_accessors
 from .ops import dag_copy as dag_copy
 from .ops import dag_flatten as dag_flatten
@@ -19,7 +20,6 @@ from .ops import dag_paths as dag_paths
 from .ops import dag_structure as dag_structure
 from .ops import dag_unflatten as dag_unflatten
 from .registry import RegistryEntry as RegistryEntry
-from .registry import register_fields as register_fields
 from .registry import register_pydag_node as register_pydag_node
 from .registry import register_pydag_node_class as register_pydag_node_class
 from .registry import unregister_pydag_node as unregister_pydag_node

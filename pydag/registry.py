@@ -9,13 +9,12 @@ globally, JAX (once `pydag.jaxinterop` is imported).
 import builtins
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, overload
 
 import optree
 
 from . import _core
-from ._fields import check_distinct, resolve
 from .typing import FlattenFunc, UnflattenFunc
 
 C = TypeVar("C", bound=type)
@@ -33,7 +32,8 @@ class RegistryEntry(NamedTuple):
     namespace: str
 
 
-def _checked_namespace(cls: object, namespace: object) -> str:
+def checked_namespace(cls: object, namespace: object) -> str:
+    """The name of the namespace; TypeError if either argument is not what it should be."""
     if not inspect.isclass(cls):
         raise TypeError(f"Expected a class, got {cls!r}.")
     if namespace is _GLOBAL:
@@ -79,7 +79,7 @@ def register_pydag_node(
     >>> pydag.dag_flatten([pair, pair])
     ([1, 2], PyDagSpec([&0 CustomTreeNode(Pair[None], [*, *]), *0]))
     """
-    namespace = _checked_namespace(cls, namespace)
+    namespace = checked_namespace(cls, namespace)
     if not (inspect.isclass(path_entry_type) and issubclass(path_entry_type, optree.PyTreeEntry)):
         raise TypeError(f"Expected a subclass of PyTreeEntry, got {path_entry_type!r}.")
     for function in (flatten_func, unflatten_func):
@@ -160,7 +160,7 @@ def register_pydag_node_class(
             namespace=namespace if cls is None else cls,
             preserve_relative_identities=preserve_relative_identities,
         )
-    _checked_namespace(cls, namespace)
+    checked_namespace(cls, namespace)
     flatten_func, unflatten_func = _methods(cls)
     if path_entry_type is None:
         path_entry_type = getattr(cls, "TREE_PATH_ENTRY_TYPE", optree.AutoEntry)
@@ -174,88 +174,6 @@ def register_pydag_node_class(
     )
 
 
-@overload
-def register_fields(
-    cls: C,
-    data_fields: Iterable[str] | None = None,
-    meta_fields: Iterable[str] = (),
-    *,
-    namespace: str = "",
-    preserve_relative_identities: bool = True,
-) -> C: ...
-@overload
-def register_fields(
-    cls: None = None,
-    data_fields: Iterable[str] | None = None,
-    meta_fields: Iterable[str] = (),
-    *,
-    namespace: str = "",
-    preserve_relative_identities: bool = True,
-) -> Callable[[C], C]: ...
-def register_fields(
-    cls: Any = None,
-    data_fields: Iterable[str] | None = None,
-    meta_fields: Iterable[str] = (),
-    *,
-    namespace: str = "",
-    preserve_relative_identities: bool = True,
-) -> Any:
-    """Make a class a node whose children are attributes, which the core reads and writes itself.
-
-    No Python code runs for such a node: instances are made without `__init__`, and the attributes
-    are read and written past any `__getattribute__` or `__setattr__`. A function, a class
-    decorator (bare or with arguments), and fit for `__init_subclass__`: the fields are looked up
-    when the class is first used, so `@dataclass` may come later.
-
-    Args:
-        data_fields: The attributes that are children, in this order. None: the fields of a
-            dataclass but for those marked static (`metadata={"static": True}`), which are meta; of
-            any other class all of `__dict__` in insertion order, then every slot of `__slots__`
-            that is set, bases first.
-        meta_fields: The attributes that are part of the structure, compared by `==`.
-        namespace: Where the registration counts; left out: everywhere.
-        preserve_relative_identities: False makes each occurrence of an object a node of its own.
-
-    Raises:
-        ValueError: A name is both data and meta, or the class is registered already.
-        AttributeError: When flattening: a field is not set.
-
-    >>> @register_fields(meta_fields=("name",))
-    ... class Layer:
-    ...     def __init__(self, name):
-    ...         self.name, self.w, self.b = name, [1.0], 0.0
-    >>> layer = Layer("tied")
-    >>> pydag.dag_flatten((layer, layer))
-    ([1.0, 0.0], PyDagSpec((&0 Layer(w=[*], b=*, name='tied'), *0)))
-    """
-    if cls is None:
-        return functools.partial(
-            register_fields,
-            data_fields=data_fields,
-            meta_fields=meta_fields,
-            namespace=namespace,
-            preserve_relative_identities=preserve_relative_identities,
-        )
-    namespace = _checked_namespace(cls, namespace)
-    for names in (data_fields, meta_fields):
-        if isinstance(names, str):
-            raise TypeError(f"fields are given as a sequence of names, got the string {names!r}")
-    data = None if data_fields is None else tuple(data_fields)
-    meta = tuple(meta_fields)
-    for name in (data or ()) + meta:
-        if type(name) is not str:  # a subclass could run code when it is compared
-            raise TypeError(f"the name of a field must be a string, got {name!r}")
-    check_distinct(data or (), meta)
-    _core.register_fields(
-        cls,
-        functools.partial(resolve, cls, data, meta),
-        optree.GetAttrEntry,
-        namespace,
-        preserve_relative_identities,
-    )
-    return cls
-
-
 def unregister_pydag_node(cls: type, /, *, namespace: str = "") -> RegistryEntry:
     """Take a registration out again; specs that were made with it keep working.
 
@@ -265,6 +183,6 @@ def unregister_pydag_node(cls: type, /, *, namespace: str = "") -> RegistryEntry
     Raises:
         ValueError: The class is not registered in that namespace, or is a builtin container.
     """
-    namespace = _checked_namespace(cls, namespace)
+    namespace = checked_namespace(cls, namespace)
     flatten_func, unflatten_func, path_entry_type = _core.unregister(cls, namespace)
     return RegistryEntry(cls, flatten_func, unflatten_func, path_entry_type, namespace)

@@ -10,7 +10,8 @@ import optree
 
 from . import _core
 from ._core import PyDagSpec
-from .registry import _GLOBAL, register_fields
+from .fields import register_fields
+from .registry import _GLOBAL
 from .typing import Dag, Identity, IsLeaf, Path
 
 

@@ -2,6 +2,7 @@
 """Every operation on a tree, and what tests of hazards need again and again."""
 
 import copy
+import gc
 import pickle
 import subprocess
 import sys
@@ -65,3 +66,21 @@ def run_apart(source: str, *options: str, timeout: float = 60) -> str:
     output = done.stdout + done.stderr
     assert done.returncode == 0, output[-4000:]
     return output
+
+
+def python_calls(work: Callable[[], Any]) -> list[str]:
+    """The Python functions that run, by name; `work` itself is the first."""
+    names: list[str] = []
+
+    def profile(frame: Any, event: str, arg: Any) -> None:
+        if event == "call":
+            names.append(frame.f_code.co_qualname)
+
+    gc.disable()  # others' callbacks run with a collection
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return names

@@ -8,10 +8,10 @@ import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 import pytest
+from operations import python_calls
 
 import pydag
 
@@ -60,24 +60,6 @@ def forest(size: int) -> list[Any]:
     ]
 
 
-def python_calls(work: Callable[[], Any]) -> int:
-    """How many Python functions are called, `work` itself not counted."""
-    calls = 0
-
-    def profiler(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    gc.disable()  # others' callbacks run with a collection
-    sys.setprofile(profiler)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return calls - 1
-
-
 def _unflatten(tree: Any) -> Callable[[], Any]:
     leaves, spec = pydag.dag_flatten(tree)
     return lambda: pydag.dag_unflatten(spec, leaves)
@@ -112,7 +94,7 @@ def test_no_python_call_for_a_node(name: str) -> None:
         work = OPERATIONS[name](forest(size))
         work()  # what is only done once, such as to look up the fields of a dataclass
         pydag.clear_caches()
-        new, known = python_calls(work), python_calls(work)
+        new, known = (len(python_calls(work)) - 1 for _ in range(2))  # without `work` itself
         assert known == 1
         calls.append(new)
     assert calls[0] == calls[1]  # one for each class that is new, not for each node

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No Python function is called for a builtin node or one of `register_fields`."""
 
-import gc
-import sys
+import functools
 import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from operations import python_calls
 
 import pydag
 
@@ -61,24 +61,6 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def calls(work: Callable[[], Any]) -> list[str]:
-    """The Python functions that run, by name."""
-    names: list[str] = []
-
-    def profile(frame: Any, event: str, arg: Any) -> None:
-        if event == "call":
-            names.append(frame.f_code.co_qualname)
-
-    gc.disable()  # others' callbacks run with a collection
-    sys.setprofile(profile)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return names
-
-
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "dag_flatten": pydag.dag_flatten,
     "dag_leaves": pydag.dag_leaves,
@@ -98,14 +80,14 @@ def test_no_call_for_a_node(kind: str, operation: str) -> None:
     one, many = KINDS[kind](shared), [KINDS[kind](shared) for _ in range(200)]
     work = OPERATIONS[operation]
     work([one]), work(many)  # classes are looked up when they are first met
-    assert calls(lambda: work(many)) == calls(lambda: work([one]))
+    assert python_calls(lambda: work(many)) == python_calls(lambda: work([one]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_call_to_build_a_node(kind: str) -> None:
     """Unflattening runs no Python code but `dag_unflatten` itself."""
     leaves, spec = pydag.dag_flatten([KINDS[kind]([0.5]) for _ in range(200)])
-    names = calls(lambda: pydag.dag_unflatten(spec, leaves))
+    names = python_calls(lambda: pydag.dag_unflatten(spec, leaves))
     assert [name for name in names if "<lambda>" not in name] == ["dag_unflatten"]
 
 
@@ -115,4 +97,5 @@ def test_flatten_costs_one_call() -> None:
     for name in ("dag_flatten", "dag_copy"):
         work = OPERATIONS[name]
         work(tree)
-        assert [n for n in calls(lambda work=work: work(tree)) if "<lambda>" not in n] == [name]  # type: ignore[misc]  # a default
+        names = python_calls(functools.partial(work, tree))
+        assert [n for n in names if "<lambda>" not in n] == [name]

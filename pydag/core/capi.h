@@ -55,6 +55,13 @@ inline PyObject *intern_forever(const char *text) { return checked(PyUnicode_Int
 inline bool is_exact_str(PyObject *object) { return PyUnicode_CheckExact(object); }
 inline bool is_heap_type(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
 
+// A tuple of these items.
+inline nb::object tuple_of(PyObject *const *items, size_t count) {
+    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(items[i]));
+    return tuple;
+}
+
 // An instance of a subclass of tuple, made of `count` items, whose references it takes; they are
 // left alone on failure. As `tuple.__new__` makes it, past any `__new__` of the class.
 inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, size_t count) {

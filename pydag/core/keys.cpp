@@ -17,12 +17,6 @@ PyObject *remembered[2][kTableSize];  // [sorted], owned
 
 size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
 
-nb::object tuple_of(PyObject *const *items, size_t count) {
-    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-    for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(items[i]));
-    return tuple;
-}
-
 using Order = Buffer<uint32_t, 32>;
 
 void start(Order &order, size_t count) {

@@ -37,12 +37,6 @@ void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit vi
     }
 }
 
-nb::object tuple_of(const RefBuffer<24> &items) {
-    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
-    for (size_t i = 0; i < items.size(); ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(items[i]));
-    return tuple;
-}
-
 // One object per leaf, made by `finish` from the entries on the way to it, which `make` makes.
 template <class Make, class Finish>
 nb::object collect(const Structure &structure, Make make, Finish finish) {
@@ -53,7 +47,7 @@ nb::object collect(const Structure &structure, Make make, Finish finish) {
         [&] { way.drop_to(way.size() - 1); },
         [&](uint32_t i) {
             if (structure.nodes[i].kind != Kind::kLeaf) return;
-            checked(PyList_Append(result.ptr(), finish(tuple_of(way)).ptr()));
+            checked(PyList_Append(result.ptr(), finish(tuple_of(way.data(), way.size())).ptr()));
         });
     return result;
 }
@@ -158,7 +152,8 @@ std::vector<nb::object> slot_paths(const Structure &structure, const std::vector
         structure, [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_new(entry_of(kind, refs, child)); },
         [&] { way.drop_to(way.size() - 1); },
         [&](uint32_t i) {
-            if (found.size() < nodes.size() && nodes[found.size()] == i) found.push_back(tuple_of(way));
+            if (found.size() < nodes.size() && nodes[found.size()] == i)
+                found.push_back(tuple_of(way.data(), way.size()));
         });
     return found;
 }

@@ -107,9 +107,8 @@ Namespace &Namespace::get(nb::handle name) {
     if (!slot) {
         slot = std::make_unique<Namespace>();
         slot->name_ = nb::borrow(name);
-        slot->is_global_ = PyUnicode_GET_LENGTH(name.ptr()) == 0;
         slot->table_ = new TypeTable;
-        if (slot->is_global_) state.global = slot.get();
+        if (PyUnicode_GET_LENGTH(name.ptr()) == 0) state.global = slot.get();
     }
     return *slot;
 }

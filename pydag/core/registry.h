@@ -61,7 +61,6 @@ public:
     // `name`: a str. Raises TypeError for anything else.
     static Namespace &get(nb::handle name);
     nb::handle name() const { return name_; }
-    bool is_global() const { return is_global_; }
 
     // What `type` is here. On first sight this runs Python code; after that none. The result
     // holds until Python code runs.
@@ -84,7 +83,6 @@ private:
     TypeInfo find_in_table(PyTypeObject *type);
     TypeInfo look_up(PyTypeObject *type);
     nb::object name_;
-    bool is_global_ = false;
     TypeTable *table_ = nullptr;
     Recent recent_[size_t{1} << kRecentBits] = {};  // what the table said last, without a probe
 };

@@ -72,9 +72,7 @@ Remembered::Remembered(PyObject *root, const Namespace &space, bool none_is_leaf
     else structure_.swap(entry.structure);
 }
 
-Remembered::~Remembered() { put_back(); }
-
-void Remembered::put_back() {
+Remembered::~Remembered() {
     Entry &entry = entries()[slot_];
     if (!may_put_back_ || structure_.is_empty() || entry.living || !entry.structure.is_empty()) return;
     entry.space = &space_;

@@ -35,7 +35,6 @@ public:
 
 private:
     void register_spec(nb::handle spec);
-    void put_back();
 
     size_t slot_;
     const Namespace &space_;
