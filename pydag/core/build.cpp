@@ -36,13 +36,13 @@ nb::object build_ordered_dict(nb::handle box, Stack &values, size_t base) {
 }
 
 nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base) {
-    static PyObject *const default_dict = import_forever("collections", "defaultdict");
-    return build_dict(refs[0], call(default_dict, nb::handle(refs[1])), values, base);
+    const nb::handle type(reinterpret_cast<PyObject *>(default_dict_type()));
+    return build_dict(refs[0], call(type, nb::handle(refs[1])), values, base);
 }
 
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
-    static PyObject *const deque = import_forever("collections", "deque");
-    return call(deque, values.take_list(base), nb::handle(refs[0]));
+    const nb::handle type(reinterpret_cast<PyObject *>(deque_type()));
+    return call(type, values.take_list(base), nb::handle(refs[0]));
 }
 
 // As `_make` does: the class's own `__new__` may have another signature.

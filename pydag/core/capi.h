@@ -52,6 +52,15 @@ inline PyObject *import_forever(const char *module, const char *name) {
 }
 inline PyObject *intern_forever(const char *text) { return checked(PyUnicode_InternFromString(text)).release().ptr(); }
 
+inline PyTypeObject *default_dict_type() {
+    static PyObject *const type = import_forever("collections", "defaultdict");
+    return reinterpret_cast<PyTypeObject *>(type);
+}
+inline PyTypeObject *deque_type() {
+    static PyObject *const type = import_forever("collections", "deque");
+    return reinterpret_cast<PyTypeObject *>(type);
+}
+
 inline bool is_exact_str(PyObject *object) { return PyUnicode_CheckExact(object); }
 inline bool is_heap_type(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
 
@@ -89,6 +98,25 @@ inline bool has_references(PyObject *object, Py_ssize_t count) {
     return Py_REFCNT(object) == count;
 #endif
 }
+
+// While it lives, no collection of garbage starts by itself, whose finalizers would run Python code.
+// From 3.12 on none starts in the middle of a C function anyway.
+class GcPause {
+public:
+#if PY_VERSION_HEX < 0x030C0000
+    GcPause() : was_enabled_(PyGC_Disable()) {}
+    ~GcPause() {
+        if (was_enabled_) PyGC_Enable();
+    }
+    GcPause(const GcPause &) = delete;
+    GcPause &operator=(const GcPause &) = delete;
+
+private:
+    const int was_enabled_;
+#else
+    GcPause() {}
+#endif
+};
 
 // What a weak reference refers to; null once it is dying or gone.
 inline nb::object dereference(nb::handle weakref) {

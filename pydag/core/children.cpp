@@ -9,10 +9,10 @@ namespace pydag {
 namespace detail {
 namespace {
 
-uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &stack, RefLog &refs) {
+uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &stack, Refs &refs) {
     const uint32_t count = checked_count(object, static_cast<Py_ssize_t>(items.size()));
     items.push_values(KeysBox::of(keys), stack);
-    refs.add_new(std::move(keys));
+    refs.push_new(std::move(keys));
     return count;
 }
 
@@ -34,55 +34,45 @@ nb::object default_factory_of(PyObject *dict) {
     return checked(PyObject_GetAttr(dict, name));
 }
 
-uint32_t open_deque(PyObject *deque, Stack &stack, RefLog &refs) {
+uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs) {
     static PyObject *const name = intern_forever("maxlen");
     nb::object maxlen = checked(PyObject_GetAttr(deque, name));
     const nb::object items = checked(PySequence_List(deque));
-    refs.add_new(std::move(maxlen));
+    refs.push_new(std::move(maxlen));
     return push_items(deque, reinterpret_cast<PyListObject *>(items.ptr())->ob_item, PyList_GET_SIZE(items.ptr()),
                       stack);
 }
 
-// Pushes the values of a dict that has just these keys, confirmed one by one as it is read. False,
-// and nothing pushed, for any other dict. Runs no Python code.
+namespace {
+
+// Pushes the values of a dict that has just these keys. False, and nothing pushed, for any other.
 bool push_if_keys_are(const Keys &keys, PyObject *dict, Stack &stack) {
     const uint32_t count = keys.size();
-    if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(count)) return false;
-    PyObject *const *const expected = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
     PyObject **const slots = stack.extend(count);
-    const uint32_t *const ranks = keys.ranks.get();
-    Py_ssize_t position = 0;
-    uint32_t i = 0;
-    for (PyObject *key, *value; i < count && PyDict_Next(dict, &position, &key, &value); ++i) {
-        if (key != expected[i]) [[unlikely]]
-            break;
-        slots[count - 1 - (ranks ? ranks[i] : i)] = incref(value);
-    }
-    if (i == count) [[likely]]
+    const auto put = [=](uint32_t i, PyObject *value) { slots[count - 1 - i] = incref(value); };
+    const uint32_t found = read_values(keys, dict, put);
+    if (found == count) [[likely]]
         return true;
-    while (i-- > 0) decref(slots[count - 1 - keys.rank(i)]);
+    for (uint32_t i = 0; i < found && found < count; ++i) decref(slots[count - 1 - keys.rank(i)]);
     stack.resize_down(stack.size() - count);
     return false;
 }
 
-// The keys that a dict probably has: those of the structure that is followed, else those that were
-// remembered for its first key. Null where there is no guess.
-PyObject *guess_keys_of(PyObject *dict, const RefLog &refs, bool sorted) {
-    if (PyObject *const expected = refs.expected(); expected && KeysBox::check(expected)) return expected;
+// The keys that were remembered for the first key of a dict. Null where there is no guess.
+PyObject *guess_keys_of(PyObject *dict, bool sorted) {
     Py_ssize_t position = 0;
     PyObject *key, *value;
     if (!PyDict_Next(dict, &position, &key, &value) || !is_exact_str(key)) return nullptr;
     return guess_keys(key, static_cast<size_t>(PyDict_GET_SIZE(dict)), sorted);
 }
 
-uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &refs) {
-    if (PyObject *const guess = guess_keys_of(dict, refs, true)) {
-        const nb::object owned = options.insertion_ordered < 0 ? nb::borrow(guess) : nb::object();
+}  // namespace
+
+uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs) {
+    if (const nb::object guess = nb::borrow(guess_keys_of(dict, true)); guess.is_valid()) {
         const Keys &keys = KeysBox::of(guess);
-        // Where the two orders differ, it matters whether dicts are sorted here.
-        const bool may_fit = keys.is_sorted && (keys.in_order() || !options.is_insertion_ordered());
-        if (may_fit && push_if_keys_are(keys, dict, stack)) {
-            refs.add(guess);
+        if (has_order_of(keys, &options) && push_if_keys_are(keys, dict, stack)) {
+            refs.push_new(guess);
             return keys.size();
         }
     }
@@ -93,30 +83,13 @@ uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &r
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
-// Whether an OrderedDict, whose dict has just these keys, also has them in this order: PyDict_Next
-// gives the order of the dict underneath, which `move_to_end` leaves alone. The last key needs no
-// look. The keys are exact strings, so no Python code runs.
-bool is_in_order_of(const Keys &keys, PyObject *dict) {
-    if (keys.size() <= 1) return true;
-    const nb::object iterator = checked(PyObject_GetIter(dict));
-    const iternextfunc next = Py_TYPE(iterator.ptr())->tp_iternext;
-    for (uint32_t i = 0; i + 1 < keys.size(); ++i) {
-        const nb::object key = nb::steal(next(iterator.ptr()));
-        if (key.ptr() == keys.inserted_key(i)) [[likely]]
-            continue;
-        PyErr_Clear();
-        return false;
-    }
-    return true;
-}
-
-uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefLog &refs) {
-    if (const nb::object guess = nb::borrow(guess_keys_of(dict, refs, false)); guess.is_valid()) {
+uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
+    if (const nb::object guess = nb::borrow(guess_keys_of(dict, false)); guess.is_valid()) {
         const Keys &keys = KeysBox::of(guess);
         const size_t base = stack.size();
         if (keys.in_order() && keys.has_only_strings && push_if_keys_are(keys, dict, stack)) {
             if (is_in_order_of(keys, dict)) {
-                refs.add(guess.ptr());
+                refs.push_new(guess);
                 return keys.size();
             }
             stack.drop_to(base);
@@ -135,11 +108,11 @@ uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefLog &refs) {
         items.add(owned.release().ptr(), incref(value));
     }
     if (PyErr_Occurred()) nb::raise_python_error();
-    nb::object keys = items.make_unsorted_keys(refs);
+    nb::object keys = items.make_unsorted_keys();
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
-uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, RefLog &refs) {
+uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Refs &refs) {
     const nb::object owned_registration = nb::borrow(registration);
     const nb::object flatten = RegistrationBox::of(registration).flatten;
     const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
@@ -164,38 +137,31 @@ uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Ref
                  "children (%zd) and number of entries (%zd).",
                  type, PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
     }
-    refs.add(registration);
-    refs.add(PyTuple_GET_ITEM(parts.ptr(), 1));
-    refs.add_new(std::move(entries));
+    refs.push_borrowed(registration);
+    refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));
+    refs.push_new(std::move(entries));
     return push_items(object, &PyTuple_GET_ITEM(items.ptr(), 0), PyTuple_GET_SIZE(items.ptr()), stack);
 }
 
-// The values of the meta fields: the tuple `expected`, if it holds just these.
-nb::object read_meta(PyObject *object, const Registration &registration, PyObject *expected) {
+nb::object read_meta(PyObject *object, const Registration &registration) {
     static PyObject *const empty = checked(PyTuple_New(0)).release().ptr();
-    const size_t count = registration.meta_access.size();
-    if (count == 0) return nb::borrow(empty);
+    if (registration.meta_access.empty()) return nb::borrow(empty);
     RefBuffer<8> values;
-    bool is_expected =
-        expected && PyTuple_CheckExact(expected) && PyTuple_GET_SIZE(expected) == static_cast<Py_ssize_t>(count);
-    for (size_t i = 0; i < count; ++i) {
-        values.push_new(read_field(object, registration.meta_access[i]));
-        is_expected = is_expected && PyTuple_GET_ITEM(expected, i) == values[i];
-    }
-    return is_expected ? nb::borrow(expected) : values.take_tuple();
+    for (const FieldAccess &field : registration.meta_access) values.push_new(read_field(object, field));
+    return values.take_tuple();
 }
 
-uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefLog &refs) {
+uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) {
     const nb::object owned_registration = nb::borrow(box);
     const Registration &registration = RegistrationBox::of(box);
-    nb::object meta = read_meta(object, registration, refs.expected(2));
+    nb::object meta = read_meta(object, registration);
 
     if (!registration.data.is_none()) {
         const size_t count = registration.data_access.size();
         for (size_t i = count; i-- > 0;) stack.push_new(read_field(object, registration.data_access[i]));
-        refs.add(box);
-        refs.add(registration.data.ptr());
-        refs.add_new(std::move(meta));
+        refs.push_borrowed(box);
+        refs.push_borrowed(registration.data.ptr());
+        refs.push_new(std::move(meta));
         return static_cast<uint32_t>(count);
     }
 
@@ -219,10 +185,10 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, RefLog &refs
                      Py_TYPE(object)->tp_name);
             items.add(slot.name.ptr(), value);
         }
-    nb::object keys = items.make_unsorted_keys(refs, 1);
-    refs.add(box);
+    nb::object keys = items.make_unsorted_keys();
+    refs.push_borrowed(box);
     const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);
-    refs.add_new(std::move(meta));
+    refs.push_new(std::move(meta));
     return count;
 }
 

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens a node: what each kind of node consists of. The other half, how to build one again, is
-// build.cpp; no other file tells the kinds apart.
+// What each kind of node consists of, said twice: how to open an object of which nothing is known,
+// and how to look into one that is probably what a structure says. The other half, how to build
+// one again, is build.cpp; no other file tells the kinds apart.
 //
-// Children are pushed on a stack that owns them, the last one first, so that a walk pops them in
-// order. Opening takes all of them at once: what a callback does to the container later does not
-// change what the walk will see.
+// Opening pushes the children on a stack that owns them, the last one first, so that a walk pops
+// them in order. It takes all of them at once: what a callback does to the container later does
+// not change what the walk will see.
 #pragma once
 
 #include "keys.h"
-#include "record.h"
 #include "registry.h"
+#include "structure.h"
 
 namespace pydag {
 
 using Stack = RefBuffer<192>;
+using Refs = RefBuffer<48>;
 
 struct OpenOptions {
     Namespace *space;
@@ -27,19 +29,49 @@ struct OpenOptions {
 };
 
 namespace detail {
-uint32_t open_deque(PyObject *deque, Stack &stack, RefLog &refs);
-bool push_if_keys_are(const Keys &keys, PyObject *dict, Stack &stack);
-uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, RefLog &refs);
-uint32_t open_ordered_dict(PyObject *dict, Stack &stack, RefLog &refs);
-uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, RefLog &refs);
-uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, RefLog &refs);
+uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs);
+uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs);
+uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs);
+uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Refs &refs);
+uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, Refs &refs);
 nb::object default_factory_of(PyObject *dict);
+// Whether an OrderedDict, whose dict has just these keys, also has them in this order.
+bool is_in_order_of(const Keys &keys, PyObject *dict);
+bool peek_default_factory(PyObject *dict, PyObject *expected);
+bool peek_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
+bool peek_fields(PyObject *object, PyObject *const *refs, PyObject **values);
 void fail_too_many_children(PyObject *object);
 
 inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
     if (static_cast<size_t>(count) >= UINT32_MAX) [[unlikely]]
         fail_too_many_children(object);
     return static_cast<uint32_t>(count);
+}
+// Calls `put(i, value)` for the values of a dict that has just these keys in just this insertion
+// order; `i` is the place in traversal order. Returns how many keys agreed, from the first on: all
+// of them, or it's another dict. Runs no Python code.
+template <class Put>
+uint32_t read_values(const Keys &keys, PyObject *dict, Put put) {
+    const uint32_t count = keys.size();
+    if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(count)) return UINT32_MAX;
+    PyObject *const *const expected = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
+    const uint32_t *const ranks = keys.ranks.get();
+    Py_ssize_t position = 0;
+    uint32_t i = 0;
+    for (PyObject *key, *value; i < count; ++i) {
+        if (!PyDict_Next(dict, &position, &key, &value) || key != expected[i]) [[unlikely]]
+            break;
+        put(ranks ? ranks[i] : i, value);
+    }
+    return i;
+}
+inline bool peek_mapping(const Keys &keys, PyObject *dict, PyObject **values) {
+    return read_values(keys, dict, [=](uint32_t i, PyObject *value) { values[i] = value; }) == keys.count;
+}
+// Whether a dict with these keys is traversed in their order.
+inline bool has_order_of(const Keys &keys, OpenOptions *options) {
+    if (!options || (keys.is_sorted && keys.in_order())) return true;
+    return options->is_insertion_ordered() != keys.is_sorted;
 }
 inline uint32_t push_items(PyObject *object, PyObject *const *items, Py_ssize_t size, Stack &stack) {
     const uint32_t count = checked_count(object, size);
@@ -51,7 +83,7 @@ inline uint32_t push_items(PyObject *object, PyObject *const *items, Py_ssize_t 
 
 // Pushes the children of `object` on `stack` and what the structure must remember of it to `refs`;
 // returns the number of children. The caller owns `object` and `info.registration` meanwhile.
-inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, RefLog &refs) {
+inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs) {
     using namespace detail;
     switch (info.kind) {
         case Kind::kLeaf:
@@ -60,7 +92,7 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
             return 0;
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
-            refs.add(reinterpret_cast<PyObject *>(Py_TYPE(object)));
+            refs.push_borrowed(reinterpret_cast<PyObject *>(Py_TYPE(object)));
             [[fallthrough]];
         case Kind::kTuple:
             return push_items(object, &PyTuple_GET_ITEM(object, 0), PyTuple_GET_SIZE(object), stack);
@@ -68,20 +100,11 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
             return push_items(object, reinterpret_cast<PyListObject *>(object)->ob_item, PyList_GET_SIZE(object),
                               stack);
         case Kind::kDict:
-            // A walk that follows a structure has found a dict there too: its keys come next.
-            if (PyObject *const expected = refs.expected()) {
-                const Keys &keys = KeysBox::of(expected);
-                const bool may_fit = keys.is_sorted && (keys.in_order() || options.insertion_ordered == 0);
-                if (may_fit && push_if_keys_are(keys, object, stack)) [[likely]] {
-                    refs.confirm();
-                    return keys.count;
-                }
-            }
             return open_dict(object, options, stack, refs);
         case Kind::kDefaultDict: {
             nb::object factory = default_factory_of(object);
             const uint32_t count = open_dict(object, options, stack, refs);
-            refs.add_new(std::move(factory));
+            refs.push_new(std::move(factory));
             return count;
         }
         case Kind::kOrderedDict:
@@ -96,9 +119,63 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
     return 0;
 }
 
+// The children of `object`, in the order of the structure, if it is what the node says: of this
+// kind and size, and with these very references. They stand in the object itself, or else in
+// `values`, where there is room for them. Null if it is anything else, and where that can't be told
+// without running Python code. The caller sees to it that no collection of garbage starts: so the
+// children, which are borrowed, hold until Python code runs. `options` is null where the structure
+// alone says in which order the keys of a dict come.
+inline PyObject *const *peek_node(Node node, PyObject *const *refs, PyObject *object, OpenOptions *options,
+                                  PyObject **values) {
+    using namespace detail;
+    PyTypeObject *const type = Py_TYPE(object);
+    const auto count = static_cast<Py_ssize_t>(node.count);
+    switch (node.kind) {
+        case Kind::kLeaf:
+        case Kind::kAlias:
+        case Kind::kCustom:
+            return nullptr;
+        case Kind::kNone:
+            return object == Py_None ? values : nullptr;
+        case Kind::kTuple:
+            return type == &PyTuple_Type && PyTuple_GET_SIZE(object) == count ? &PyTuple_GET_ITEM(object, 0) : nullptr;
+        case Kind::kNamedTuple:
+        case Kind::kStructSequence: {
+            const bool fits = reinterpret_cast<PyObject *>(type) == refs[0] && PyTuple_GET_SIZE(object) == count;
+            return fits ? &PyTuple_GET_ITEM(object, 0) : nullptr;
+        }
+        case Kind::kList:
+            if (type != &PyList_Type || PyList_GET_SIZE(object) != count) return nullptr;
+            return count ? reinterpret_cast<PyListObject *>(object)->ob_item : values;
+        case Kind::kDict: {
+            const Keys &keys = KeysBox::of(refs[0]);
+            const bool fits = type == &PyDict_Type && has_order_of(keys, options) && peek_mapping(keys, object, values);
+            return fits ? values : nullptr;
+        }
+        case Kind::kOrderedDict: {
+            const Keys &keys = KeysBox::of(refs[0]);
+            const bool fits = type == &PyODict_Type && keys.in_order() && keys.has_only_strings &&
+                              peek_mapping(keys, object, values) && is_in_order_of(keys, object);
+            return fits ? values : nullptr;
+        }
+        case Kind::kDefaultDict: {
+            const Keys &keys = KeysBox::of(refs[0]);
+            const bool fits = type == default_dict_type() && has_order_of(keys, options) &&
+                              peek_mapping(keys, object, values) && peek_default_factory(object, refs[1]);
+            return fits ? values : nullptr;
+        }
+        case Kind::kDeque:
+            return type == deque_type() && peek_deque(object, refs[0], node.count, values) ? values : nullptr;
+        case Kind::kFields:
+            return peek_fields(object, refs, values) ? values : nullptr;
+    }
+    return nullptr;
+}
+
 // Whether an object that only this container holds can be met only once, given that the container
 // itself is opened only once.
-inline bool owns_its_slots(Kind kind, PyObject *container) {
+// `num_references`: how many there are to the container if only one slot holds it.
+inline bool owns_its_slots(Kind kind, PyObject *container, Py_ssize_t num_references) {
     switch (kind) {
         case Kind::kDict:
         case Kind::kOrderedDict:
@@ -108,7 +185,7 @@ inline bool owns_its_slots(Kind kind, PyObject *container) {
         case Kind::kStructSequence:
             // A dict may be the attributes of an instance, which is then a second way to its
             // values. A tuple that somebody else holds may be reached, and opened, again.
-            return has_references(container, 2);
+            return has_references(container, num_references);
         case Kind::kList:
         case Kind::kDeque:
             return true;

@@ -35,6 +35,11 @@ std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
     return fields;
 }
 
+void add_places(const std::vector<FieldAccess> &fields, bool is_meta, std::vector<FieldPlace> &places) {
+    for (size_t i = 0; i < fields.size(); ++i)
+        if (fields[i].offset == 0) places.push_back({fields[i].name.ptr(), static_cast<uint32_t>(i), is_meta});
+}
+
 // Any class that a class statement made.
 PyTypeObject *python_class() {
     static PyObject *const type =
@@ -60,6 +65,9 @@ void resolve_fields(Registration &registration) {
     if (!data.is_none()) {
         registration.data_access = access_to(registration.type, data);
         registration.data = keys_of(&PyTuple_GET_ITEM(data.ptr(), 0), registration.data_access.size(), false);
+        registration.dict_order.clear();
+        add_places(registration.data_access, false, registration.dict_order);
+        add_places(registration.meta_access, true, registration.dict_order);
     }
     registration.resolve_fields = nb::none();
 }

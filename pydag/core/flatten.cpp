@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flatten.h"
 
+#include "confirm.h"
 #include "frames.h"
 #include "open_objects.h"
 
@@ -11,34 +12,26 @@ namespace {
 
 class Walk {
 public:
-    Walk(const FlattenOptions &options, const Structure &remembered, Draft &draft, Leaves &leaves, bool may_skip)
-        : options_(options),
-          draft_(draft),
-          leaves_(leaves),
-          record_(draft, remembered),
-          open_options_{options.space},
-          remembered_leaves_(remembered.num_leaves),
-          may_skip_(may_skip) {}
+    Walk(const FlattenOptions &options, Draft &draft, Leaves &leaves, bool may_skip)
+        : options_(options), draft_(draft), leaves_(leaves), open_options_{options.space}, may_skip_(may_skip) {}
 
-    enum class Outcome { kRemembered, kWritten, kRestart };
-
-    // kRestart: user code is about to run although objects have skipped the identity table.
-    Outcome run(PyObject *tree) {
+    // False: start again, without skipping. User code is about to run although objects have skipped
+    // the identity table.
+    bool run(PyObject *tree) {
         stack_.push_borrowed(tree);
-        leaves_.reserve(remembered_leaves_);
         try {
-            if (!visit_all()) return Outcome::kRestart;
-            draft_.num_leaves = static_cast<uint32_t>(leaves_.size());
-            draft_.none_is_leaf = options_.none_is_leaf;
-            uses_namespace_ = uses_namespace_ || open_options_.insertion_ordered == 1;
-            draft_.namespace_ = uses_namespace_ ? nb::borrow(options_.space->name()) : nb::object(nb::str(""));
-            return record_.finish() ? Outcome::kRemembered : Outcome::kWritten;
+            if (!visit_all()) return false;
         } catch (...) {
             rethrow_at(path_text(steps()), "flattening");
         }
+        if (has_aliases_) number_anchors(draft_);
+        draft_.num_leaves = static_cast<uint32_t>(leaves_.size());
+        draft_.none_is_leaf = options_.none_is_leaf;
+        uses_namespace_ = uses_namespace_ || open_options_.insertion_ordered == 1;
+        draft_.namespace_ = uses_namespace_ ? nb::borrow(options_.space->name()) : nb::object(nb::str(""));
+        return true;
     }
 
-    const Recorder &record() const { return record_; }
     const IdentityTable &seen() const { return seen_; }
     const RefBuffer<48> &kept() const { return kept_; }
 
@@ -63,14 +56,14 @@ private:
                 continue;
             }
             if (is_tracked) {
-                const uint32_t known = seen_.find_or_add(object, record_.size());
+                const uint32_t known = seen_.find_or_add(object, num_nodes());
                 if (known != IdentityTable::kNew) {
                     add_alias(known, stack_.pop_owned());
                     continue;
                 }
             }
             if (is_leaf_kind(info.kind)) {
-                record_.add_leaf();
+                draft_.add(Kind::kLeaf, 0);
                 leaves_.push(object);  // takes over the stack's reference
                 stack_.pop();
             } else if (!add_container(stack_.pop_owned(), info, is_tracked)) {
@@ -99,7 +92,7 @@ private:
         const bool is_kept = checked(PyObject_IsTrue(call(options_.is_leaf, object).ptr())) != 0;
         const bool is_leaf = is_kept || is_leaf_kind(info.kind);
         is_tracked = is_tracked && (!is_leaf || options_.leaf_identity);
-        if (is_tracked) seen_.find_or_add(object.ptr(), record_.size());
+        if (is_tracked) seen_.find_or_add(object.ptr(), num_nodes());
         return is_leaf ? add_leaf(std::move(object)) : add_container(std::move(object), info, is_tracked);
     }
 
@@ -112,25 +105,26 @@ private:
 
     bool add_alias(uint32_t target, nb::handle object) {
         if (frames_.is_open(target)) fail_cycle(target, object);
-        record_.add_alias(target);
+        draft_.nodes[target].is_anchor = has_aliases_ = true;
+        draft_.add(Kind::kAlias, target);
         return true;
     }
 
     bool add_leaf(nb::object object) {
-        record_.add_leaf();
+        draft_.add(Kind::kLeaf, 0);
         leaves_.push_new(std::move(object));
         return true;
     }
 
     bool add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {record_.size(), false, false, false, false, stack_.size()};
+        Frame frame = {num_nodes(), false, false, false, false, stack_.size()};
         const bool is_opened_once = is_tracked || frames_.back().owns_slots;
         if (info.registration && !admit(object, info, frame)) return false;
-        record_.add(info.kind);
-        const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, record_.refs());
-        record_.set_count(frame.node, count);
+        draft_.add(info.kind, 0);
+        const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, draft_.refs);
+        draft_.nodes[frame.node].count = count;
         if (count > 0 || frame.is_registered) {
-            frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr());
+            frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr(), 2);
             frames_.push(frame);
         }
         // What is known by address must stay alive.
@@ -164,17 +158,17 @@ private:
              path_text(steps()).c_str(), Py_TYPE(object.ptr())->tp_name, path_text(ancestor).c_str());
     }
 
+    uint32_t num_nodes() const { return static_cast<uint32_t>(draft_.nodes.size()); }
+
     Steps steps(uint32_t stop = UINT32_MAX) const {
-        return frames_.steps(record_.nodes(), record_.recorded_refs(), height_, stop);
+        return frames_.steps(draft_.nodes.data(), draft_.refs.data(), height_, stop);
     }
 
     const FlattenOptions &options_;
     Draft &draft_;
     Leaves &leaves_;
-    Recorder record_;
     OpenOptions open_options_;
-    uint32_t remembered_leaves_;
-    bool may_skip_, has_skipped_ = false, uses_namespace_ = false;
+    bool may_skip_, has_skipped_ = false, uses_namespace_ = false, has_aliases_ = false;
     Stack stack_;
     size_t height_ = 0;  // of the stack below the object that is being visited
     Frames frames_;
@@ -185,11 +179,11 @@ private:
 };
 
 // The objects that the walk met more than once, in the order of their nodes.
-void collect_shared(const Walk &walk, const Leaves &leaves, std::vector<nb::object> &shared) {
+void collect_shared(const Walk &walk, const Draft &draft, const Leaves &leaves, std::vector<nb::object> &shared) {
     std::vector<std::pair<uint32_t, PyObject *>> found;
     const auto add = [&](PyObject *object) {
         const uint32_t node = walk.seen().find(object);
-        if (node != IdentityTable::kNew && walk.record().nodes()[node].is_anchor) found.emplace_back(node, object);
+        if (node != IdentityTable::kNew && draft.nodes[node].is_anchor) found.emplace_back(node, object);
     };
     for (size_t i = 0; i < leaves.size(); ++i) add(leaves[i]);
     for (size_t i = 0; i < walk.kept().size(); ++i) add(walk.kept()[i]);
@@ -201,18 +195,18 @@ void collect_shared(const Walk &walk, const Leaves &leaves, std::vector<nb::obje
 
 Parts::Parts(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared)
     : remembered_(tree.ptr(), *options.space, options.none_is_leaf) {
+    is_remembered_ = !shared && confirm(remembered_.structure(), tree.ptr(), options, leaves_);
+    if (is_remembered_) return;
     for (bool may_skip : {!options.is_leaf.is_valid(), false}) {
-        Walk walk(options, remembered_.structure(), draft_, leaves_, may_skip);
-        const Walk::Outcome outcome = walk.run(tree.ptr());
-        is_remembered_ = outcome == Walk::Outcome::kRemembered;
-        if (outcome == Walk::Outcome::kRestart) {
-            draft_.nodes.resize_down(0);
-            draft_.refs.drop_to(0);
-            leaves_.drop_to(0);
-            continue;
+        Walk walk(options, draft_, leaves_, may_skip);
+        if (walk.run(tree.ptr())) {
+            if (shared) collect_shared(walk, draft_, leaves_, *shared);
+            is_remembered_ = is_same(remembered_.structure(), draft_.view());
+            return;
         }
-        if (shared) collect_shared(walk, leaves_, *shared);
-        return;
+        draft_.nodes.resize_down(0);
+        draft_.refs.drop_to(0);
+        leaves_.drop_to(0);
     }
 }
 

@@ -4,14 +4,13 @@
 #pragma once
 
 #include "children.h"
+#include "confirm.h"
 #include "error.h"
 #include "flatten_options.h"
 #include "identity_table.h"
 #include "spec_cache.h"
 
 namespace pydag {
-
-using Leaves = RefBuffer<96>;
 
 // A DAG, taken apart. Raises CycleError for an object that contains itself; whatever a callback
 // raises passes through with a note that names the place.

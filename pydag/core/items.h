@@ -31,12 +31,11 @@ public:
         own();
         return keys_of(keys_.data(), size(), sorted);
     }
-    // The Keys of a mapping that is traversed in its own order: those that are expected, or
-    // remembered, if they are just these.
-    nb::object make_unsorted_keys(const RefLog &refs, size_t ahead = 0) {
-        PyObject *guess = refs.expected(ahead);
-        if (!is(guess) && size() > 0 && is_exact_str(keys_[0])) guess = guess_keys(keys_[0], size(), false);
-        return is(guess) ? nb::borrow(guess) : make_keys(false);
+    // The Keys of a mapping that is traversed in its own order: those that were remembered, if they
+    // are just these.
+    nb::object make_unsorted_keys() {
+        PyObject *const guess = size() > 0 && is_exact_str(keys_[0]) ? guess_keys(keys_[0], size(), false) : nullptr;
+        return guess && is(KeysBox::of(guess)) ? nb::borrow(guess) : make_keys(false);
     }
 
     // Hands the values over to the stack, in the order of `keys`, last one first.
@@ -50,11 +49,8 @@ public:
     }
 
 private:
-    bool is(PyObject *guess) const {
-        if (!guess || !KeysBox::check(guess)) return false;
-        const Keys &keys = KeysBox::of(guess);
-        return keys.in_order() && keys.size() == size() &&
-               std::memcmp(keys_.data(), &PyTuple_GET_ITEM(keys.inserted.ptr(), 0), size() * sizeof(PyObject *)) == 0;
+    bool is(const Keys &keys) const {
+        return std::memcmp(keys_.data(), &PyTuple_GET_ITEM(keys.inserted.ptr(), 0), size() * sizeof(PyObject *)) == 0;
     }
 
     Buffer<PyObject *, 32> keys_, values_;

@@ -53,7 +53,8 @@ nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const Fla
     std::vector<std::unique_ptr<Leaves>> matched;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rests.ptr()); ++i) {
         matched.push_back(std::make_unique<Leaves>());
-        match(structure, PyTuple_GET_ITEM(rests.ptr(), i), *matched.back());
+        PyObject *const rest = PyTuple_GET_ITEM(rests.ptr(), i);
+        if (!confirm_match(structure, rest, *matched.back())) match(structure, rest, *matched.back());
     }
     nb::object extras;
     // A tuple: a list could be found by its items' referrers, and changed.

@@ -91,11 +91,9 @@ void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &
     const nb::object registration = nb::borrow(info.registration);
     check_kind(node, refs, object, info);
     OpenOptions options{&space};
-    RefBuffer<48> written;
-    RefLog log(written, refs, num_refs(node));
+    Refs found;
     const size_t base = stack.size();
-    const uint32_t count = open_node(object.ptr(), info, options, stack, log);
-    PyObject *const *const found = log.data();
+    const uint32_t count = open_node(object.ptr(), info, options, stack, found);
     if (traits(node.kind).entries == Entries::kKeys) {
         const size_t keys = node.kind == Kind::kFields;
         const char *const what = node.kind == Kind::kFields ? "fields" : "dictionary";

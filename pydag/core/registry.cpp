@@ -57,15 +57,13 @@ nb::object find_foreign(nb::handle namespace_, nb::handle type) {
 }
 
 Kind builtin_kind(PyTypeObject *type) {
-    static PyObject *const default_dict = import_forever("collections", "defaultdict");
-    static PyObject *const deque = import_forever("collections", "deque");
     if (type == Py_TYPE(Py_None)) return Kind::kNone;
     if (type == &PyTuple_Type) return Kind::kTuple;
     if (type == &PyList_Type) return Kind::kList;
     if (type == &PyDict_Type) return Kind::kDict;
     if (type == &PyODict_Type) return Kind::kOrderedDict;
-    if (reinterpret_cast<PyObject *>(type) == default_dict) return Kind::kDefaultDict;
-    if (reinterpret_cast<PyObject *>(type) == deque) return Kind::kDeque;
+    if (type == default_dict_type()) return Kind::kDefaultDict;
+    if (type == deque_type()) return Kind::kDeque;
     return Kind::kLeaf;
 }
 
@@ -129,6 +127,8 @@ TypeInfo Namespace::find_in_table(PyTypeObject *type) {
         return *table_->find(type);
     }
 }
+
+const TypeInfo *Namespace::peek(PyTypeObject *type) const { return table_->find(type); }
 
 // The registration of the result is owned.
 TypeInfo Namespace::look_up(PyTypeObject *type) {

@@ -21,6 +21,13 @@ struct FieldAccess {
     Py_ssize_t offset;  // of a `__slots__` member within the instance; 0: an ordinary attribute
 };
 
+// A field that is found in the `__dict__` of instances.
+struct FieldPlace {
+    PyObject *name;  // borrowed from the FieldAccess
+    uint32_t index;  // among the data fields or the meta fields
+    bool is_meta;
+};
+
 struct Registration {
     nb::object type;
     nb::object namespace_;  // str; "" is the global one
@@ -31,6 +38,8 @@ struct Registration {
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
     nb::object meta_names;      // tuple of str
     std::vector<FieldAccess> data_access, slot_access, meta_access;
+    // The named fields that aren't slots, in the order in which the last instance had them.
+    mutable std::vector<FieldPlace> dict_order;
     bool has_identity = true;
     bool is_foreign = false;  // registered with another library
     bool is_plain = true;     // reading the fields runs no Python code
@@ -40,7 +49,7 @@ struct Registration {
     bool is_fields() const { return flatten.is_none(); }
 };
 // The names within the FieldAccess vectors are strings, which can't be part of a cycle.
-static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 3 * sizeof(std::vector<int>) + 8,
+static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 4 * sizeof(std::vector<int>) + 8,
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
 
@@ -68,6 +77,9 @@ public:
         const Recent &recent = recent_[place(type)];
         return recent.type == type ? recent.info : find_in_table(type);
     }
+
+    // The same without running Python code; null where that is needed.
+    const TypeInfo *peek(PyTypeObject *type) const;
 
     // Whether optree was told to keep the insertion order of dicts in this namespace.
     bool is_dict_insertion_ordered() const;

@@ -43,6 +43,13 @@ std::vector<Place> find_places(const Structure &structure, Which which) {
     return places;
 }
 
+bool is_same(const Structure &a, const Structure &b) {
+    return a.num_nodes == b.num_nodes && a.num_refs == b.num_refs && a.none_is_leaf == b.none_is_leaf &&
+           std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) == 0 &&
+           std::equal(a.refs, a.refs + a.num_refs, b.refs) &&
+           checked(PyUnicode_Compare(a.namespace_, b.namespace_)) == 0;
+}
+
 void number_anchors(Draft &draft) {
     Buffer<uint32_t, 64> numbers;
     const size_t size = draft.nodes.size();

@@ -37,6 +37,9 @@ struct Structure {
     PyObject *namespace_;  // a str
 };
 
+// Whether two structures consist of the same nodes and of the very same references.
+bool is_same(const Structure &a, const Structure &b);
+
 // A structure while it is being made.
 struct Draft {
     Buffer<Node, 96> nodes;
