@@ -99,7 +99,7 @@ struct KeyVisit {
 
     // Whether the dict's own links were seen to lead along just these keys.
     bool agrees(PyObject *ordered_dict) {
-        const visitproc visit = [](PyObject *key, void *arg) {
+        const visitproc visit = [](PyObject *key, void *arg) -> int {
             KeyVisit &self = *static_cast<KeyVisit *>(arg);
             return self.next == self.end || key != *self.next || ++self.next == self.end;
         };
