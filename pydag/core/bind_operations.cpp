@@ -38,7 +38,7 @@ nb::object deref_tree(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
     Draft result;
     deref(parts.structure(), *options.space, result);
-    return unflatten(result.view(), parts.take_leaves());
+    return unflatten(result.view(), parts.leaves().data());
 }
 
 nb::object reref_tree(nb::handle tree, const FlattenOptions &options) {
@@ -46,7 +46,7 @@ nb::object reref_tree(nb::handle tree, const FlattenOptions &options) {
     Draft result;
     Leaves leaves;
     reref(parts.structure(), parts.leaves(), *options.space, result, leaves);
-    return unflatten(result.view(), leaves.take_list());
+    return unflatten(result.view(), leaves.data());
 }
 
 // (spec, shared objects)

@@ -61,12 +61,15 @@ public:
     }
     void resize_down(size_t size) { size_ = size; }
 
+protected:
+    size_t size_ = 0;
+
 private:
     T *inline_data() { return reinterpret_cast<T *>(storage_); }
 
     alignas(T) unsigned char storage_[kInline * sizeof(T)];
     T *data_ = reinterpret_cast<T *>(storage_);
-    size_t size_ = 0, capacity_ = kInline;
+    size_t capacity_ = kInline;
 };
 
 // Owns a reference to each of its objects. Where `extend` is used, the new slots must be filled
@@ -76,6 +79,8 @@ class RefBuffer : public Buffer<PyObject *, kInline> {
 public:
     ~RefBuffer() { drop_to(0); }
 
+    // For a buffer that has the room: nothing is checked.
+    void push_reserved(PyObject *object) { this->data()[this->size_++] = object; }
     void push_new(nb::object object) { this->push(object.ptr()), object.release(); }
     void push_borrowed(PyObject *object) { this->push(incref(object)); }
     nb::object pop_owned() { return nb::steal(this->pop()); }
@@ -84,14 +89,16 @@ public:
     nb::object take_tuple(size_t base = 0) {
         const size_t count = this->size() - base;
         nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-        for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, (*this)[base + i]);
+        if (count) std::memcpy(&PyTuple_GET_ITEM(tuple.ptr(), 0), this->data() + base, count * sizeof(PyObject *));
         this->resize_down(base);
         return tuple;
     }
     nb::object take_list(size_t base = 0) {
         const size_t count = this->size() - base;
         nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
-        for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.ptr(), i, (*this)[base + i]);
+        if (count)
+            std::memcpy(reinterpret_cast<PyListObject *>(list.ptr())->ob_item, this->data() + base,
+                        count * sizeof(PyObject *));
         this->resize_down(base);
         return list;
     }

@@ -4,12 +4,13 @@
 #include "fields.h"
 #include "keys.h"
 
-namespace pydag {
+namespace pydag::detail {
 namespace {
 
-// Copying a dict that has the keys costs less than growing one key by key.
+// Copying a dict that has the keys costs less than growing one, from some size on.
 nb::object new_dict(Keys &keys) {
-    if (keys.size() == 0) return checked(PyDict_New());
+    constexpr uint32_t kMostWithoutGrowth = 5;
+    if (keys.size() <= kMostWithoutGrowth) return checked(PyDict_New());
     if (!keys.dict_template.is_valid()) {
         nb::object filled = checked(PyDict_New());
         for (uint32_t i = 0; i < keys.size(); ++i) checked(PyDict_SetItem(filled.ptr(), keys.inserted_key(i), Py_None));
@@ -18,16 +19,22 @@ nb::object new_dict(Keys &keys) {
     return checked(PyDict_Copy(keys.dict_template.ptr()));
 }
 
-nb::object build_dict(nb::handle box, nb::object dict, Stack &values, size_t base) {
-    const Keys &keys = KeysBox::of(box);
-    for (uint32_t i = 0; i < keys.size(); ++i)
+nb::object fill_dict(const Keys &keys, nb::object dict, Stack &values, size_t base) {
+    for (uint32_t i = 0; i < keys.count; ++i)
         checked(PyDict_SetItem(dict.ptr(), keys.inserted_key(i), values[base + keys.rank(i)]));
     values.drop_to(base);
     return dict;
 }
 
-nb::object build_ordered_dict(nb::handle box, Stack &values, size_t base) {
-    const Keys &keys = KeysBox::of(box);
+}  // namespace
+
+nb::object build_dict(PyObject *const *refs, Stack &values, size_t base) {
+    Keys &keys = KeysBox::of(refs[0]);
+    return fill_dict(keys, new_dict(keys), values, base);
+}
+
+nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base) {
+    const Keys &keys = KeysBox::of(refs[0]);
     nb::object dict = checked(PyODict_New());
     for (uint32_t i = 0; i < keys.size(); ++i)
         checked(PyODict_SetItem(dict.ptr(), keys.inserted_key(i), values[base + keys.rank(i)]));
@@ -37,20 +44,12 @@ nb::object build_ordered_dict(nb::handle box, Stack &values, size_t base) {
 
 nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base) {
     const nb::handle type(reinterpret_cast<PyObject *>(default_dict_type()));
-    return build_dict(refs[0], call(type, nb::handle(refs[1])), values, base);
+    return fill_dict(KeysBox::of(refs[0]), call(type, nb::handle(refs[1])), values, base);
 }
 
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
     const nb::handle type(reinterpret_cast<PyObject *>(deque_type()));
     return call(type, values.take_list(base), nb::handle(refs[0]));
-}
-
-// As `_make` does: the class's own `__new__` may have another signature.
-nb::object build_namedtuple(PyObject *const *refs, Stack &values, size_t base) {
-    auto *const type = reinterpret_cast<PyTypeObject *>(refs[0]);
-    nb::object tuple = tuple_of_class(type, values.data() + base, values.size() - base);
-    values.resize_down(base);
-    return tuple;
 }
 
 nb::object build_custom(PyObject *const *refs, Stack &values, size_t base) {
@@ -73,37 +72,4 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
     return object;
 }
 
-}  // namespace
-
-nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, size_t base) {
-    switch (kind) {
-        case Kind::kNone:
-            return nb::none();
-        case Kind::kTuple:
-            return values.take_tuple(base);
-        case Kind::kList:
-            return values.take_list(base);
-        case Kind::kDict:
-            return build_dict(refs[0], new_dict(KeysBox::of(refs[0])), values, base);
-        case Kind::kNamedTuple:
-            return build_namedtuple(refs, values, base);
-        case Kind::kOrderedDict:
-            return build_ordered_dict(refs[0], values, base);
-        case Kind::kDefaultDict:
-            return build_default_dict(refs, values, base);
-        case Kind::kDeque:
-            return build_deque(refs, values, base);
-        case Kind::kStructSequence:
-            return call(nb::handle(refs[0]), values.take_tuple(base));
-        case Kind::kCustom:
-            return build_custom(refs, values, base);
-        case Kind::kFields:
-            return build_fields(refs, values, base);
-        case Kind::kLeaf:
-        case Kind::kAlias:
-            break;
-    }
-    nb::raise("leaves and aliases are not built");
-}
-
-}  // namespace pydag
+}  // namespace pydag::detail

@@ -11,16 +11,6 @@
 namespace pydag {
 namespace {
 
-class LeavesAsTheyAre final : public LeafSource {
-public:
-    explicit LeavesAsTheyAre(const Leaves &leaves) : leaves_(leaves) {}
-    nb::object next() override { return nb::borrow(leaves_[next_++]); }
-
-private:
-    const Leaves &leaves_;
-    size_t next_ = 0;
-};
-
 class Results final : public LeafSource {
 public:
     Results(nb::handle function, nb::handle extras, const Leaves &leaves,
@@ -67,8 +57,7 @@ nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const Fla
 nb::object copy(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
     parts.remember();
-    LeavesAsTheyAre source(parts.leaves());
-    return unflatten(parts.structure(), source);
+    return unflatten(parts.structure(), parts.leaves().data());
 }
 
 }  // namespace pydag

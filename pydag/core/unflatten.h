@@ -24,6 +24,9 @@ protected:
 // Builds the DAG of `structure`. `doing` is what an error says was going on.
 nb::object unflatten(const Structure &structure, LeafSource &leaves, const char *doing = "unflattening");
 
+// From the leaves in an array that holds them meanwhile.
+nb::object unflatten(const Structure &structure, PyObject *const *leaves);
+
 // From an iterable of leaves; ValueError where there are too few or too many.
 nb::object unflatten(const Structure &structure, nb::handle leaves);
 
