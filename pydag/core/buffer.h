@@ -7,10 +7,13 @@
 
 #include "capi.h"
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace pydag {
 
@@ -70,6 +73,39 @@ private:
     alignas(T) unsigned char storage_[kInline * sizeof(T)];
     T *data_ = reinterpret_cast<T *>(storage_);
     size_t capacity_ = kInline;
+};
+
+// Memory for runs of elements that stay where they are until the end of a walk.
+template <class T, size_t kInline>
+class Room {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+    Room() = default;
+    Room(const Room &) = delete;
+    Room &operator=(const Room &) = delete;
+
+    // Room for `count` elements, behind what was taken before.
+    T *take(size_t count) {
+        if (static_cast<size_t>(end_ - next_) < count) [[unlikely]]
+            grow(count);
+        return std::exchange(next_, next_ + count);
+    }
+    // Gives back all from `first` on, which is what was taken last.
+    void give_back(T *first) { next_ = first; }
+
+private:
+    void grow(size_t count) {
+        size_ = std::max(2 * size_, count);
+        chunks_.push_back(std::make_unique_for_overwrite<T[]>(size_));
+        next_ = chunks_.back().get();
+        end_ = next_ + size_;
+    }
+
+    T inline_[kInline];
+    T *next_ = inline_, *end_ = inline_ + kInline;
+    size_t size_ = kInline;  // of the last chunk
+    std::vector<std::unique_ptr<T[]>> chunks_;
 };
 
 // Owns a reference to each of its objects. Where `extend` is used, the new slots must be filled

@@ -39,43 +39,11 @@ uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs) {
     nb::object maxlen = checked(PyObject_GetAttr(deque, name));
     const nb::object items = checked(PySequence_List(deque));
     refs.push_new(std::move(maxlen));
-    return push_items(deque, reinterpret_cast<PyListObject *>(items.ptr())->ob_item, PyList_GET_SIZE(items.ptr()),
-                      stack);
+    const uint32_t count = checked_count(deque, PyList_GET_SIZE(items.ptr()));
+    return push_items(reinterpret_cast<PyListObject *>(items.ptr())->ob_item, count, stack);
 }
-
-namespace {
-
-// Pushes the values of a dict that has just these keys. False, and nothing pushed, for any other.
-bool push_if_keys_are(const Keys &keys, PyObject *dict, Stack &stack) {
-    const uint32_t count = keys.size();
-    PyObject **const slots = stack.extend(count);
-    const auto put = [=](uint32_t i, PyObject *value) { slots[count - 1 - i] = incref(value); };
-    const uint32_t found = read_values(keys, dict, put);
-    if (found == count) [[likely]]
-        return true;
-    for (uint32_t i = 0; i < found && found < count; ++i) decref(slots[count - 1 - keys.rank(i)]);
-    stack.resize_down(stack.size() - count);
-    return false;
-}
-
-// The keys that were remembered for the first key of a dict. Null where there is no guess.
-PyObject *guess_keys_of(PyObject *dict, bool sorted) {
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    if (!PyDict_Next(dict, &position, &key, &value) || !is_exact_str(key)) return nullptr;
-    return guess_keys(key, static_cast<size_t>(PyDict_GET_SIZE(dict)), sorted);
-}
-
-}  // namespace
 
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs) {
-    if (const nb::object guess = nb::borrow(guess_keys_of(dict, true)); guess.is_valid()) {
-        const Keys &keys = KeysBox::of(guess);
-        if (has_order_of(keys, &options) && push_if_keys_are(keys, dict, stack)) {
-            refs.push_new(guess);
-            return keys.size();
-        }
-    }
     Items items;
     add_dict_items(dict, items);
     nb::object keys = items.make_keys(true);
@@ -84,17 +52,6 @@ uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &ref
 }
 
 uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
-    if (const nb::object guess = nb::borrow(guess_keys_of(dict, false)); guess.is_valid()) {
-        const Keys &keys = KeysBox::of(guess);
-        const size_t base = stack.size();
-        if (keys.in_order() && keys.has_only_strings && push_if_keys_are(keys, dict, stack)) {
-            if (is_in_order_of(keys, dict)) {
-                refs.push_new(guess);
-                return keys.size();
-            }
-            stack.drop_to(base);
-        }
-    }
     const nb::object iterator = checked(PyObject_GetIter(dict));
     Items items;
     items.own();
@@ -140,7 +97,7 @@ uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Ref
     refs.push_borrowed(registration);
     refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));
     refs.push_new(std::move(entries));
-    return push_items(object, &PyTuple_GET_ITEM(items.ptr(), 0), PyTuple_GET_SIZE(items.ptr()), stack);
+    return push_items(&PyTuple_GET_ITEM(items.ptr(), 0), checked_count(object, PyTuple_GET_SIZE(items.ptr())), stack);
 }
 
 nb::object read_meta(PyObject *object, const Registration &registration) {

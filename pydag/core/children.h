@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each kind of node consists of, said twice: how to open an object of which nothing is known,
-// and how to look into one that is probably what a structure says. The other half, how to build
-// one again, is build.cpp; no other file tells the kinds apart.
+// What each kind of node consists of. The other half, how to build one again, is build.h; no other
+// file tells the kinds apart.
 //
-// Opening pushes the children on a stack that owns them, the last one first, so that a walk pops
-// them in order. It takes all of them at once: what a callback does to the container later does
-// not change what the walk will see.
+// There are three ways to the children of an object. `peek_node`: it is probably what a structure
+// says. `read_node`: nothing is known of it. Both run no Python code, so that they may lend the
+// children, and give up where some would have to run. `open_node` never gives up.
 #pragma once
 
 #include "keys.h"
@@ -20,6 +19,7 @@ using Refs = RefBuffer<48>;
 
 struct OpenOptions {
     Namespace *space;
+    Room<PyObject *, 192> room = {};  // for children that don't stand in their node in a row
     // -1 until a dict needs to know: whether dicts keep their insertion order here.
     int insertion_ordered = -1;
     bool is_insertion_ordered() {
@@ -37,6 +37,8 @@ uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, Ref
 nb::object default_factory_of(PyObject *dict);
 // Whether an OrderedDict, whose dict has just these keys, also has them in this order.
 bool is_in_order_of(const Keys &keys, PyObject *dict);
+PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs);
+PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs);
 bool peek_default_factory(PyObject *dict, PyObject *expected);
 bool peek_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
 bool peek_fields(PyObject *object, PyObject *const *refs, PyObject **values);
@@ -47,83 +49,39 @@ inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
         fail_too_many_children(object);
     return static_cast<uint32_t>(count);
 }
-// Calls `put(i, value)` for the values of a dict that has just these keys in just this insertion
-// order; `i` is the place in traversal order. Returns how many keys agreed, from the first on: all
-// of them, or it's another dict. Runs no Python code.
-template <class Put>
-uint32_t read_values(const Keys &keys, PyObject *dict, Put put) {
-    const uint32_t count = keys.size();
-    if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(count)) return UINT32_MAX;
-    PyObject *const *const expected = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
-    const uint32_t *const ranks = keys.ranks.get();
-    Py_ssize_t position = 0;
-    uint32_t i = 0;
-    for (PyObject *key, *value; i < count; ++i) {
-        if (!PyDict_Next(dict, &position, &key, &value) || key != expected[i]) [[unlikely]]
-            break;
-        put(ranks ? ranks[i] : i, value);
-    }
-    return i;
-}
+// Puts the values of a dict that has just these keys, in just this insertion order, in traversal
+// order. False for any other dict.
 inline bool peek_mapping(const Keys &keys, PyObject *dict, PyObject **values) {
-    return read_values(keys, dict, [=](uint32_t i, PyObject *value) { values[i] = value; }) == keys.count;
+    const uint32_t count = keys.size();
+    if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(count)) return false;
+    PyObject *const *const expected = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
+    const uint32_t *const ranks = keys.ranks();
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (!PyDict_Next(dict, &position, &key, &value) || key != expected[i]) [[unlikely]]
+            return false;
+        values[ranks ? ranks[i] : i] = value;
+    }
+    return true;
 }
 // Whether a dict with these keys is traversed in their order.
 inline bool has_order_of(const Keys &keys, OpenOptions *options) {
     if (!options || (keys.is_sorted && keys.in_order())) return true;
     return options->is_insertion_ordered() != keys.is_sorted;
 }
-inline uint32_t push_items(PyObject *object, PyObject *const *items, Py_ssize_t size, Stack &stack) {
-    const uint32_t count = checked_count(object, size);
+inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack) {
     PyObject **const slots = stack.extend(count);
     for (uint32_t i = 0; i < count; ++i) slots[count - 1 - i] = incref(items[i]);
     return count;
 }
 }  // namespace detail
 
-// Pushes the children of `object` on `stack` and what the structure must remember of it to `refs`;
-// returns the number of children. The caller owns `object` and `info.registration` meanwhile.
-inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs) {
-    using namespace detail;
-    switch (info.kind) {
-        case Kind::kLeaf:
-        case Kind::kAlias:
-        case Kind::kNone:
-            return 0;
-        case Kind::kNamedTuple:
-        case Kind::kStructSequence:
-            refs.push_borrowed(reinterpret_cast<PyObject *>(Py_TYPE(object)));
-            [[fallthrough]];
-        case Kind::kTuple:
-            return push_items(object, &PyTuple_GET_ITEM(object, 0), PyTuple_GET_SIZE(object), stack);
-        case Kind::kList:
-            return push_items(object, reinterpret_cast<PyListObject *>(object)->ob_item, PyList_GET_SIZE(object),
-                              stack);
-        case Kind::kDict:
-            return open_dict(object, options, stack, refs);
-        case Kind::kDefaultDict: {
-            nb::object factory = default_factory_of(object);
-            const uint32_t count = open_dict(object, options, stack, refs);
-            refs.push_new(std::move(factory));
-            return count;
-        }
-        case Kind::kOrderedDict:
-            return open_ordered_dict(object, stack, refs);
-        case Kind::kDeque:
-            return open_deque(object, stack, refs);
-        case Kind::kCustom:
-            return open_custom(object, info.registration, stack, refs);
-        case Kind::kFields:
-            return open_fields(object, info.registration, stack, refs);
-    }
-    return 0;
-}
-
 // The children of `object`, in the order of the structure, if it is what the node says: of this
 // kind and size, and with these very references. They stand in the object itself, or else in
 // `values`, where there is room for them. Null if it is anything else, and where that can't be told
-// without running Python code. The caller sees to it that no collection of garbage starts: so the
-// children, which are borrowed, hold until Python code runs. `options` is null where the structure
+// without running Python code. They are borrowed, and
+// hold until Python code runs; the caller keeps a GcPause. `options` is null where the structure
 // alone says in which order the keys of a dict come.
 inline PyObject *const *peek_node(Node node, PyObject *const *refs, PyObject *object, OpenOptions *options,
                                   PyObject **values) {
@@ -172,10 +130,90 @@ inline PyObject *const *peek_node(Node node, PyObject *const *refs, PyObject *ob
     return nullptr;
 }
 
+// The children of `object`, as above; what the structure must remember of it is pushed to `refs`,
+// and `count` is how many there are. Null, with `refs` as before, where Python code has to run.
+inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Refs &refs,
+                                  uint32_t &count) {
+    using namespace detail;
+    switch (info.kind) {
+        case Kind::kLeaf:
+        case Kind::kAlias:
+        case Kind::kNone:
+        case Kind::kCustom:
+        case Kind::kDeque:
+            return nullptr;
+        case Kind::kNamedTuple:
+        case Kind::kStructSequence:
+            refs.push_borrowed(reinterpret_cast<PyObject *>(Py_TYPE(object)));
+            [[fallthrough]];
+        case Kind::kTuple:
+            count = checked_count(object, PyTuple_GET_SIZE(object));
+            return &PyTuple_GET_ITEM(object, 0);
+        case Kind::kList:
+            count = checked_count(object, PyList_GET_SIZE(object));
+            return count ? reinterpret_cast<PyListObject *>(object)->ob_item : &object;
+        case Kind::kDict:
+        case Kind::kOrderedDict:
+        case Kind::kDefaultDict: {
+            count = checked_count(object, PyDict_GET_SIZE(object));
+            const bool is_ordered = info.kind == Kind::kOrderedDict;
+            PyObject **const values = read_mapping(object, !is_ordered, options, refs);
+            if (values && is_ordered && !is_in_order_of(KeysBox::of(refs.back()), object)) {
+                refs.drop_to(refs.size() - 1);
+                return nullptr;
+            }
+            if (values && info.kind == Kind::kDefaultDict) refs.push_new(default_factory_of(object));
+            return values;
+        }
+        case Kind::kFields: {
+            const size_t before = refs.size();
+            PyObject **const values = read_fields(object, info.registration, options, refs);
+            if (values) count = KeysBox::of(refs[before + 1]).size();
+            return values;
+        }
+    }
+    return nullptr;
+}
+
+// Pushes the children of `object` on `stack`, which owns them, the last one first, so that a walk
+// pops them in order; and what the structure must remember of it to `refs`. Returns the number of
+// children. All are taken at once: what a callback does to the container later does not change what
+// the walk will see. The caller owns `object` and `info.registration` meanwhile.
+inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs) {
+    using namespace detail;
+    {
+        const GcPause pause;
+        uint32_t count = 0;
+        if (PyObject *const *const children = read_node(object, info, options, refs, count)) {
+            push_items(children, count, stack);
+            return count;
+        }
+    }
+    switch (info.kind) {
+        case Kind::kDict:
+            return open_dict(object, options, stack, refs);
+        case Kind::kDefaultDict: {
+            nb::object factory = default_factory_of(object);
+            const uint32_t count = open_dict(object, options, stack, refs);
+            refs.push_new(std::move(factory));
+            return count;
+        }
+        case Kind::kOrderedDict:
+            return open_ordered_dict(object, stack, refs);
+        case Kind::kDeque:
+            return open_deque(object, stack, refs);
+        case Kind::kCustom:
+            return open_custom(object, info.registration, stack, refs);
+        case Kind::kFields:
+            return open_fields(object, info.registration, stack, refs);
+        default:
+            return 0;
+    }
+}
+
 // Whether an object that only this container holds can be met only once, given that the container
 // itself is opened only once.
-// `num_references`: how many there are to the container if only one slot holds it.
-inline bool owns_its_slots(Kind kind, PyObject *container, Py_ssize_t num_references) {
+inline bool owns_its_slots(Kind kind, PyObject *container) {
     switch (kind) {
         case Kind::kDict:
         case Kind::kOrderedDict:
@@ -185,7 +223,7 @@ inline bool owns_its_slots(Kind kind, PyObject *container, Py_ssize_t num_refere
         case Kind::kStructSequence:
             // A dict may be the attributes of an instance, which is then a second way to its
             // values. A tuple that somebody else holds may be reached, and opened, again.
-            return has_references(container, num_references);
+            return has_references(container, 1);
         case Kind::kList:
         case Kind::kDeque:
             return true;

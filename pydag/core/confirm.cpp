@@ -3,6 +3,7 @@
 
 #include "children.h"
 #include "identity_table.h"
+#include "level.h"
 
 namespace pydag {
 namespace {
@@ -42,7 +43,9 @@ public:
         OpenOptions open_options{flattens ? options_->space : nullptr};
         const Node *node = structure_.nodes, *const end = node + structure_.num_nodes;
         PyObject *const *refs = structure_.refs;
-        Level level = {&tree, &tree + 1, values_.extend(structure_.num_nodes), false};
+        // More than all mappings together have children.
+        PyObject **values = open_options.room.take(structure_.num_nodes);
+        Level level = {&tree, &tree + 1, false, 0};
         while (node < end) {
             while (level.next == level.end) level = levels_.pop();
             PyObject *const object = *level.next++;
@@ -62,7 +65,7 @@ public:
                 is_opened_once = true;
             }
             PyObject *const *const children =
-                peek_node(expected, refs, object, flattens ? &open_options : nullptr, level.values);
+                peek_node(expected, refs, object, flattens ? &open_options : nullptr, values);
             if (!children) return false;
             refs += num_refs(expected);
             if (expected.count == 0) continue;
@@ -70,21 +73,14 @@ public:
             if (level.next != level.end) levels_.push(level);
             level.next = children;
             level.end = children + expected.count;
-            if (children == level.values) level.values += expected.count;
-            level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object, 1);
+            if (children == values) values += expected.count;
+            level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object);
         }
         taken_.hand_over();
         return true;
     }
 
 private:
-    // A node that the walk is inside of, or the way back to it.
-    struct Level {
-        PyObject *const *next, *const *end;  // its children from the next one on
-        PyObject **values;                   // room for the children of the nodes below
-        bool owns_slots;                     // an object that only this node holds can be met only once
-    };
-
     static bool has_identity(Kind kind, PyObject *const *refs) {
         return traits(kind).has_identity && (kind != Kind::kFields || RegistrationBox::of(refs[0]).has_identity);
     }
@@ -109,8 +105,7 @@ private:
     }
 
     bool is_new(PyObject *object, Node expected, const Level &level) {
-        // Held by one slot alone, and the walk came through it: nothing else can lead here.
-        if (flattens && level.owns_slots && has_references(object, 1)) return !expected.is_anchor;
+        if (flattens && level.is_only_way_to(object)) return !expected.is_anchor;
         if (expected.is_anchor) anchors_.push(object);
         return !flattens || seen_.find_or_add(object, 0) == IdentityTable::kNew;
     }
@@ -121,7 +116,6 @@ private:
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;
     Buffer<Level, 24> levels_;
-    Buffer<PyObject *, 192> values_;
     Buffer<PyObject *, 16> anchors_;  // by number
     IdentityTable seen_;
 };

@@ -7,12 +7,9 @@
 // owned, and nothing is written but the leaves. At the first difference the attempt is given up.
 #pragma once
 
-#include "flatten_options.h"
-#include "structure.h"
+#include "survey.h"
 
 namespace pydag {
-
-using Leaves = RefBuffer<96>;
 
 // Whether flattening `tree` with these options gives just this structure; if so, `leaves`, empty
 // before, gets the leaves. False also where one can't tell without running Python code.

@@ -10,17 +10,16 @@
 namespace pydag {
 namespace {
 
+// The general walk, in which Python code may run before or after any object.
 class Walk {
 public:
-    Walk(const FlattenOptions &options, Draft &draft, Leaves &leaves, bool may_skip)
-        : options_(options), draft_(draft), leaves_(leaves), open_options_{options.space}, may_skip_(may_skip) {}
+    Walk(const FlattenOptions &options, Draft &draft, Leaves &leaves)
+        : options_(options), draft_(draft), leaves_(leaves), open_options_{options.space} {}
 
-    // False: start again, without skipping. User code is about to run although objects have skipped
-    // the identity table.
-    bool run(PyObject *tree) {
+    void run(PyObject *tree) {
         stack_.push_borrowed(tree);
         try {
-            if (!visit_all()) return false;
+            visit_all();
         } catch (...) {
             rethrow_at(path_text(steps()), "flattening");
         }
@@ -29,17 +28,14 @@ public:
         draft_.none_is_leaf = options_.none_is_leaf;
         uses_namespace_ = uses_namespace_ || open_options_.insertion_ordered == 1;
         draft_.namespace_ = uses_namespace_ ? nb::borrow(options_.space->name()) : nb::object(nb::str(""));
-        return true;
     }
 
     const IdentityTable &seen() const { return seen_; }
     const RefBuffer<48> &kept() const { return kept_; }
 
 private:
-    // Visits one object after the other, as they come from the stack. False: start again.
-    bool visit_all() {
-        Namespace &space = *options_.space;
-        const bool asks = options_.is_leaf.is_valid();
+    // Visits one object after the other, as they come from the stack.
+    void visit_all() {
         const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
         while (const size_t size = stack_.size()) {
             if (frames_.back().base == size) {
@@ -47,43 +43,28 @@ private:
                 continue;
             }
             height_ = size - 1;
-            PyObject *const object = stack_[size - 1];
-            const TypeInfo info = space.find(Py_TYPE(object));
-            bool is_tracked = (info.identity & tracks) != 0;
-            if (is_tracked && can_be_met_once(object)) is_tracked = false;
-            if (asks) {
-                if (!visit_asking(stack_.pop_owned(), info, is_tracked)) return false;
-                continue;
-            }
-            if (is_tracked) {
-                const uint32_t known = seen_.find_or_add(object, num_nodes());
-                if (known != IdentityTable::kNew) {
-                    add_alias(known, stack_.pop_owned());
-                    continue;
-                }
-            }
-            if (is_leaf_kind(info.kind)) {
-                draft_.add(Kind::kLeaf, 0);
-                leaves_.push(object);  // takes over the stack's reference
-                stack_.pop();
-            } else if (!add_container(stack_.pop_owned(), info, is_tracked)) {
-                return false;
-            }
+            nb::object object = stack_.pop_owned();
+            const TypeInfo info = options_.space->find(Py_TYPE(object.ptr()));
+            const bool is_tracked = (info.identity & tracks) != 0;
+            if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);
+            else visit(std::move(object), info, is_leaf_kind(info.kind), is_tracked);
         }
-        return true;
     }
 
     bool is_leaf_kind(Kind kind) const { return kind == Kind::kLeaf || (kind == Kind::kNone && options_.none_is_leaf); }
 
-    // Held by one slot alone, and the walk came through it: nothing else can lead here.
-    bool can_be_met_once(PyObject *object) {
-        if (!may_skip_ || !frames_.back().owns_slots || !has_references(object, 2)) return false;
-        has_skipped_ = true;
-        return true;
+    void visit(nb::object object, const TypeInfo &info, bool is_leaf, bool is_tracked) {
+        if (is_tracked) {
+            const uint32_t known = seen_.find_or_add(object.ptr(), num_nodes());
+            if (known != IdentityTable::kNew) return add_alias(known, object);
+        }
+        if (!is_leaf) return add_container(std::move(object), info, is_tracked);
+        draft_.add(Kind::kLeaf, 0);
+        leaves_.push_new(std::move(object));
     }
 
     // With a predicate: it is asked about what has not been met before.
-    bool visit_asking(nb::object object, const TypeInfo &info, bool is_tracked) {
+    void visit_asking(nb::object object, const TypeInfo &info, bool is_tracked) {
         if (is_tracked)
             if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew)
                 return add_alias(known, object);
@@ -91,9 +72,7 @@ private:
         const nb::object registration = nb::borrow(info.registration);
         const bool is_kept = checked(PyObject_IsTrue(call(options_.is_leaf, object).ptr())) != 0;
         const bool is_leaf = is_kept || is_leaf_kind(info.kind);
-        is_tracked = is_tracked && (!is_leaf || options_.leaf_identity);
-        if (is_tracked) seen_.find_or_add(object.ptr(), num_nodes());
-        return is_leaf ? add_leaf(std::move(object)) : add_container(std::move(object), info, is_tracked);
+        visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || options_.leaf_identity));
     }
 
     void close_frame() {
@@ -103,37 +82,25 @@ private:
         if (frame.is_untracked) open_untracked_.leave();
     }
 
-    bool add_alias(uint32_t target, nb::handle object) {
+    void add_alias(uint32_t target, nb::handle object) {
         if (frames_.is_open(target)) fail_cycle(target, object);
         draft_.nodes[target].is_anchor = has_aliases_ = true;
         draft_.add(Kind::kAlias, target);
-        return true;
     }
 
-    bool add_leaf(nb::object object) {
-        draft_.add(Kind::kLeaf, 0);
-        leaves_.push_new(std::move(object));
-        return true;
-    }
-
-    bool add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {num_nodes(), false, false, false, false, stack_.size()};
-        const bool is_opened_once = is_tracked || frames_.back().owns_slots;
-        if (info.registration && !admit(object, info, frame)) return false;
+    void add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
+        Frame frame = {num_nodes(), false, false, false, stack_.size()};
+        if (info.registration) admit(object, info, frame);
         draft_.add(info.kind, 0);
         const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, draft_.refs);
         draft_.nodes[frame.node].count = count;
-        if (count > 0 || frame.is_registered) {
-            frame.owns_slots = is_opened_once && owns_its_slots(info.kind, object.ptr(), 2);
-            frames_.push(frame);
-        }
+        if (count > 0 || frame.is_registered) frames_.push(frame);
         // What is known by address must stay alive.
         if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
-        return true;
     }
 
-    // Before a registered node is opened. False: the walk must start again.
-    bool admit(nb::handle object, const TypeInfo &info, Frame &frame) {
+    // Before a registered node is opened.
+    void admit(nb::handle object, const TypeInfo &info, Frame &frame) {
         uses_namespace_ = frame.is_registered = true;
         if (info.identity == kNoIdentity) {
             const uint32_t known = open_untracked_.enter(object.ptr(), frame.node);
@@ -141,13 +108,8 @@ private:
             frame.is_untracked = true;
         }
         frame.is_callback = info.kind == Kind::kCustom;
-        if (frame.is_callback || !RegistrationBox::of(info.registration).is_plain) {
-            if (has_skipped_) return false;
-            may_skip_ = false;
-        }
         if (frame.is_callback && ++num_callbacks_ > Py_GetRecursionLimit())
             fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
-        return true;
     }
 
     [[noreturn]] void fail_cycle(uint32_t target, nb::handle object) {
@@ -168,7 +130,7 @@ private:
     Draft &draft_;
     Leaves &leaves_;
     OpenOptions open_options_;
-    bool may_skip_, has_skipped_ = false, uses_namespace_ = false, has_aliases_ = false;
+    bool uses_namespace_ = false, has_aliases_ = false;
     Stack stack_;
     size_t height_ = 0;  // of the stack below the object that is being visited
     Frames frames_;
@@ -197,17 +159,12 @@ Parts::Parts(nb::handle tree, const FlattenOptions &options, std::vector<nb::obj
     : remembered_(tree.ptr(), *options.space, options.none_is_leaf) {
     is_remembered_ = !shared && confirm(remembered_.structure(), tree.ptr(), options, leaves_);
     if (is_remembered_) return;
-    for (bool may_skip : {!options.is_leaf.is_valid(), false}) {
-        Walk walk(options, draft_, leaves_, may_skip);
-        if (walk.run(tree.ptr())) {
-            if (shared) collect_shared(walk, draft_, leaves_, *shared);
-            is_remembered_ = is_same(remembered_.structure(), draft_.view());
-            return;
-        }
-        draft_.nodes.resize_down(0);
-        draft_.refs.drop_to(0);
-        leaves_.drop_to(0);
+    if (shared || !survey(tree.ptr(), options, draft_, leaves_)) {
+        Walk walk(options, draft_, leaves_);
+        walk.run(tree.ptr());
+        if (shared) collect_shared(walk, draft_, leaves_, *shared);
     }
+    is_remembered_ = is_same(remembered_.structure(), draft_.view());
 }
 
 nb::object Parts::take_spec() {

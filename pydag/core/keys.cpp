@@ -24,11 +24,28 @@ void start(Order &order, size_t count) {
     std::iota(places, places + count, 0u);
 }
 
+bool is_less(PyObject *a, PyObject *b) {
+    // The first characters mostly tell.
+    if (PyUnicode_GET_LENGTH(a) > 0 && PyUnicode_GET_LENGTH(b) > 0) {
+        const Py_UCS4 first = PyUnicode_READ_CHAR(a, 0), other = PyUnicode_READ_CHAR(b, 0);
+        if (first != other) return first < other;
+    }
+    return PyUnicode_Compare(a, b) < 0;
+}
+
 // The order of exact strings; runs no Python code.
 void sort_strings(PyObject *const *keys, Order &order) {
-    const auto is_less = [&](uint32_t a, uint32_t b) { return PyUnicode_Compare(keys[a], keys[b]) < 0; };
-    uint32_t *const first = order.data(), *const last = first + order.size();
-    if (!std::is_sorted(first, last, is_less)) std::sort(first, last, is_less);
+    constexpr size_t kFew = 12;
+    uint32_t *const first = order.data();
+    if (order.size() > kFew) {
+        std::sort(first, first + order.size(), [=](uint32_t a, uint32_t b) { return is_less(keys[a], keys[b]); });
+        return;
+    }
+    for (uint32_t i = 1; i < order.size(); ++i) {
+        uint32_t place = i;
+        for (; place > 0 && is_less(keys[i], keys[first[place - 1]]); --place) first[place] = first[place - 1];
+        first[place] = i;
+    }
 }
 
 // A list of the keys sorted by themselves, or by (name of the type, key) where they don't compare;
@@ -85,36 +102,40 @@ PyObject *guess_keys(PyObject *first, size_t count, bool sorted) {
 }
 
 nb::object Keys::order() const {
-    if (!ranks) return inserted;
+    if (in_order()) return inserted;
     nb::object tuple = checked(PyTuple_New(count));
     for (uint32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(key(i)));
     return tuple;
 }
 
 nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
+    static PyObject *none_at_all[2];
+    PyObject *&known = none_at_all[sorted];
+    if (count == 0 && known) return nb::borrow(known);
     nb::object inserted = tuple_of(keys, count);
     const bool all_strings = std::all_of(keys, keys + count, is_exact_str);
-    std::unique_ptr<uint32_t[]> ranks;
+    Ranks places;
     if (sorted && count > 1) {
         Order order;
         start(order, count);
         if (all_strings) sort_strings(&PyTuple_GET_ITEM(inserted.ptr(), 0), order);
         else sort_any(inserted, order);
         if (!std::is_sorted(order.data(), order.data() + count)) {
-            ranks = std::make_unique_for_overwrite<uint32_t[]>(2 * count);
+            uint32_t *const ranks = places.allocate(count);
             for (uint32_t i = 0; i < count; ++i) {
                 ranks[order[i]] = i;
                 ranks[count + i] = order[i];
             }
         }
     }
-    nb::object box = KeysBox::make(std::move(inserted), nb::object(), std::move(ranks), static_cast<uint32_t>(count),
+    nb::object box = KeysBox::make(std::move(inserted), nb::object(), std::move(places), static_cast<uint32_t>(count),
                                    sorted, all_strings);
     if (all_strings && count > 0 && count <= kLongestRun) {
         PyObject *&slot = remembered[sorted][place(keys[0], count)];
         const nb::object evicted = nb::steal(slot);
         slot = incref(box.ptr());
     }
+    if (count == 0) known = incref(box.ptr());
     return box;
 }
 

@@ -15,27 +15,46 @@
 
 namespace pydag {
 
+// The place of each key in traversal order, then the other way round. A few need no memory of
+// their own.
+class Ranks {
+public:
+    uint32_t *allocate(size_t count) {
+        if (2 * count > kInline) heap_ = std::make_unique_for_overwrite<uint32_t[]>(2 * count);
+        is_set_ = true;
+        return data();
+    }
+    uint32_t *data() { return heap_ ? heap_.get() : is_set_ ? inline_ : nullptr; }
+    const uint32_t *data() const { return const_cast<Ranks *>(this)->data(); }
+
+private:
+    static constexpr size_t kInline = 8;
+    uint32_t inline_[kInline];
+    bool is_set_ = false;
+    std::unique_ptr<uint32_t[]> heap_;
+};
+
 struct Keys {
     nb::object inserted;       // tuple: the keys as they were inserted
     nb::object dict_template;  // a dict with these keys, copied to build one; made at first use
-    // ranks[i] is the place of inserted[i] in traversal order, ranks[count + i] the other way
-    // round; empty where the two orders are one.
-    std::unique_ptr<uint32_t[]> ranks;
+    Ranks places;              // not set where the two orders are one
     uint32_t count = 0;
     bool is_sorted = false;         // the order was made by sorting, not taken from the mapping
     bool has_only_strings = false;  // exact ones: comparing them runs no code
     auto python_refs() { return std::tie(inserted, dict_template); }
 
     uint32_t size() const { return count; }
-    bool in_order() const { return !ranks; }
-    uint32_t rank(uint32_t i) const { return ranks ? ranks[i] : i; }
+    // ranks()[i] is the place of inserted[i] in traversal order; null where the two orders are one.
+    const uint32_t *ranks() const { return places.data(); }
+    bool in_order() const { return !ranks(); }
+    uint32_t rank(uint32_t i) const { return ranks() ? ranks()[i] : i; }
     PyObject *inserted_key(uint32_t i) const { return PyTuple_GET_ITEM(inserted.ptr(), i); }
     // The i-th key in traversal order.
-    PyObject *key(uint32_t i) const { return inserted_key(ranks ? ranks[count + i] : i); }
+    PyObject *key(uint32_t i) const { return inserted_key(ranks() ? ranks()[count + i] : i); }
     // A tuple of the keys in traversal order.
     nb::object order() const;
 };
-static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + 2 * sizeof(void *), "list the new member in python_refs()");
+static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + sizeof(Ranks) + 8, "list the new member in python_refs()");
 using KeysBox = Box<Keys>;
 
 // A remembered Keys object whose first key and number of keys are these, to be confirmed by the

@@ -32,64 +32,57 @@ void learn_order(const Registration &registration, PyObject *dict) {
 }
 
 // False for an instance that has an attribute in another place than the last one had it, too.
-bool peek_dict_fields(const Registration &registration, PyObject *dict, PyObject *meta, PyObject **values) {
+bool read_dict_fields(const Registration &registration, PyObject *dict, PyObject **values, PyObject **meta) {
     Py_ssize_t position = 0;
     PyObject *key, *value;
     for (const FieldPlace &field : registration.dict_order) {
         if (!PyDict_Next(dict, &position, &key, &value)) return false;
         if (key != field.name) return learn_order(registration, dict), false;
-        if (!field.is_meta) values[field.index] = value;
-        else if (PyTuple_GET_ITEM(meta, field.index) != value) return false;
+        (field.is_meta ? meta : values)[field.index] = value;
+    }
+    return true;
+}
+
+bool read_slots(PyObject *object, const std::vector<FieldAccess> &fields, PyObject **values) {
+    for (const FieldAccess &field : fields) {
+        if (field.offset && !(*values = peek_slot(object, field.offset))) return false;
+        ++values;
     }
     return true;
 }
 
 // The fields that were named, in `__dict__` and in slots.
-bool peek_named(PyObject *object, const Registration &registration, PyObject *meta, PyObject **values) {
-    for (size_t i = 0; i < registration.data_access.size(); ++i)
-        if (const Py_ssize_t offset = registration.data_access[i].offset)
-            if (!(values[i] = peek_slot(object, offset))) return false;
-    for (size_t i = 0; i < registration.meta_access.size(); ++i)
-        if (const Py_ssize_t offset = registration.meta_access[i].offset)
-            if (peek_slot(object, offset) != PyTuple_GET_ITEM(meta, i)) return false;
+bool read_named(PyObject *object, const Registration &registration, PyObject **values, PyObject **meta) {
+    if (!read_slots(object, registration.data_access, values) || !read_slots(object, registration.meta_access, meta))
+        return false;
     if (registration.dict_order.empty()) return true;
     const nb::object dict = dict_of(object);
-    return dict.is_valid() && peek_dict_fields(registration, dict.ptr(), meta, values);
+    return dict.is_valid() && read_dict_fields(registration, dict.ptr(), values, meta);
 }
 
-// All attributes but the meta fields: those in `__dict__`, then the `__slots__` members that are set.
-bool peek_all(PyObject *object, const Registration &registration, PyObject *const *refs, PyObject **values) {
-    const Keys &keys = KeysBox::of(refs[1]);
-    PyObject *const *const expected = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
-    const auto &meta = registration.meta_access;
-    uint32_t count = 0;
+// All attributes but the meta fields: those in `__dict__`, then the `__slots__` members that are
+// set. Calls `add(name, value, is_slot)`, which says whether to go
+// on.
+template <class Add>
+bool read_all(PyObject *object, const Registration &registration, Add add, PyObject **meta) {
+    const auto &fields = registration.meta_access;
     size_t num_meta = 0;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
         const nb::object dict = dict_of(object);
         if (!dict.is_valid()) return false;
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
-            if (count < keys.size() && key == expected[count]) {
-                values[count++] = value;
-                continue;
-            }
             size_t i = 0;
-            while (i < meta.size() && meta[i].name.ptr() != key) ++i;
-            if (i == meta.size() || PyTuple_GET_ITEM(refs[2], i) != value) return false;
-            ++num_meta;
+            while (i < fields.size() && fields[i].name.ptr() != key) ++i;
+            if (i < fields.size()) meta[i] = value, ++num_meta;
+            else if (!add(key, value, false)) return false;
         }
     }
     for (const FieldAccess &slot : registration.slot_access)
-        if (PyObject *const value = peek_slot(object, slot.offset)) {
-            if (count == keys.size() || slot.name.ptr() != expected[count]) return false;
-            values[count++] = value;
-        }
-    for (size_t i = 0; i < meta.size(); ++i) {
-        if (meta[i].offset == 0) continue;
-        if (peek_slot(object, meta[i].offset) != PyTuple_GET_ITEM(refs[2], i)) return false;
-        ++num_meta;
-    }
-    return count == keys.size() && num_meta == meta.size();
+        if (PyObject *const value = peek_slot(object, slot.offset))
+            if (!add(slot.name.ptr(), value, true)) return false;
+    for (const FieldAccess &field : fields) num_meta += field.offset != 0;
+    return num_meta == fields.size() && read_slots(object, fields, meta);
 }
 
 // Visits the keys of an OrderedDict as the collector does, until one differs from the expected one
@@ -161,8 +154,83 @@ bool peek_fields(PyObject *object, PyObject *const *refs, PyObject **values) {
     const Registration &registration = RegistrationBox::of(refs[0]);
     if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr() || !registration.is_plain)
         return false;
-    if (refs[1] == registration.data.ptr()) return peek_named(object, registration, refs[2], values);
-    return registration.data.is_none() && peek_all(object, registration, refs, values);
+    Buffer<PyObject *, 8> meta;
+    PyObject **const found = meta.extend(registration.meta_access.size());
+    if (refs[1] == registration.data.ptr()) {
+        if (!read_named(object, registration, values, found)) return false;
+    } else {
+        const Keys &keys = KeysBox::of(refs[1]);
+        uint32_t count = 0;
+        const auto add = [&](PyObject *name, PyObject *value, bool) {
+            if (count == keys.size() || name != keys.inserted_key(count)) return false;
+            values[count++] = value;
+            return true;
+        };
+        if (!registration.data.is_none() || !read_all(object, registration, add, found) || count != keys.size())
+            return false;
+    }
+    return std::equal(found, found + meta.size(), &PyTuple_GET_ITEM(refs[2], 0));
+}
+
+PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs) {
+    const auto count = static_cast<size_t>(PyDict_GET_SIZE(dict));
+    PyObject **const values = options.room.take(count);
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    if (count > 0 && PyDict_Next(dict, &position, &key, &value) && is_exact_str(key)) {
+        PyObject *const guess = guess_keys(key, count, sorted);
+        const bool may_fit = guess && (!sorted || has_order_of(KeysBox::of(guess), &options));
+        if (may_fit && peek_mapping(KeysBox::of(guess), dict, values)) {
+            refs.push_borrowed(guess);
+            return values;
+        }
+    }
+    PyObject **const names = options.room.take(2 * count), **const found = names + count;
+    position = 0;
+    for (size_t i = 0; i < count; ++i)
+        if (!PyDict_Next(dict, &position, &names[i], &found[i]) || !is_exact_str(names[i])) return nullptr;
+    nb::object box = keys_of(names, count, sorted);
+    if (!has_order_of(KeysBox::of(box), sorted ? &options : nullptr)) box = keys_of(names, count, false);
+    const Keys &keys = KeysBox::of(box);
+    for (uint32_t i = 0; i < count; ++i) values[keys.rank(i)] = found[i];
+    options.room.give_back(names);
+    refs.push_new(std::move(box));
+    return values;
+}
+
+PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs) {
+    const Registration &registration = RegistrationBox::of(box);
+    if (!registration.is_plain) return nullptr;
+    Buffer<PyObject *, 8> meta;
+    PyObject **const found = meta.extend(registration.meta_access.size()), **values;
+    nb::object keys;
+    if (!registration.data.is_none()) {
+        keys = registration.data;
+        values = options.room.take(registration.data_access.size());
+        if (!read_named(object, registration, values, found)) return nullptr;
+    } else {
+        Buffer<PyObject *, 16> names, items;
+        const auto add = [&](PyObject *name, PyObject *value, bool is_slot) {
+            if (!is_exact_str(name)) return false;
+            // A name that is both a slot and in `__dict__` is an error.
+            for (size_t i = 0; is_slot && i < names.size(); ++i)
+                if (PyUnicode_Compare(names[i], name) == 0) return false;
+            names.push(name), items.push(value);
+            return true;
+        };
+        if (!read_all(object, registration, add, found)) return nullptr;
+        const size_t count = names.size();
+        PyObject *const guess = count ? guess_keys(names[0], count, false) : nullptr;
+        const bool fits = guess && std::equal(names.data(), names.data() + count,
+                                              &PyTuple_GET_ITEM(KeysBox::of(guess).inserted.ptr(), 0));
+        keys = fits ? nb::borrow(guess) : keys_of(names.data(), count, false);
+        values = options.room.take(count);
+        std::copy_n(items.data(), count, values);
+    }
+    refs.push_borrowed(box);
+    refs.push_new(std::move(keys));
+    refs.push_new(tuple_of(found, meta.size()));
+    return values;
 }
 
 }  // namespace pydag::detail

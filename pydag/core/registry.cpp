@@ -112,10 +112,7 @@ Namespace &Namespace::get(nb::handle name) {
 }
 
 TypeInfo Namespace::find_in_table(PyTypeObject *type) {
-    if (const TypeInfo *const info = table_->find(type)) {
-        recent_[place(type)] = {type, *info};
-        return *info;
-    }
+    if (const TypeInfo *const info = peek_in_table(type)) return *info;
     // What was looked up counts only if nothing was registered meanwhile.
     for (;;) {
         const uint64_t epoch = globals().epoch;
@@ -128,7 +125,11 @@ TypeInfo Namespace::find_in_table(PyTypeObject *type) {
     }
 }
 
-const TypeInfo *Namespace::peek(PyTypeObject *type) const { return table_->find(type); }
+const TypeInfo *Namespace::peek_in_table(PyTypeObject *type) {
+    const TypeInfo *const info = table_->find(type);
+    if (info) recent_[place(type)] = {type, *info};
+    return info;
+}
 
 // The registration of the result is owned.
 TypeInfo Namespace::look_up(PyTypeObject *type) {

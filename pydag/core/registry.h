@@ -79,7 +79,10 @@ public:
     }
 
     // The same without running Python code; null where that is needed.
-    const TypeInfo *peek(PyTypeObject *type) const;
+    const TypeInfo *peek(PyTypeObject *type) {
+        const Recent &recent = recent_[place(type)];
+        return recent.type == type ? &recent.info : peek_in_table(type);
+    }
 
     // Whether optree was told to keep the insertion order of dicts in this namespace.
     bool is_dict_insertion_ordered() const;
@@ -93,6 +96,7 @@ private:
     static constexpr int kRecentBits = 6;
     static size_t place(PyTypeObject *type) { return hash_address(type) >> (64 - kRecentBits); }
     TypeInfo find_in_table(PyTypeObject *type);
+    const TypeInfo *peek_in_table(PyTypeObject *type);
     TypeInfo look_up(PyTypeObject *type);
     nb::object name_;
     TypeTable *table_ = nullptr;

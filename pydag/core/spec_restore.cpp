@@ -20,12 +20,12 @@ nb::object decode_keys(nb::handle state) {
     const size_t count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
     const nb::object distinct = checked(PySet_New(inserted.ptr()));  // TypeError for an unhashable key
     require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
-    std::unique_ptr<uint32_t[]> ranks;
+    Ranks ranks_given;
     if (!places.is_none()) {
         require(PyTuple_CheckExact(places.ptr()) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count,
                 "there must be one place for each key");
-        ranks = std::make_unique<uint32_t[]>(2 * count);
-        std::fill_n(ranks.get() + count, count, UINT32_MAX);
+        uint32_t *const ranks = ranks_given.allocate(count);
+        std::fill_n(ranks + count, count, UINT32_MAX);
         bool ascends = true;
         for (size_t i = 0; i < count; ++i) {
             PyObject *const place = PyTuple_GET_ITEM(places.ptr(), static_cast<Py_ssize_t>(i));
@@ -38,7 +38,7 @@ nb::object decode_keys(nb::handle state) {
         }
         require(!ascends, "keys that are in order need no places");
     }
-    return KeysBox::make(nb::borrow(inserted), nb::object(), std::move(ranks), static_cast<uint32_t>(count));
+    return KeysBox::make(nb::borrow(inserted), nb::object(), std::move(ranks_given), static_cast<uint32_t>(count));
 }
 
 nb::object decode_registration(nb::handle state, bool is_fields) {

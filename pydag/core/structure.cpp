@@ -5,11 +5,8 @@
 
 namespace pydag {
 
-uint32_t Draft::add(Kind kind, uint32_t count) {
-    if (nodes.size() >= UINT32_MAX - 1) [[unlikely]]
-        fail(PyExc_OverflowError, "a structure can't have more than %zu nodes", size_t{UINT32_MAX - 1});
-    nodes.push({kind, false, 0, count});
-    return static_cast<uint32_t>(nodes.size() - 1);
+void Draft::fail_too_many_nodes() {
+    fail(PyExc_OverflowError, "a structure can't have more than %zu nodes", size_t{UINT32_MAX - 1});
 }
 
 std::vector<Place> find_places(const Structure &structure, Which which) {

@@ -48,7 +48,14 @@ struct Draft {
     bool none_is_leaf = false;
     nb::object namespace_;
 
-    uint32_t add(Kind kind, uint32_t count);
+    // Returns the position of the new node.
+    uint32_t add(Kind kind, uint32_t count) {
+        if (nodes.size() >= UINT32_MAX - 1) [[unlikely]]
+            fail_too_many_nodes();
+        nodes.push({kind, false, 0, count});
+        return static_cast<uint32_t>(nodes.size() - 1);
+    }
+    [[noreturn]] static void fail_too_many_nodes();
     Structure view() const {
         return {nodes.data(),
                 refs.data(),

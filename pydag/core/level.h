@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a walk that only looks is within an open node.
+#pragma once
+
+#include "capi.h"
+
+namespace pydag {
+
+struct Level {
+    PyObject *const *next, *const *end;  // its children from the next one on, borrowed
+    // Whether an object that only this node holds can be met only once.
+    bool owns_slots;
+    uint32_t node;  // its position in the structure
+
+    // Held by one slot alone, and the walk came through it: nothing else can lead here.
+    bool is_only_way_to(PyObject *child) const { return owns_slots && has_references(child, 1); }
+};
+
+}  // namespace pydag
