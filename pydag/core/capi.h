@@ -19,6 +19,15 @@ inline PyObject *incref(PyObject *object) {
 }
 inline void decref(PyObject *object) { Py_DECREF(object); }
 
+// Asks for the memory of an object that will be looked at soon.
+inline void prefetch(const PyObject *object) {
+#if defined(__GNUC__)
+    __builtin_prefetch(object);
+#else
+    (void)object;
+#endif
+}
+
 // Spreads the bits of an address that differ between objects over the whole word, towards its top.
 inline uint64_t hash_address(const void *address) {
     return (reinterpret_cast<uintptr_t>(address) >> 4) * 0x9E3779B97F4A7C15u;

@@ -14,6 +14,9 @@ namespace {
 constexpr size_t kLongestRun = 256;
 constexpr size_t kTableSize = 512;
 PyObject *remembered[2][kTableSize];  // [sorted], owned
+// The first keys of the runs that came last: one that comes for the first time is not worth the place
+// of another one. Not owned, only compared.
+PyObject *came_once[2][kTableSize];
 
 size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
 
@@ -131,9 +134,11 @@ nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
     nb::object box = KeysBox::make(std::move(inserted), nb::object(), std::move(places), static_cast<uint32_t>(count),
                                    sorted, all_strings);
     if (all_strings && count > 0 && count <= kLongestRun) {
-        PyObject *&slot = remembered[sorted][place(keys[0], count)];
-        const nb::object evicted = nb::steal(slot);
-        slot = incref(box.ptr());
+        const size_t i = place(keys[0], count);
+        if (std::exchange(came_once[sorted][i], keys[0]) == keys[0]) {
+            const nb::object evicted = nb::steal(remembered[sorted][i]);
+            remembered[sorted][i] = incref(box.ptr());
+        }
     }
     if (count == 0) known = incref(box.ptr());
     return box;

@@ -177,7 +177,7 @@ PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs 
     PyObject **const values = options.room.take(count);
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    if (count > 0 && PyDict_Next(dict, &position, &key, &value) && is_exact_str(key)) {
+    if (PyDict_Next(dict, &position, &key, &value)) {
         PyObject *const guess = guess_keys(key, count, sorted);
         const bool may_fit = guess && (!sorted || has_order_of(KeysBox::of(guess), &options));
         if (may_fit && peek_mapping(KeysBox::of(guess), dict, values)) {
@@ -187,8 +187,11 @@ PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs 
     }
     PyObject **const names = options.room.take(2 * count), **const found = names + count;
     position = 0;
-    for (size_t i = 0; i < count; ++i)
-        if (!PyDict_Next(dict, &position, &names[i], &found[i]) || !is_exact_str(names[i])) return nullptr;
+    for (size_t i = 0; i < count; ++i) {
+        if (!PyDict_Next(dict, &position, &names[i], &found[i])) return nullptr;
+        prefetch(names[i]), prefetch(found[i]);
+    }
+    if (!std::all_of(names, names + count, is_exact_str)) return nullptr;
     nb::object box = keys_of(names, count, sorted);
     if (!has_order_of(KeysBox::of(box), sorted ? &options : nullptr)) box = keys_of(names, count, false);
     const Keys &keys = KeysBox::of(box);

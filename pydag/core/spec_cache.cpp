@@ -12,12 +12,30 @@ namespace {
 constexpr size_t kSize = 64;
 constexpr uint32_t kMostNodes = 1 << 16;  // larger ones are not worth their memory
 
+// Tells structures apart by little: the size, and the first key.
+uint64_t mark_of(const Structure &structure) {
+    uint64_t mark = structure.num_nodes + (uint64_t{structure.num_refs} << 32);
+    for (uint32_t i = 0; i < structure.num_refs; ++i) {
+        if (!KeysBox::check(structure.refs[i]) || KeysBox::of(structure.refs[i]).size() == 0) continue;
+        return mark ^ hash_address(KeysBox::of(structure.refs[i]).inserted_key(0));
+    }
+    return mark;
+}
+
 struct Entry {
     const Namespace *space = nullptr;
     bool none_is_leaf = false;
     const Spec *living = nullptr;  // takes itself out when it is destroyed
     nb::object living_ref;         // a weak reference: a spec that is dying must not be handed out
     Spec structure;
+    uint64_t last_mark = 0;  // of the structure that came last
+
+    // Whether this structure, or one like it, came before: one that comes for the first time is not
+    // worth the place of another one, nor the memory.
+    bool comes_again(const Structure &structure) {
+        const uint64_t mark = mark_of(structure);
+        return std::exchange(last_mark, mark) == mark;
+    }
 
     // Empties the entry. Releasing what it held may run code that comes back here.
     void reset() {
@@ -111,9 +129,9 @@ nb::object Remembered::take_spec(Draft &&draft) {
 void Remembered::keep(Draft &&draft) {
     living_.reset();
     Spec(std::move(draft)).swap(structure_);
-    may_put_back_ = is_worth_keeping(structure_.structure());
-    if (!may_put_back_) return;
-    entries()[slot_].reset();
+    Entry &entry = entries()[slot_];
+    may_put_back_ = entry.comes_again(structure_.structure()) && is_worth_keeping(structure_.structure());
+    if (may_put_back_) entry.reset();
 }
 
 void Spec::leave_cache() {
@@ -121,7 +139,7 @@ void Spec::leave_cache() {
     Entry &entry = entries()[std::exchange(slot_, -1)];
     if (entry.living != this) return;
     entry.living = nullptr;
-    entry.structure.swap(*this);
+    if (!is_empty() && entry.comes_again(structure_)) entry.structure.swap(*this);
     const nb::object dropped_ref = std::move(entry.living_ref);
 }
 

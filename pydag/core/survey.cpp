@@ -61,6 +61,8 @@ private:
         if (count == 0) return true;
         const bool owns_slots = (is_tracked || level_.owns_slots) && owns_its_slots(info.kind, object);
         levels_.push(level_);
+        constexpr uint32_t kFarthest = 16;
+        for (uint32_t i = 1; i < std::min(count, kFarthest); ++i) prefetch(children[i]);
         level_ = {children, children + count, owns_slots, node};
         return true;
     }
