@@ -168,7 +168,7 @@ def test_spec_is_immutable() -> None:
 ODD: list[Any] = [None, True, -1, 0, 2**70, 1.5, "", "x", b"", b"x" * 7, (), (1,), [], {}, object]
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("place", range(6))
 def test_parts_of_another_type(place: int) -> None:
     """Each part of the state is checked for its type."""
     for odd in ODD:
@@ -177,9 +177,9 @@ def test_parts_of_another_type(place: int) -> None:
                 restored((*STATE[:place], odd, *STATE[place + 1 :]))
 
 
-@pytest.mark.parametrize("state", [*ODD, STATE[:4], (*STATE, 1), list(STATE)], ids=repr)
+@pytest.mark.parametrize("state", [*ODD, STATE[:5], (*STATE, 1), list(STATE)], ids=repr)
 def test_state_of_another_shape(state: Any) -> None:
-    """A state that isn't a tuple of five is refused."""
+    """A state that isn't a tuple of six is refused."""
     with pytest.raises(REFUSAL):
         restored(state)
 
@@ -188,15 +188,18 @@ def test_truncated_nodes() -> None:
     """Nodes cut off anywhere are refused."""
     for size in range(len(STATE[3])):
         with pytest.raises(ValueError, match="malformed"):
-            restored((*STATE[:3], STATE[3][:size], STATE[4]))
+            restored((*STATE[:3], STATE[3][:size], *STATE[4:]))
 
 
 def test_missing_and_extra_references() -> None:
     """References cut off anywhere, or too many, are refused."""
-    refs = STATE[4]
+    places, refs = STATE[4:]
     for kept in (*(refs[:i] for i in range(len(refs))), (*refs, None)):
         with pytest.raises(REFUSAL):
-            restored((*STATE[:4], kept))
+            restored((*STATE[:5], kept))
+    for cut in (*(places[:i] for i in range(len(places))), places + b"\0"):
+        with pytest.raises(REFUSAL):
+            restored((*STATE[:4], cut, refs))
 
 
 def test_every_byte_of_the_nodes() -> None:
@@ -205,13 +208,37 @@ def test_every_byte_of_the_nodes() -> None:
     for i, value in itertools.product(range(len(STATE[3])), (0, 1, 2, 9, 11, 12, 13, 127, 255)):
         nodes = bytearray(STATE[3])
         nodes[i] = value
-        refused += is_harmless((*STATE[:3], bytes(nodes), STATE[4]))
+        refused += is_harmless((*STATE[:3], bytes(nodes), *STATE[4:]))
     assert refused > 1000
 
 
 def test_every_reference() -> None:
     """Each reference, replaced by odd things or by another reference, does no harm."""
-    refs = STATE[4]
+    refs = STATE[5]
     for i in range(len(refs)):
         for odd in (*ODD, tuple, int, Point, time.struct_time, Layer, *refs):
-            is_harmless((*STATE[:4], (*refs[:i], odd, *refs[i + 1 :])))
+            is_harmless((*STATE[:5], (*refs[:i], odd, *refs[i + 1 :])))
+
+
+def test_every_place() -> None:
+    """Each place of a reference, varied, gives a refusal or a spec that works."""
+    places = STATE[4]
+    for i, value in itertools.product(range(len(places)), range(len(STATE[5]) + 1)):
+        is_harmless((*STATE[:4], places[:i] + bytes([value]) + places[i + 1 :], STATE[5]))
+
+
+def test_many_references() -> None:
+    """The places of references take as many bytes as their number requires."""
+    for count, width in ((200, 1), (300, 2), (70_000, 4)):
+        tree = [deque([1], maxlen=i + 1) for i in range(count)]
+        spec = pydag.dag_structure(tree)
+        assert len(spec.__getstate__()[4]) == width * count
+        assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+def test_unpickled_spec_has_the_programs_keys() -> None:
+    """A spec that was pickled and read again compares with the program's own without a look."""
+    trees = [{"".join(["k", str(i)]): 1, "a": 2} for i in range(20)]
+    specs = [pydag.dag_structure(tree) for tree in trees for _ in range(3)]
+    for spec in specs:
+        assert pickle.loads(pickle.dumps(spec)) == spec

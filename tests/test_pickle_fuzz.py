@@ -22,7 +22,7 @@ def state(
 ) -> Any:
     """A state with the nodes (kind, is_anchor, count)."""
     packed = b"".join(struct.pack("<BBxxI", *node) for node in nodes)
-    return (STATE[0], none_is_leaf, "", packed, refs)
+    return (STATE[0], none_is_leaf, "", packed, bytes(range(len(refs))), refs)
 
 
 def keys(*names: Any, places: Any = None) -> Any:
@@ -98,6 +98,9 @@ BAD = {
     ),
     "reference missing": state((DICT, 0, 0)),
     "reference too many": state((LIST, 0, 0), refs=(1,)),
+    "reference not used": (*state((LIST, 0, 0))[:5], (1,)),
+    "reference not there": (*state((DEQUE, 0, 0))[:4], b"\1", (5,)),
+    "half a place": (*state((DEQUE, 0, 0))[:4], b"\0", (5,) * 300),
     "format of the future": (STATE[0] + 1, *STATE[1:]),
 }  # fmt: skip
 
@@ -169,17 +172,19 @@ def test_random_damage(seed: int) -> None:
     """A state damaged in several places at once does no harm."""
     rng = random.Random(seed)
     for _ in range(100):
-        nodes, refs = bytearray(STATE[3]), list(STATE[4])
+        nodes, places, refs = bytearray(STATE[3]), bytearray(STATE[4]), list(STATE[5])
         for _ in range(rng.randrange(1, 4)):
             start = rng.randrange(len(nodes) // 8) * 8
             other = rng.randrange(len(nodes) // 8) * 8
-            action = rng.randrange(4)
+            action = rng.randrange(5)
             if action == 0:
                 del nodes[start : start + 8]
             elif action == 1:
                 nodes[start : start + 8] = nodes[other : other + 8]
             elif action == 2:
                 nodes[start + rng.choice((0, 1, 4))] = rng.randrange(13)
-            else:
+            elif action == 3:
                 rng.shuffle(refs)
-        is_harmless((*STATE[:3], bytes(nodes), tuple(refs)))
+            else:
+                rng.shuffle(places)
+        is_harmless((*STATE[:3], bytes(nodes), bytes(places), tuple(refs)))

@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -39,8 +40,9 @@ inline nb::object checked(PyObject *result) {
     return nb::steal(result);
 }
 
-// The status of a call that answers -1 on failure.
-inline int checked(int status) {
+// The status, or the size, of a call that answers -1 on failure.
+template <std::signed_integral Status>
+Status checked(Status status) {
     if (status < 0) nb::raise_python_error();
     return status;
 }

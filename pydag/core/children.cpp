@@ -65,7 +65,7 @@ uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
         items.add(owned.release().ptr(), incref(value));
     }
     if (PyErr_Occurred()) nb::raise_python_error();
-    nb::object keys = items.make_unsorted_keys();
+    nb::object keys = items.make_keys(false);
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
@@ -142,7 +142,7 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
                      Py_TYPE(object)->tp_name);
             items.add(slot.name.ptr(), value);
         }
-    nb::object keys = items.make_unsorted_keys();
+    nb::object keys = items.make_keys(false);
     refs.push_borrowed(box);
     const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);
     refs.push_new(std::move(meta));

@@ -15,7 +15,6 @@
 namespace pydag {
 
 using Stack = RefBuffer<192>;
-using Refs = RefBuffer<48>;
 
 struct OpenOptions {
     Namespace *space;

@@ -31,12 +31,6 @@ public:
         own();
         return keys_of(keys_.data(), size(), sorted);
     }
-    // The Keys of a mapping that is traversed in its own order: those that were remembered, if they
-    // are just these.
-    nb::object make_unsorted_keys() {
-        PyObject *const guess = size() > 0 && is_exact_str(keys_[0]) ? guess_keys(keys_[0], size(), false) : nullptr;
-        return guess && is(KeysBox::of(guess)) ? nb::borrow(guess) : make_keys(false);
-    }
 
     // Hands the values over to the stack, in the order of `keys`, last one first.
     void push_values(const Keys &keys, Stack &stack) {
@@ -49,10 +43,6 @@ public:
     }
 
 private:
-    bool is(const Keys &keys) const {
-        return std::memcmp(keys_.data(), &PyTuple_GET_ITEM(keys.inserted.ptr(), 0), size() * sizeof(PyObject *)) == 0;
-    }
-
     Buffer<PyObject *, 32> keys_, values_;
     bool owned_ = false;
 };

@@ -17,6 +17,19 @@ PyObject *remembered[2][kTableSize];  // [sorted], owned
 // The first keys of the runs that came last: one that comes for the first time is not worth the place
 // of another one. Not owned, only compared.
 PyObject *came_once[2][kTableSize];
+PyObject *by_content[2][kTableSize];  // [sorted], owned: for strings that are equal to those remembered
+
+size_t content_place(PyObject *const *strings, size_t count) {
+    auto hash = static_cast<uint64_t>(count);
+    for (size_t i = 0; i < count; ++i)
+        hash = (hash ^ static_cast<uint64_t>(PyObject_Hash(strings[i]))) * 0x9E3779B97F4A7C15u;
+    return (hash >> 32) % kTableSize;
+}
+
+void replace(PyObject *&slot, nb::object box) {
+    const nb::object evicted = nb::steal(slot);
+    slot = box.release().ptr();
+}
 
 size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
 
@@ -104,6 +117,16 @@ PyObject *guess_keys(PyObject *first, size_t count, bool sorted) {
     return keys && KeysBox::of(keys).size() == count ? keys : nullptr;
 }
 
+PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted) {
+    PyObject *const box = by_content[sorted][content_place(strings, count)];
+    if (!box || KeysBox::of(box).size() != count) return nullptr;
+    for (uint32_t i = 0; i < count; ++i) {
+        PyObject *const key = KeysBox::of(box).inserted_key(i);
+        if (key != strings[i] && PyUnicode_Compare(key, strings[i]) != 0) return nullptr;
+    }
+    return box;
+}
+
 nb::object Keys::order() const {
     if (in_order()) return inserted;
     nb::object tuple = checked(PyTuple_New(count));
@@ -115,6 +138,9 @@ nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
     static PyObject *none_at_all[2];
     PyObject *&known = none_at_all[sorted];
     if (count == 0 && known) return nb::borrow(known);
+    if (PyObject *const guess = count > 0 ? guess_keys(keys[0], count, sorted) : nullptr)
+        if (std::equal(keys, keys + count, &PyTuple_GET_ITEM(KeysBox::of(guess).inserted.ptr(), 0)))
+            return nb::borrow(guess);
     nb::object inserted = tuple_of(keys, count);
     const bool all_strings = std::all_of(keys, keys + count, is_exact_str);
     Ranks places;
@@ -135,9 +161,10 @@ nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
                                    sorted, all_strings);
     if (all_strings && count > 0 && count <= kLongestRun) {
         const size_t i = place(keys[0], count);
-        if (std::exchange(came_once[sorted][i], keys[0]) == keys[0]) {
-            const nb::object evicted = nb::steal(remembered[sorted][i]);
-            remembered[sorted][i] = incref(box.ptr());
+        const bool came = std::exchange(came_once[sorted][i], keys[0]) == keys[0];
+        if (came || !remembered[sorted][i]) {
+            replace(remembered[sorted][i], box);
+            replace(by_content[sorted][content_place(keys, count)], box);
         }
     }
     if (count == 0) known = incref(box.ptr());
@@ -163,8 +190,9 @@ bool equal_keys(nb::handle a, nb::handle b) {
 }
 
 void forget_keys() {
-    for (auto &table : remembered)
-        for (PyObject *&slot : table) nb::steal(std::exchange(slot, nullptr)).reset();
+    for (auto *tables : {remembered, by_content})
+        for (int sorted : {0, 1})
+            for (PyObject *&slot : tables[sorted]) replace(slot, nb::object());
 }
 
 }  // namespace pydag

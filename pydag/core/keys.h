@@ -61,7 +61,12 @@ using KeysBox = Box<Keys>;
 // caller; null if there is none. Borrowed: the next call of `keys_of` may release it.
 PyObject *guess_keys(PyObject *first, size_t count, bool sorted);
 
-// The Keys of a mapping whose keys, in insertion order, are `keys`. `sorted`: traverse them in
+// Remembered Keys whose keys, exact strings too, are equal to these; null if there are none.
+// Borrowed, as above.
+PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted);
+
+// The Keys of a mapping whose keys, in insertion order, are `keys`: those that are remembered, or
+// new ones. `sorted`: traverse them in
 // ascending order; keys that don't compare are sorted by the name of their type first, and where
 // that fails too the insertion order stands. May run the keys' own comparisons.
 nb::object keys_of(PyObject *const *keys, size_t count, bool sorted);

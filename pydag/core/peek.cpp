@@ -223,10 +223,7 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
         };
         if (!read_all(object, registration, add, found)) return nullptr;
         const size_t count = names.size();
-        PyObject *const guess = count ? guess_keys(names[0], count, false) : nullptr;
-        const bool fits = guess && std::equal(names.data(), names.data() + count,
-                                              &PyTuple_GET_ITEM(KeysBox::of(guess).inserted.ptr(), 0));
-        keys = fits ? nb::borrow(guess) : keys_of(names.data(), count, false);
+        keys = keys_of(names.data(), count, false);
         values = options.room.take(count);
         std::copy_n(items.data(), count, values);
     }

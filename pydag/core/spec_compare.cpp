@@ -5,6 +5,9 @@
 #include "registry.h"
 #include "spec.h"
 
+#include <algorithm>
+#include <tuple>
+
 namespace pydag {
 namespace {
 
@@ -15,6 +18,18 @@ bool equal_refs(PyObject *a, PyObject *b) {
     if (KeysBox::check(a)) return KeysBox::check(b) && equal_keys(a, b);
     if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
     return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
+}
+
+// Whether the reference at this position is the entries of a custom node: names for its children,
+// which don't tell structures apart.
+bool is_entries(const Structure &structure, uint32_t position) {
+    uint32_t ref = 0;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        const Kind kind = structure.nodes[i].kind;
+        ref += num_refs(structure.nodes[i]);
+        if (ref > position) return kind == Kind::kCustom && ref == position + 1;
+    }
+    return false;
 }
 
 }  // namespace
@@ -30,17 +45,14 @@ bool Spec::equals(const Spec &other) const {
     if (PyUnicode_GET_LENGTH(a.namespace_) > 0 && PyUnicode_GET_LENGTH(b.namespace_) > 0 &&
         PyUnicode_Compare(a.namespace_, b.namespace_) != 0)
         return false;
-    PyObject *const *ref_a = a.refs, *const *ref_b = b.refs;
-    for (uint32_t i = 0; i < a.num_nodes; ++i) {
-        const Kind kind = a.nodes[i].kind;
-        // A custom node's entries are names for its children; they don't tell structures apart.
-        const uint32_t compared = kind == Kind::kCustom ? 2 : num_refs(a.nodes[i]);
-        for (uint32_t j = 0; j < compared; ++j)
-            if (!equal_refs(ref_a[j], ref_b[j])) return false;
-        ref_a += num_refs(a.nodes[i]);
-        ref_b += num_refs(b.nodes[i]);
+    PyObject *const *const end = a.refs + a.num_refs;
+    PyObject *const *ref = a.refs;
+    for (PyObject *const *other = b.refs;; ++ref, ++other) {
+        std::tie(ref, other) = std::mismatch(ref, end, other);
+        if (ref == end) return true;
+        if (!KeysBox::check(*ref) && is_entries(a, static_cast<uint32_t>(ref - a.refs))) continue;
+        if (!equal_refs(*ref, *other)) return false;
     }
-    return true;
 }
 
 }  // namespace pydag

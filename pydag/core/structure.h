@@ -40,10 +40,12 @@ struct Structure {
 // Whether two structures consist of the same nodes and of the very same references.
 bool is_same(const Structure &a, const Structure &b);
 
+using Refs = RefBuffer<48>;
+
 // A structure while it is being made.
 struct Draft {
     Buffer<Node, 96> nodes;
-    RefBuffer<48> refs;
+    Refs refs;
     uint32_t num_leaves = 0, num_shared = 0;
     bool none_is_leaf = false;
     nb::object namespace_;
