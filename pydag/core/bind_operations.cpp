@@ -13,8 +13,8 @@ namespace {
 
 nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
-    const nb::object spec = parts.take_spec(), leaves = parts.take_leaves();
-    return checked(PyTuple_Pack(2, leaves.ptr(), spec.ptr()));
+    nb::object spec = parts.take_spec();
+    return tuple_of(parts.take_leaves(), std::move(spec));
 }
 
 nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
@@ -29,9 +29,9 @@ nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return
 template <nb::object (*ways)(const Structure &)>
 nb::object flatten_with(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
-    const nb::object leaf_ways = ways(parts.structure());
-    const nb::object spec = parts.take_spec(), leaves = parts.take_leaves();
-    return checked(PyTuple_Pack(3, leaf_ways.ptr(), leaves.ptr(), spec.ptr()));
+    nb::object leaf_ways = ways(parts.structure());
+    nb::object spec = parts.take_spec();
+    return tuple_of(std::move(leaf_ways), parts.take_leaves(), std::move(spec));
 }
 
 nb::object deref_tree(nb::handle tree, const FlattenOptions &options) {

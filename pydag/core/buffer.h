@@ -81,7 +81,7 @@ class Room {
     static_assert(std::is_trivially_copyable_v<T>);
 
 public:
-    Room() = default;
+    Room() {}  // not `= default`: that could clear the memory
     Room(const Room &) = delete;
     Room &operator=(const Room &) = delete;
 

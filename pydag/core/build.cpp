@@ -60,14 +60,24 @@ nb::object build_custom(PyObject *const *refs, Stack &values, size_t base) {
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
     const Registration &registration = RegistrationBox::of(refs[0]);
     const Keys &keys = KeysBox::of(refs[1]);
+    PyObject *const *const meta = &PyTuple_GET_ITEM(refs[2], 0);
     nb::object object = new_instance(registration);
+    if (registration.has_only_slots) {
+        // Nothing can go wrong, so the values change hands.
+        for (uint32_t i = 0; i < keys.count; ++i)
+            slot_at(object.ptr(), registration.data_access[i].offset) = values[base + i];
+        for (size_t i = 0; i < registration.meta_access.size(); ++i)
+            slot_at(object.ptr(), registration.meta_access[i].offset) = incref(meta[i]);
+        values.resize_down(base);
+        return object;
+    }
     const bool is_fixed = refs[1] == registration.data.ptr();
-    for (uint32_t i = 0; i < keys.size(); ++i) {
+    for (uint32_t i = 0; i < keys.count; ++i) {
         if (is_fixed) write_field(object.ptr(), registration.data_access[i], values[base + i]);
         else checked(PyObject_GenericSetAttr(object.ptr(), keys.key(i), values[base + i]));
     }
     for (size_t i = 0; i < registration.meta_access.size(); ++i)
-        write_field(object.ptr(), registration.meta_access[i], PyTuple_GET_ITEM(refs[2], i));
+        write_field(object.ptr(), registration.meta_access[i], meta[i]);
     values.drop_to(base);
     return object;
 }

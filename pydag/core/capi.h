@@ -82,6 +82,14 @@ inline nb::object tuple_of(PyObject *const *items, size_t count) {
     return tuple;
 }
 
+template <std::same_as<nb::object>... Items>
+nb::object tuple_of(Items... items) {
+    nb::object tuple = checked(PyTuple_New(sizeof...(items)));
+    Py_ssize_t i = 0;
+    (PyTuple_SET_ITEM(tuple.ptr(), i++, items.release().ptr()), ...);
+    return tuple;
+}
+
 // An instance of a subclass of tuple, made of `count` items, whose references it takes; they are
 // left alone on failure. As `tuple.__new__` makes it, past any `__new__` of the class.
 inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, size_t count) {

@@ -68,6 +68,7 @@ void resolve_fields(Registration &registration) {
         registration.dict_order.clear();
         add_places(registration.data_access, false, registration.dict_order);
         add_places(registration.meta_access, true, registration.dict_order);
+        registration.has_only_slots = registration.dict_order.empty();
     }
     registration.resolve_fields = nb::none();
 }
@@ -99,13 +100,14 @@ bool has_plain_layout(nb::handle cls) {
 nb::object new_instance(const Registration &registration) {
     static PyObject *const no_arguments = checked(PyTuple_New(0)).release().ptr();
     auto *const type = reinterpret_cast<PyTypeObject *>(registration.type.ptr());
+    // What `object.__new__` does for a class that has no abstract methods.
+    if (!PyType_HasFeature(type, Py_TPFLAGS_IS_ABSTRACT)) return checked(type->tp_alloc(type, 0));
     return checked(PyBaseObject_Type.tp_new(type, no_arguments, nullptr));
 }
 
 void write_field(PyObject *object, const FieldAccess &field, PyObject *value) {
     if (field.offset) {
-        PyObject **const slot = reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + field.offset);
-        nb::steal(std::exchange(*slot, incref(value))).reset();
+        nb::steal(std::exchange(slot_at(object, field.offset), incref(value))).reset();
         return;
     }
     checked(PyObject_GenericSetAttr(object, field.name.ptr(), value));

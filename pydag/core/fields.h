@@ -14,10 +14,11 @@ void resolve_fields(Registration &registration);
 
 // The attribute, as a new reference; AttributeError if it is not set.
 nb::object read_field(PyObject *object, const FieldAccess &field);
-// The attribute of a `__slots__` member if it is set, else null.
-inline PyObject *peek_slot(PyObject *object, Py_ssize_t offset) {
+// A `__slots__` member: owned by the instance, or null where it is not set.
+inline PyObject *&slot_at(PyObject *object, Py_ssize_t offset) {
     return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);
 }
+inline PyObject *peek_slot(PyObject *object, Py_ssize_t offset) { return slot_at(object, offset); }
 
 // Whether instances hold nothing but attributes, so that one can be made by `object.__new__`. Not
 // so of a class that derives from list, Exception and the like, whatever its own `__new__` is.

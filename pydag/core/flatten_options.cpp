@@ -15,9 +15,13 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
     }
     options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
     options.space = &Namespace::get(namespace_);
-    if (PyUnicode_Check(identity.ptr()) && PyUnicode_CompareWithASCIIString(identity.ptr(), "all") == 0) return options;
-    if (!PyUnicode_Check(identity.ptr()) || PyUnicode_CompareWithASCIIString(identity.ptr(), "nodes") != 0)
-        fail(PyExc_ValueError, "identity must be 'all' or 'nodes', got %U.", short_repr(identity).ptr());
+    static PyObject *const all = intern_forever("all");
+    if (identity.is(nb::handle(all))) return options;
+    const auto is = [&](const char *text) {
+        return PyUnicode_Check(identity.ptr()) && PyUnicode_CompareWithASCIIString(identity.ptr(), text) == 0;
+    };
+    if (is("all")) return options;
+    if (!is("nodes")) fail(PyExc_ValueError, "identity must be 'all' or 'nodes', got %U.", short_repr(identity).ptr());
     options.leaf_identity = false;
     return options;
 }

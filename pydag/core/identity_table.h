@@ -26,11 +26,16 @@ public:
     IdentityTable(const IdentityTable &) = delete;
     IdentityTable &operator=(const IdentityTable &) = delete;
     ~IdentityTable() {
-        if (slots_ != inline_slots_) std::free(slots_);
+        if (slots_ != inline_slots_) std::free(slots_);  // or null
     }
 
     // The index that `object` was added with. kNew: it was not there, and now is, as `index`.
     uint32_t find_or_add(PyObject *object, uint32_t index) {
+        if (!slots_ && entries_.size() < kFew) {
+            const uint32_t known = find_among_few(object);
+            if (known == kNew) entries_.push({object, index});
+            return known;
+        }
         if (entries_.size() * 2 >= capacity()) [[unlikely]]
             grow();
         uint32_t &slot = find_slot(object);
@@ -41,7 +46,7 @@ public:
     }
     // The index of `object`, or kNew; adds nothing.
     uint32_t find(PyObject *object) const {
-        if (!slots_) return kNew;
+        if (!slots_) return find_among_few(object);
         const uint32_t slot = const_cast<IdentityTable *>(this)->find_slot(object);
         return slot ? entries_[slot - 1].index : kNew;
     }
@@ -52,6 +57,13 @@ private:
         uint32_t index;
     };
     static constexpr int kInlineBits = 6;
+    static constexpr size_t kFew = 4;  // so many are found without slots
+
+    uint32_t find_among_few(PyObject *object) const {
+        for (size_t i = 0; i < entries_.size(); ++i)
+            if (entries_[i].object == object) return entries_[i].index;
+        return kNew;
+    }
 
     size_t capacity() const { return slots_ ? size_t{1} << bits_ : 0; }
     uint32_t &find_slot(PyObject *object) {
@@ -60,19 +72,19 @@ private:
         while (slots_[i] && entries_[slots_[i] - 1].object != object) i = (i + 1) & mask;
         return slots_[i];
     }
-    // The inline slots are cleared only when the first object comes: most walks need none.
+    // The inline slots are cleared only when they are needed: most walks need none.
     void grow() {
         if (!slots_) {
-            slots_ = inline_slots_;
             std::memset(inline_slots_, 0, sizeof inline_slots_);
-            return;
+            slots_ = inline_slots_;
+        } else {
+            const int bits = bits_ + 2;
+            auto *const fresh = static_cast<uint32_t *>(std::calloc(size_t{1} << bits, sizeof(uint32_t)));
+            if (!fresh) throw std::bad_alloc();
+            if (slots_ != inline_slots_) std::free(slots_);
+            slots_ = fresh;
+            bits_ = bits;
         }
-        const int bits = bits_ + 2;
-        auto *const fresh = static_cast<uint32_t *>(std::calloc(size_t{1} << bits, sizeof(uint32_t)));
-        if (!fresh) throw std::bad_alloc();
-        if (slots_ != inline_slots_) std::free(slots_);
-        slots_ = fresh;
-        bits_ = bits;
         for (size_t i = 0; i < entries_.size(); ++i) find_slot(entries_[i].object) = static_cast<uint32_t>(i + 1);
     }
 

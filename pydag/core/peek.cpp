@@ -156,7 +156,7 @@ bool peek_fields(PyObject *object, PyObject *const *refs, PyObject **values) {
         return false;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size());
-    if (refs[1] == registration.data.ptr()) {
+    if (refs[1] == registration.data.ptr()) [[likely]] {
         if (!read_named(object, registration, values, found)) return false;
     } else {
         const Keys &keys = KeysBox::of(refs[1]);

@@ -41,8 +41,9 @@ struct Registration {
     // The named fields that aren't slots, in the order in which the last instance had them.
     mutable std::vector<FieldPlace> dict_order;
     bool has_identity = true;
-    bool is_foreign = false;  // registered with another library
-    bool is_plain = true;     // reading the fields runs no Python code
+    bool is_foreign = false;      // registered with another library
+    bool is_plain = true;         // reading the fields runs no Python code
+    bool has_only_slots = false;  // the fields were named, and each is a `__slots__` member
     auto python_refs() {
         return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names);
     }

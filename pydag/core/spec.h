@@ -16,6 +16,7 @@ public:
     Spec(Spec &&other) noexcept { swap(other); }
     Spec &operator=(Spec &&) = delete;
     ~Spec() {
+        if (is_empty()) return;
         leave_cache();
         clear();
     }
