@@ -424,16 +424,6 @@ def test_keep_unused() -> None:
     assert kept.count("parameter(1)") == 1
 
 
-def test_one_sharding() -> None:
-    """A single sharding holds for everything; trees of them are refused for now."""
-    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    out = jaxinterop.jit(doubled, in_shardings=sharding, out_shardings=sharding)(tied())
-    assert out["encoder"] is out["decoder"]
-    assert out["encoder"].sharding == sharding
-    with pytest.raises(NotImplementedError, match="one sharding for everything"):
-        jaxinterop.jit(doubled, in_shardings=(sharding,))
-
-
 def test_arguments_are_checked_as_by_jax() -> None:
     """Wrong options are JAX's own errors, when wrapping."""
 

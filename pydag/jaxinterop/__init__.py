@@ -3,7 +3,7 @@
 
 Three ways to take a DAG across the boundary:
 
-* the wrappers here, where the call is yours to write: `jit`, `grad`, `value_and_grad`;
+* the wrappers here, where the call is yours to write; `keep_sharing` makes one of what has none;
 * `Dag(tree)`, where somebody else's code calls plain JAX (optax, a training loop);
 * `pydag.deref` and `pydag.reref` around plain JAX, where the leaves' places should stay visible.
 
@@ -18,8 +18,29 @@ except ImportError as error:
     ) from error
 
 from . import _registry as _registry
+from ._branches import cond as cond
+from ._branches import switch as switch
+from ._call import keep_sharing as keep_sharing
 from ._dag import Dag as Dag
 from ._dag import register as register
 from ._grad import grad as grad
 from ._grad import value_and_grad as value_and_grad
+from ._jacobian import hessian as hessian
+from ._jacobian import jacfwd as jacfwd
+from ._jacobian import jacrev as jacrev
 from ._jit import jit as jit
+from ._linear import jvp as jvp
+from ._linear import linearize as linearize
+from ._linear import vjp as vjp
+from ._loops import associative_scan as associative_scan
+from ._loops import fori_loop as fori_loop
+from ._loops import map as map
+from ._loops import scan as scan
+from ._loops import while_loop as while_loop
+from ._mapping import shard_map as shard_map
+from ._mapping import vmap as vmap
+from ._trace import checkpoint as checkpoint
+from ._trace import eval_shape as eval_shape
+from ._trace import make_jaxpr as make_jaxpr
+from ._trace import pure_callback as pure_callback
+from ._trace import remat as remat

@@ -14,6 +14,7 @@ from ._form import Form, Options, take_apart
 from ._registry import asked_pydag
 
 C = TypeVar("C", bound=type)
+D = TypeVar("D", bound="Dag")
 _UNBUILT: Any = object()
 
 
@@ -60,7 +61,7 @@ class Dag:
         return f"Dag({structure}, [{', '.join(map(_brief, self._leaves))}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt, (self._form, tuple(self._leaves))
+        return rebuilt, (self._form, tuple(self._leaves), type(self))
 
 
 def _brief(leaf: Leaf) -> str:
@@ -70,11 +71,31 @@ def _brief(leaf: Leaf) -> str:
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def rebuilt(form: Form, leaves: Iterable[Leaf]) -> Dag:
+def rebuilt(form: Form, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D:  # type: ignore[assignment]  # mypy has no defaults for type variables
     """The Dag of this form with these leaves, which need not be arrays: JAX may put others."""
-    dag = object.__new__(Dag)
+    dag = object.__new__(cls)
     dag._form, dag._leaves, dag._tree = form, tuple(leaves), _UNBUILT
     return dag
+
+
+def packed(tree: AnyDag, options: Options) -> Dag:
+    """The Dag of a tree, for a wrapper with these options."""
+    return Dag(tree, namespace=options.namespace, identity=options.identity)
+
+
+def fresh(dag: Dag) -> AnyDag:
+    """A tree of its own, which a user's function may change: `dag.tree` may be the caller's."""
+    return dag._form.build(dag._leaves)
+
+
+def like(dag: D, tree: AnyDag) -> D:
+    """A Dag of the form of `dag`, with what stands in `tree` in the place of its leaves.
+
+    Raises:
+        ValueError: The tree is structured in another way.
+        SharingError: It has different objects where `dag` has one.
+    """
+    return rebuilt(dag._form, dag._form.match(tree), type(dag))
 
 
 def _keys(form: Form, root: str) -> list[tree_util.GetAttrKey]:

@@ -4,8 +4,8 @@
 import functools
 from typing import Any
 
-from ._arguments import shortened
 from ._machine import Machine
+from ._treatment import shortened
 
 
 class _Stage:
