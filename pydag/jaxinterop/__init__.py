@@ -21,6 +21,8 @@ from . import _registry as _registry
 from ._branches import cond as cond
 from ._branches import switch as switch
 from ._call import keep_sharing as keep_sharing
+from ._custom import custom_jvp as custom_jvp
+from ._custom import custom_vjp as custom_vjp
 from ._dag import Dag as Dag
 from ._dag import register as register
 from ._grad import grad as grad

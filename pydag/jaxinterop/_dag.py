@@ -88,14 +88,9 @@ def fresh(dag: Dag) -> AnyDag:
     return dag._form.build(dag._leaves)
 
 
-def like(dag: D, tree: AnyDag) -> D:
-    """A Dag of the form of `dag`, with what stands in `tree` in the place of its leaves.
-
-    Raises:
-        ValueError: The tree is structured in another way.
-        SharingError: It has different objects where `dag` has one.
-    """
-    return rebuilt(dag._form, dag._form.match(tree), type(dag))
+def like(dag: Dag, tree: AnyDag, what: str) -> Dag:
+    """A Dag of the form of `dag`, with what `tree` has in the place of its leaves: `Form.match`."""
+    return rebuilt(dag._form, dag._form.match(tree, what))
 
 
 def _keys(form: Form, root: str) -> list[tree_util.GetAttrKey]:

@@ -9,8 +9,8 @@ from jax import tree_util
 
 from pydag.typing import Identity
 
-from ._call import Call, named
-from ._dag import Dag, like, packed, rebuilt
+from ._call import named
+from ._dag import Dag, fresh, like, packed, rebuilt
 from ._form import Form, Options
 from ._grad import pair
 from ._kept import name_of
@@ -37,10 +37,12 @@ class LinearMap:
 
     def __call__(self, *given: Any) -> Any:
         if self.takes == "tangents":
-            return self.function(rebuilt(self.form, self.form.match((given, {})), Call)).tree
+            leaves = self.form.match(given, "the tuple of the tangents")
+            return self.function(rebuilt(self.form, leaves)).tree
         (cotangent,) = given
-        (call,) = self.function(rebuilt(self.form, self.form.match(cotangent)))
-        return call.tree[0]
+        leaves = self.form.match(cotangent, "the cotangent")
+        (cotangents,) = self.function(rebuilt(self.form, leaves))
+        return cotangents.tree
 
 
 tree_util.register_pytree_node(
@@ -50,9 +52,9 @@ tree_util.register_pytree_node(
 )
 
 
-def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[[Call], Any]:
-    def flat(call: Call) -> Any:
-        result = call.run(fun)
+def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[[Dag], Any]:
+    def flat(primals: Dag) -> Any:
+        result = fun(*fresh(primals))
         if not has_aux:
             return packed(result, options)
         value, aux = pair(result)
@@ -86,9 +88,9 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    call = Call.of(primals, {}, options)
+    by = packed(primals, options)
     value, pullback, *aux = cast(Any, jax.vjp)(
-        _flat(fun, has_aux, options), call, has_aux=has_aux, **jax_options
+        _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
     return value.tree, LinearMap(pullback, value._form, "cotangent"), *(x.tree for x in aux)
 
@@ -117,10 +119,9 @@ def jvp(
     (9.0, 6.0)
     """
     options = Options(namespace, identity)
-    call = Call.of(tuple(primals), {}, options)
-    results: Sequence[Dag] = jax.jvp(
-        _flat(fun, has_aux, options), (call,), (like(call, (tuple(tangents), {})),), has_aux=has_aux
-    )
+    by = packed(tuple(primals), options)
+    along = like(by, tuple(tangents), "the tuple of the tangents")
+    results: Sequence[Dag] = jax.jvp(_flat(fun, has_aux, options), (by,), (along,), has_aux=has_aux)
     return tuple(result.tree for result in results)
 
 
@@ -144,8 +145,8 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
-    call = Call.of(primals, {}, options)
+    by = packed(primals, options)
     value, pushforward, *aux = cast(Any, jax.linearize)(
-        _flat(fun, has_aux, options), call, has_aux=has_aux, **jax_options
+        _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
-    return value.tree, LinearMap(pushforward, call._form, "tangents"), *(x.tree for x in aux)
+    return value.tree, LinearMap(pushforward, by._form, "tangents"), *(x.tree for x in aux)

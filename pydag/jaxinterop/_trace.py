@@ -129,6 +129,10 @@ def pure_callback(
     """
     options = Options()
     shape: Dag = packed(result_shape_dtypes, options)
-    function = flat(lambda: callback, name_of(callback), lambda result: like(shape, result))
+
+    def pack(result: Any) -> Dag:
+        return like(shape, result, f"what {name_of(callback)} returned")
+
+    function = flat(lambda: callback, name_of(callback), pack)
     call = Call.of(args, kwargs, options)
     return jax.pure_callback(function, shape, call, sharding=sharding, vmap_method=vmap_method).tree
