@@ -17,7 +17,7 @@ from ._dag import rebuilt
 from ._form import Options
 from ._kept import name_of
 from ._outputs import Outputs
-from ._treatment import Question, treatments
+from ._treatment import Question, distinct, treatments
 
 # JAX gives no other name to the default: specs as the arguments are sharded.
 _INFER: Any = inspect.signature(jax.shard_map).parameters["in_specs"].default
@@ -41,6 +41,14 @@ def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: 
     args, kwargs = call.tree
     given = treatments({"args": args, "kwargs": kwargs}, prefixes, question, options)
     return rebuilt(call._form, [given[i] for i in call._form.traced_positions()], Call)
+
+
+def _check_axes(name: str, axes: Any, options: Options) -> None:
+    wrong = [axis for axis in distinct(axes, options) if not isinstance(axis, int | None)]
+    if wrong:
+        raise TypeError(
+            f"vmap {name} must be an integer, None, or a tree of these, but there is {wrong[0]!r}"
+        )
 
 
 def vmap(
@@ -83,7 +91,9 @@ def vmap(
         "spmd_axis_name": spmd_axis_name,
         "sum_match": sum_match,
     }
-    jax.vmap(fun, in_axes, out_axes, **jax_options)  # checks what can be checked without arguments
+    jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
+    _check_axes("in_axes", in_axes, options)
+    _check_axes("out_axes", out_axes, options)
 
     @functools.wraps(fun, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
