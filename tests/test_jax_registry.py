@@ -50,6 +50,22 @@ def test_a_registered_dataclass() -> None:
     assert jaxinterop.grad(lambda p: p.w**2)(Params(3.0, "q")) == Params(6.0, "q")
 
 
+def test_a_dataclass_without_keys() -> None:
+    """One that JAX opens by a function which names no children: they are numbered."""
+
+    @dataclasses.dataclass
+    class Pair:
+        left: Any
+        right: Any = None
+
+    tree_util.register_pytree_node(
+        Pair, lambda p: ((p.right, p.left), None), lambda _, c: Pair(c[1], c[0])
+    )
+    accessors, leaves, _ = pydag.dag_flatten_with_accessor([Pair(1.0, 2.0)])
+    assert leaves == [2.0, 1.0]
+    assert accessors[1].codify("x") == "x[0][<flat index 1>]"
+
+
 def test_a_class_with_attribute_keys() -> None:
     """`register_pytree_with_keys` with attributes as keys."""
 

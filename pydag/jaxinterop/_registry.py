@@ -103,8 +103,7 @@ def _look_up(cls: type) -> "_classify.Foreign | None":
     if opener is None or known is not entry:
         opener = _Opener(cls, entry.to_iter)
         _openers[cls] = entry, opener
-    entry_type = optree.GetAttrEntry if dataclasses.is_dataclass(cls) else JaxEntry
-    return opener, entry.from_iter, entry_type
+    return opener, entry.from_iter, JaxEntry
 
 
 _classify.add_fallback(_look_up)
