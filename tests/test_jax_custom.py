@@ -275,4 +275,4 @@ def test_the_text_stays() -> None:
         return x
 
     f: Any = jaxinterop.custom_jvp(plain)
-    assert (f.__name__, f.__doc__) == ("f", "Gives x.")
+    assert (f.__name__, f.__doc__) == ("plain", "Gives x.")

@@ -81,12 +81,13 @@ def _regions(
             continue
         try:
             children = spec.flatten_up_to(tree)
-        except ValueError as error:
-            where = shortened(accessor.codify(root))
+        except ValueError:
+            where, value = accessor.codify(root), repr(options.flatten(tree)[1])
             raise ValueError(
-                f"{question.name} must be a tree prefix of the corresponding value; at {where} it "
-                f"is not: {error}"
-            ) from error
+                f"{question.name} must be a tree prefix of the corresponding value, but for "
+                f"{shortened(where)}, which is {shortened(value)}, there is "
+                f"{shortened(repr(prefix))}"
+            ) from None
         below = zip(parts, children, (accessor + entry for entry in entries), strict=True)
         waiting.extend(reversed(list(below)))
 
