@@ -76,6 +76,13 @@ def test_aux_and_static_leaves(jacobian: Any) -> None:
     assert aux == [3.0, "net"]
 
 
+@BOTH
+def test_nothing_to_differentiate(jacobian: Any) -> None:
+    """An argument without arrays has a derivative of its own form."""
+    f = jacobian(lambda p, x: [x, p["name"]], has_aux=False)
+    assert f({"name": "net", "none": None}, 2.0) == [{"name": "net", "none": None}, "net"]
+
+
 def test_options() -> None:
     """`holomorphic` and `allow_int` mean what they do in JAX."""
     z = jnp.complex64(1 + 2j)

@@ -37,9 +37,14 @@ def _jacobian(
             return packed(value, options), packed(aux, options)
 
         differentiate = transformation(named(flat, name_of(fun)), has_aux=True, **jax_options)
-        rows, aux = differentiate(divided.by, divided.others)
-        # In the place of each leaf of the value there is a list, with an array for each of `by`.
-        found: Any = rebuilt(rows._form, map(divided.gradient, rows._leaves)).tree
+        if divided.by:
+            rows, aux = differentiate(divided.by, divided.others)
+            # In the place of each leaf of the value there is a list: an array for each of `by`.
+            leaves = [divided.gradient(row) for row in rows._leaves]
+        else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
+            rows, aux = flat((), divided.others)
+            leaves = [divided.gradient(()) for _ in rows._leaves]
+        found: Any = rebuilt(rows._form, leaves).tree
         return (found, aux.tree) if has_aux else found
 
     return jacobian
