@@ -109,7 +109,8 @@ def keep_sharing(
 
     What is made takes a function of DAGs, and the options of the transformation. JAX sees a
     function of one argument, whose leaves are the distinct leaves of all arguments; options that
-    speak of arguments (`argnums`, axes) mean that one. Leaves that JAX can't trace are static.
+    speak of arguments (`argnums`, axes) mean that one. Leaves that JAX can't trace are static. A
+    function that JAX calls later than it is passed on (a callback) must be kept by somebody else.
 
     Args:
         transformation: Takes a function, and perhaps options, and gives a function that calls it.

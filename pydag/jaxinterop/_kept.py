@@ -35,11 +35,15 @@ def made_for(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> tup
     original = owner() if owner is not None else None
     if original is not None:
         return original, made
-    reference = weakref.ref(fun)
+    reference, name = weakref.ref(fun), name_of(fun)
 
     def get() -> F:
         function = reference()
-        assert function is not None, "whoever calls owns the function"
+        if function is None:
+            raise ReferenceError(
+                f"the function {name!r} is gone, and JAX calls it now. What JAX may call later, "
+                "such as a callback, has to be kept by whoever passes it on."
+            )
         return function
 
     made = make(get)

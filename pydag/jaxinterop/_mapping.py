@@ -39,7 +39,8 @@ _OUT_SPECS = Question("shard_map out_specs", lambda spec: f"given {spec}", _SPEC
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:
     """What the prefixes say about each leaf of a call."""
     args, kwargs = call.tree
-    given = treatments({"args": args, "kwargs": kwargs}, prefixes, question, options)
+    named = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
+    given = treatments(named, {root: prefixes[root] for root in named}, question, options)
     return rebuilt(call._form, [given[i] for i in call._form.traced_positions()], Call)
 
 

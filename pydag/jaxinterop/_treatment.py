@@ -106,6 +106,9 @@ def treatments(
         ValueError: A prefix doesn't fit its tree.
     """
     leaves, spec = options.flatten(tuple(trees.values()))
+    first, *others = prefixes.values()
+    if one_level(first, options)[2].is_leaf() and all(prefix is first for prefix in others):
+        return [first] * len(leaves)
     found: list[_Region | None] = [None] * len(leaves)
     copies = _core.unflatten(spec, map(_Slot, range(len(leaves))))
     for (root, prefix), tree in zip(prefixes.items(), copies, strict=True):
