@@ -451,9 +451,13 @@ def test_stages() -> None:
     out = compiled(tied(), 3)
     assert out["encoder"] is out["decoder"]
     assert float(out["encoder"][0, 0]) == 3.0
-    for arguments in ((untied(), 3), (tied(), 4)):
-        with pytest.raises(TypeError, match="compiled for"):
+    for arguments, why in (
+        ((untied(), 3), "args[0]['decoder'] and args[0]['encoder']\n  first:  one object"),
+        ((tied(), 4), "args[1]\n  first:  3\n  second: 4"),
+    ):
+        with pytest.raises(TypeError, match="compiled for") as caught:
             compiled(*arguments)
+        assert why in str(caught.value)
 
 
 def test_shapes_instead_of_arrays() -> None:

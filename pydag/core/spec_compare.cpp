@@ -6,7 +6,6 @@
 #include "spec.h"
 
 namespace pydag {
-namespace {
 
 // By what each reference is: keys by their order, registrations by what they do, the values of meta
 // fields one by one, everything else (types, aux_data, default factories) by identity, then `==`.
@@ -16,8 +15,6 @@ bool equal_refs(PyObject *a, PyObject *b) {
     if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
     return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
 }
-
-}  // namespace
 
 bool Spec::equals(const Spec &other) const {
     const Structure &a = structure_, &b = other.structure_;
@@ -32,10 +29,7 @@ bool Spec::equals(const Spec &other) const {
         return false;
     PyObject *const *ref_a = a.refs, *const *ref_b = b.refs;
     for (uint32_t i = 0; i < a.num_nodes; ++i) {
-        const Kind kind = a.nodes[i].kind;
-        // A custom node's entries are names for its children; they don't tell structures apart.
-        const uint32_t compared = kind == Kind::kCustom ? 2 : num_refs(a.nodes[i]);
-        for (uint32_t j = 0; j < compared; ++j)
+        for (uint32_t j = 0; j < num_compared_refs(a.nodes[i]); ++j)
             if (!equal_refs(ref_a[j], ref_b[j])) return false;
         ref_a += num_refs(a.nodes[i]);
         ref_b += num_refs(b.nodes[i]);
