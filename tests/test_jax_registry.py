@@ -84,6 +84,35 @@ def test_a_class_with_attribute_keys() -> None:
     assert_node(Pair, ("left",), ".left")
 
 
+def test_a_dataclass_that_is_a_sequence() -> None:
+    """A dataclass is opened as it was registered: by items, or by nothing that has a name."""
+
+    @dataclasses.dataclass(eq=False)
+    class Items:
+        content: tuple[Any, ...]
+
+        def __getitem__(self, index: int) -> Any:
+            return self.content[index]
+
+    @dataclasses.dataclass(eq=False)
+    class Bag(Items):
+        pass
+
+    tree_util.register_pytree_with_keys(
+        Items,
+        lambda t: ([(tree_util.SequenceKey(i), x) for i, x in enumerate(t.content)], None),
+        lambda _, children: Items(tuple(children)),
+    )
+    assert_node(lambda w: Items((w,)), (0,), "[0]")
+    tree_util.register_pytree_node(Bag, lambda t: (t.content, None), lambda _, c: Bag(tuple(c)))
+    [(path, _)] = jax.tree.leaves_with_path(jaxinterop.Dag(Bag((1.0,))))
+    assert tree_util.keystr(path) == ".tree[<flat index 0>]"
+    loop = Items(())
+    loop.content = (loop,)
+    with pytest.raises(pydag.CycleError, match=r"tree\[0\]"):
+        pydag.dag_leaves(loop)
+
+
 def test_a_class_with_keys_that_differ() -> None:
     """The keys of each instance are its own."""
 
