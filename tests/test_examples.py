@@ -12,10 +12,12 @@ for library in ("jax", "equinox", "matplotlib", "optax", "sklearn", "tqdm"):
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OPTIONS = {
+    "object_graph": ["--places", "3", "--panels", "4"],
     "tied_autoencoder": ["--steps", "20"],
     "tied_transformer": ["--steps", "4"],
 }
 SAYS = {
+    "object_graph": ["1 time, the steel being one: True", "by two bridges"],
     "tied_autoencoder": ["reconstruction error", "refused", "one, the sum"],
     "tied_transformer": ["held out", "one table"],
 }
@@ -45,7 +47,7 @@ def test_all_examples_are_run() -> None:
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_it_refuses_no_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A number of steps that makes no sense is an error of usage."""
+def test_it_refuses_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No steps, or no places, is an error of usage."""
     with pytest.raises(SystemExit):
-        run(name, monkeypatch, "--steps", "0")
+        run(name, monkeypatch, OPTIONS[name][0], "0")
