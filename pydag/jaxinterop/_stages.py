@@ -61,8 +61,8 @@ class Compiled(_Stage):
         if key != self._key:
             raise TypeError(
                 "the function was compiled for arguments of another structure, sharing or static "
-                "content; the first is what it was compiled for, the second what it is called "
-                f"with\n{why(self._key.form, key.form)}"
+                "content\n  (first: compiled for, second: called with)\n"
+                f"{why(self._key.form, key.form)}"
             )
         return self._stage(*leaves).tree
 
