@@ -10,6 +10,12 @@ import pytest
 for library in ("jax", "equinox", "matplotlib", "optax", "sklearn", "tqdm"):
     pytest.importorskip(library)
 
+import jax
+import jax.numpy as jnp
+
+import pydag
+from pydag import jaxinterop
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OPTIONS = {
     "object_graph": ["--places", "3", "--panels", "4"],
@@ -51,3 +57,34 @@ def test_it_refuses_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No steps, or no places, is an error of usage."""
     with pytest.raises(SystemExit):
         run(name, monkeypatch, OPTIONS[name][0], "0")
+
+
+def test_the_gradient_of_the_tied_transformer() -> None:
+    """The derivative by the one table is the sum of those by the untied twin's two tables."""
+    example = runpy.run_path(str(EXAMPLES / "tied_transformer.py"))
+    windows = jnp.arange(2 * 9).reshape(2, 9) % 11
+    tied, twin = (
+        example["Transformer"](jax.random.key(0), 11, tied=is_tied) for is_tied in (True, False)
+    )
+    gradient = jaxinterop.jit(jaxinterop.grad(example["loss"]))
+    ours, theirs = gradient(tied, windows), gradient(twin, windows)
+    assert ours.embed is ours.unembed
+    assert theirs.embed is not theirs.unembed
+    expected = theirs.embed.weight + theirs.unembed.weight
+    assert jnp.allclose(ours.embed.weight, expected, atol=1e-6)
+
+
+def test_the_bridges_of_the_object_graph() -> None:
+    """A solved bridge is in equilibrium, and its bodies are still those that its springs hold."""
+    example = runpy.run_path(str(EXAMPLES / "object_graph.py"))
+    bridge = jaxinterop.jit(example["settle"])(
+        pydag.dag_map(jnp.float32, example["Bridge"](panels=2, lorry_at=1.0))
+    )
+    assert float(example["largest_force"](bridge)) < 2e-3
+    cable, deck = bridge.bodies
+    assert bridge.hangers[0].one is bridge.cable[0].other is bridge.cable[1].one is cable
+    assert bridge.hangers[0].other is deck
+    # The hanger carries what stands on the deck, and what the deck, pulled up, pulls down.
+    pull = sum(spring.tension() * deck.y / spring.length() for spring in bridge.deck)
+    assert float(bridge.hangers[0].tension()) == pytest.approx(7.0 + float(pull), abs=1e-2)
+    assert float(cable.x) == pytest.approx(1.0, abs=1e-4)

@@ -24,7 +24,6 @@ from ._call import keep_sharing as keep_sharing
 from ._custom import custom_jvp as custom_jvp
 from ._custom import custom_vjp as custom_vjp
 from ._dag import Dag as Dag
-from ._dag import register as register
 from ._grad import grad as grad
 from ._grad import value_and_grad as value_and_grad
 from ._jacobian import hessian as hessian
@@ -41,6 +40,7 @@ from ._loops import scan as scan
 from ._loops import while_loop as while_loop
 from ._mapping import shard_map as shard_map
 from ._mapping import vmap as vmap
+from ._register import register as register
 from ._trace import checkpoint as checkpoint
 from ._trace import eval_shape as eval_shape
 from ._trace import make_jaxpr as make_jaxpr
