@@ -10,6 +10,8 @@ import specimens as sp
 import strategies
 import test_core_agrees  # noqa: F401  (registers the specimens)
 from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 from operations import doubled
 from strategies import thorough
 
@@ -46,6 +48,33 @@ def test_both_directions_say_the_same(first: Any, second: Any, options: Any) -> 
     assert said(second, first) == [
         [place, *reversed(words)] for place, *words in said(first, second)
     ]
+
+
+def a_dict(draw: DrawFn, take: strategies.Take) -> Any:
+    return {key: take() for key in draw(st.lists(st.sampled_from("abc"), max_size=3, unique=True))}
+
+
+SIMPLE: list[strategies.Shape] = [strategies.several, a_dict]
+
+
+@thorough
+@given(strategies.dags(SIMPLE), strategies.dags(SIMPLE), st.booleans())
+def test_what_is_said_of_sharing_is_true(first: Any, second: Any, wrap: bool) -> None:
+    """The paths lead to one object where it says so, and to two where it says so."""
+    if wrap:  # something to agree upon
+        first, second = [second, first, second], [second, pydag.dag_copy(second), first]
+    lines = explain(first, second).splitlines()
+    for place, *words in zip(lines[::3], lines[1::3], lines[2::3], strict=False):
+        paths = [part.partition(" (in the second")[0] for part in place.split(" and ")]
+        for tree, said in zip((first, second), words, strict=True):
+            said = said[10:]
+            if said.startswith("the same object as "):
+                [path] = paths
+                other = said.removeprefix("the same object as ")
+                assert eval(path, {"tree": tree}) is eval(other, {"tree": tree})
+            elif said in ("one object", "two objects"):
+                one, other = (eval(path, {"tree": tree}) for path in paths)
+                assert (one is other) is (said == "one object")
 
 
 def test_one_object_or_two() -> None:
