@@ -107,7 +107,7 @@ private:
             return in_first ? Words{of_alias, of_other} : Words{of_other, of_alias};
         };
         report([&] {
-            if (partner == kNowhere)
+            if (partner == kNowhere || !traits(other.node().kind).has_identity)
                 return Report{here(), ordered(same_as(alias, target), outline(other.node(), other.refs))};
             const std::string there = in_first ? path(target, partner) : path(partner, target);
             return Report{there + " and " + here(), ordered("one object", "two objects")};
