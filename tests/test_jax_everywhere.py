@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -161,6 +163,35 @@ def test_closed_over_objects(name: str) -> None:
     out = WRAPPERS[name](f)(tree)
     assert out["a"] is out["b"][0]
     assert (out["a"] == 9.0).all()
+
+
+CACHED = (
+    "jit", "checkpoint", "scan", "fori_loop", "while_loop", "cond", "switch", "keep_sharing",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_a_leaf_that_can_be_neither_traced_nor_hashed(name: str) -> None:
+    """It can't be part of a key; the error has its path, and says what to do."""
+    tree = {"w": jnp.ones(2), "marks": [{1, 2}]}
+    with pytest.raises(
+        TypeError, match=r"\['marks'\]\[0\] is no array and can't be hashed: .*\n.*key"
+    ):
+        WRAPPERS[name](lambda tree: tree)(tree)
+
+
+@every_wrapper
+def test_nothing_outlives_the_function(name: str) -> None:
+    """What is kept for a function, here and by JAX, goes with it."""
+
+    def f(tree: Any) -> Any:
+        return double(tree)
+
+    WRAPPERS[name](f)(tied())
+    seen = weakref.ref(f)
+    del f
+    gc.collect()
+    assert seen() is None
 
 
 @every_wrapper

@@ -42,7 +42,7 @@ def test_associative_scan() -> None:
 
 def test_a_function_that_unties() -> None:
     """`SharingError`; plain JAX would take whatever it finds first."""
-    with pytest.raises(pydag.SharingError, match=r"carry\['a'\] and carry\['b'\] are one object"):
+    with pytest.raises(pydag.SharingError, match=r"elems\['a'\] and elems\['b'\] are one object"):
         jaxinterop.associative_scan(lambda x, y: {**x, "b": x["b"] + y["b"]}, tied())
     with pytest.raises(TypeError, match="must be structured alike"):
         jaxinterop.associative_scan(lambda x, y: [x], tied())

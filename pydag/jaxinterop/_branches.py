@@ -25,7 +25,7 @@ def _choose(
 ) -> Any:
     """Calls JAX; where that fails, looks whether it is because the results differ."""
     made = [kept_flat(branch, options) for branch in branches]
-    call = Call.of(operands, {}, options)
+    call = Call.keyed(operands, {}, options)
     try:
         return choose([function for _, function in made], call).tree
     except TypeError as error:

@@ -5,18 +5,17 @@ This is the mechanism of every wrapper but `jit`, which does the same with less 
 """
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any, TypeVar
 
-import jax
 from jax import tree_util
 
-from pydag.typing import Identity, Leaf
+from pydag.typing import Leaf
 
 from ._arguments import Args, Chosen, Kwargs, argument_text, held, released
-from ._dag import Dag, fresh, packed, rebuilt
+from ._dag import Dag, fresh, hashable, packed, rebuilt
 from ._form import Form, Options
 from ._kept import made_for, name_of
+from ._treatment import Question, treatments
 
 _NONE = Chosen((), ())
 
@@ -31,6 +30,11 @@ class Call(Dag):
         if static != _NONE:
             args, kwargs = held(static, args, kwargs)
         return cls((args, kwargs), namespace=options.namespace, identity=options.identity)
+
+    @classmethod
+    def keyed(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
+        """A call that is part of the key of what JAX traces: `hashable`."""
+        return hashable(cls.of(args, kwargs, options, static), argument_text)
 
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
@@ -90,50 +94,9 @@ def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[
     return made_for(fun, ("flat", options), lambda get: flat(get, name_of(fun), pack))
 
 
-def trees(result: Any) -> Any:
-    """What JAX returned, with trees for Dags."""
-
-    def is_dag(x: Any) -> bool:
-        return isinstance(x, Dag)
-
-    return jax.tree.map(lambda x: x.tree if is_dag(x) else x, result, is_leaf=is_dag)
-
-
-def keep_sharing(
-    transformation: Callable[..., Callable[..., Any]],
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> Callable[..., Callable[..., Any]]:
-    """Make one of JAX's transformations keep sharing: for those that have no wrapper here.
-
-    What is made takes a function of DAGs, and the options of the transformation. JAX sees a
-    function of one argument, whose leaves are the distinct leaves of all arguments; options that
-    speak of arguments (`argnums`, axes) mean that one. Leaves that JAX can't trace are static. A
-    function that JAX calls later than it is passed on (a callback) must be kept by somebody else.
-
-    Args:
-        transformation: Takes a function, and perhaps options, and gives a function that calls it.
-
-    Returns:
-        A function like `transformation`. Where that gives back something that has the form of the
-        arguments, such as a gradient, there comes a pair `(args, kwargs)`.
-
-    >>> import functools
-    >>> in_batches = keep_sharing(lambda f, **options: functools.partial(jax.lax.map, f, **options))
-    >>> w = jnp.arange(4.0)
-    >>> out = in_batches(lambda p: {"c": p["a"] * p["b"]}, batch_size=2)({"a": w, "b": w})
-    >>> out["c"].tolist()
-    [0.0, 1.0, 4.0, 9.0]
-    """
-    how = Options(namespace, identity)
-
-    def transformed(fun: Callable[..., Any], /, *options: Any, **more: Any) -> Any:
-        @wraps(fun, updated=())
-        def call(*args: Any, **kwargs: Any) -> Any:
-            _owner, function = kept_flat(fun, how)
-            return trees(transformation(function, *options, **more)(Call.of(args, kwargs, how)))
-
-        return call
-
-    return transformed
+def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:
+    """What the prefixes say about each leaf of a call."""
+    args, kwargs = call.tree
+    named = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
+    given = treatments(named, {root: prefixes[root] for root in named}, question, options)
+    return rebuilt(call._form, [given[i] for i in call._form.traced_positions()], Call)

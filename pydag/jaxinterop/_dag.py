@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """DAGs as JAX's own pytrees, for code that calls plain JAX."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import optree
 from jax import tree_util
 
 from pydag._core import PyDagSpec
@@ -79,6 +80,42 @@ def rebuilt(form: Form, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D:  # typ
 def packed(tree: AnyDag, options: Options) -> Dag:
     """The Dag of a tree, for a wrapper with these options."""
     return Dag(tree, namespace=options.namespace, identity=options.identity)
+
+
+def keyed(tree: AnyDag, root: str, options: Options) -> Dag:
+    """The Dag of a tree that is part of the key of what JAX traces.
+
+    Args:
+        root: The name of the tree, for paths in errors.
+    """
+    return hashable(packed(tree, options), lambda accessor: accessor.codify(root))
+
+
+def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
+    """The Dag, which JAX may use as a part of a key.
+
+    Args:
+        text: Writes down the way to a leaf.
+
+    Raises:
+        TypeError: A static leaf can't be hashed.
+    """
+    form = dag._form
+    for position, static in zip(form.positions, form.statics, strict=True):
+        try:
+            static.check_hashable()
+        except TypeError as error:
+            raise unhashable(text(form.spec.accessors()[position]), error) from error
+    return dag
+
+
+def unhashable(where: str, error: TypeError) -> TypeError:
+    """What is raised for a leaf that can be neither traced nor hashed."""
+    return TypeError(
+        f"{where} is no array and can't be hashed: {error}\n"
+        "  A leaf that JAX can't trace is part of the key of the compiled function. Make it "
+        "hashable, register its class as a node, or pass it in another way."
+    )
 
 
 def fresh(dag: Dag) -> AnyDag:

@@ -8,24 +8,16 @@ import jax
 
 from pydag.typing import Identity
 
-from ._call import keep_sharing, named
-from ._dag import Dag, fresh, packed
+from ._call import named
+from ._dag import Dag, fresh, keyed, packed
 from ._form import Options
 from ._kept import made_for, name_of
-from ._match import Side, check_alike
+from ._match import alike
 from ._treatment import Question, treatments
 
 Get = Callable[[], Callable[..., Any]]
 
-_ADVICE = "Return at both places what was one object, or carry two: give one of them a copy."
 _SCAN = Question("scan", str, "Carry both or scan over both: give one of them a copy.")
-
-
-def _next(what: str, carry: Dag, result: Any, options: Options) -> Dag:
-    """What a body made of the carry, for JAX."""
-    returned = packed(result, options)
-    check_alike(what, "carry", Side("given", carry), Side("returned", returned), _ADVICE)
-    return returned
 
 
 def scan(
@@ -67,7 +59,7 @@ def scan(
                     "the body of scan must return a pair (carry, y), a tuple of two, but it "
                     f"returned an object of type {type(result).__name__}"
                 )
-            carried = _next("what scan carries", carry, result[0], options)
+            carried = alike("what scan carries", "carry", carry, result[0], options)
             return carried, packed(result[1], options)
 
         return named(body, name_of(f))
@@ -75,8 +67,8 @@ def scan(
     _owner, body = made_for(f, ("scan", options), make)
     carry, ys = jax.lax.scan(
         body,
-        packed(init, options),
-        packed(xs, options),
+        keyed(init, "init", options),
+        keyed(xs, "xs", options),
         length=length,
         reverse=reverse,
         unroll=unroll,
@@ -111,13 +103,13 @@ def while_loop(
 
     def make_body(get: Get) -> Callable[[Dag], Dag]:
         def body(carry: Dag) -> Dag:
-            return _next("what while_loop carries", carry, get()(fresh(carry)), options)
+            return alike("what while_loop carries", "carry", carry, get()(fresh(carry)), options)
 
         return named(body, name_of(body_fun))
 
     _owner, condition = made_for(cond_fun, ("while_loop: cond_fun", options), make_condition)
     _owner_too, body = made_for(body_fun, ("while_loop: body_fun", options), make_body)
-    return jax.lax.while_loop(condition, body, packed(init_val, options)).tree
+    return jax.lax.while_loop(condition, body, keyed(init_val, "init_val", options)).tree
 
 
 def fori_loop(
@@ -144,60 +136,11 @@ def fori_loop(
 
     def make(get: Get) -> Callable[[Any, Dag], Dag]:
         def body(i: Any, carry: Dag) -> Dag:
-            return _next("what fori_loop carries", carry, get()(i, fresh(carry)), options)
+            return alike("what fori_loop carries", "carry", carry, get()(i, fresh(carry)), options)
 
         return named(body, name_of(body_fun))
 
     _owner, body = made_for(body_fun, ("fori_loop", options), make)
-    return jax.lax.fori_loop(lower, upper, body, packed(init_val, options), unroll=unroll).tree
-
-
-def associative_scan(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    reverse: bool = False,
-    axis: int = 0,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> Any:
-    """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
-
-    Raises:
-        SharingError: What the function returns is shared differently from what it is given.
-
-    >>> w = jnp.arange(4.0)
-    >>> out = associative_scan(lambda p, q: pydag.dag_map(jnp.add, p, q), {"a": w, "b": w})
-    >>> out["a"] is out["b"], out["a"].tolist()
-    (True, [0.0, 1.0, 3.0, 6.0])
-    """
-    options = Options(namespace, identity)
-
-    def combined(one: Dag, other: Dag) -> Dag:
-        return _next("what associative_scan combines", one, fn(fresh(one), fresh(other)), options)
-
-    found = jax.lax.associative_scan(
-        named(combined, name_of(fn)), packed(elems, options), reverse, axis
-    )
-    return found.tree
-
-
-def map(
-    f: Callable[[Any], Any],
-    xs: Any,
-    *,
-    batch_size: int | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> Any:
-    """Apply a function to each slice of a DAG along leading axes; as `jax.lax.map`.
-
-    >>> w = jnp.arange(3.0)
-    >>> map(lambda p: p["a"] * p["b"], {"a": w, "b": w}).tolist()
-    [0.0, 1.0, 4.0]
-    """
-
-    def transformation(function: Any) -> Callable[..., Any]:
-        return lambda call: jax.lax.map(function, call, batch_size=batch_size)
-
-    return keep_sharing(transformation, namespace=namespace, identity=identity)(f)(xs)
+    return jax.lax.fori_loop(
+        lower, upper, body, keyed(init_val, "init_val", options), unroll=unroll
+    ).tree

@@ -4,9 +4,10 @@
 from typing import NamedTuple
 
 from pydag import PyDagSpec, SharingError
+from pydag.typing import Dag as AnyDag
 from pydag.typing import Path
 
-from ._dag import Dag
+from ._dag import Dag, packed
 from ._form import Options
 from ._static import Static
 from ._treatment import path_text, shortened
@@ -79,6 +80,19 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
             )
     texts = [f"  {side.name}: {shortened(repr(side.dag.spec))}" for side in (one, other)]
     raise TypeError("\n".join([f"{what} must be structured alike", *texts]))
+
+
+def alike(what: str, root: str, given: Dag, returned: AnyDag, options: Options) -> Dag:
+    """What a function returned, for JAX: it must be like what the function was given."""
+    dag = packed(returned, options)
+    check_alike(
+        what,
+        root,
+        Side("given", given),
+        Side("returned", dag),
+        "Let it return one object at both places, or give it two: give one of them a copy.",
+    )
+    return dag
 
 
 def _options(side: Side) -> Options:
