@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make demo      train the tied autoencoder of examples/
+# make demo EXAMPLE=tied_transformer   run another one: tied_transformer, object_graph
 # make test      linters, type checks and all tests
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
@@ -15,6 +16,7 @@
 # build directory is kept there, so that only what has changed is compiled again.
 
 PYTHON ?= python3
+EXAMPLE ?= tied_autoencoder
 
 version := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2] + sys.abiflags)')
 ifeq ($(version),)
@@ -32,7 +34,7 @@ sources := pyproject.toml $(shell find pydag -name __pycache__ -prune -o -not -n
 .PHONY: demo test lint types pytest sanitize bench bench-instructions format stub clean
 
 demo: $(demo)/installed
-	$(demo)/bin/python examples/tied_autoencoder.py
+	$(demo)/bin/python examples/$(EXAMPLE).py
 
 test: lint types pytest
 

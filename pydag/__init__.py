@@ -28,6 +28,7 @@ from .sharing import Anchor as Anchor
 from .sharing import Node as Node
 from .sharing import SharedObject as SharedObject
 from .sharing import deref as deref
+from .sharing import explain as explain
 from .sharing import reref as reref
 from .sharing import shared_objects as shared_objects
 

@@ -169,5 +169,22 @@ def shared_objects(
     ]
 
 
+def explain(spec_a: PyDagSpec, spec_b: PyDagSpec) -> str:
+    """Where two structures part, in words; empty for equal ones, and only for those.
+
+    Each place is named by its path, the first eight of them: where the nodes differ, or where two
+    paths lead to one object in one structure and to two in the other. What lies below nodes that
+    differ is not compared. The cost is linear in the number of objects.
+
+    >>> w = [1.0]
+    >>> tied, untied = {"a": w, "b": w}, {"a": w, "b": [1.0]}
+    >>> print(explain(pydag.dag_structure(tied), pydag.dag_structure(untied)))
+    tree['a'] and tree['b']
+      first:  one object
+      second: two objects
+    """
+    return _core.explain(spec_a, spec_b)
+
+
 _shared = property(shared_of_spec, doc="The shared objects: index, kind, type and paths.")
 setattr(PyDagSpec, "shared", _shared)  # noqa: B010 (the stub has it as a property already)

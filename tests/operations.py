@@ -40,6 +40,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "paths": lambda tree: pydag.dag_structure(tree).paths(),
     "num_paths": lambda tree: pydag.dag_structure(tree).num_paths,
     "equal": lambda tree: pydag.dag_structure(tree) == pydag.dag_structure(pydag.dag_copy(tree)),
+    "explain": lambda tree: pydag.explain(pydag.dag_structure(tree), pydag.dag_structure([tree])),
     "hash": lambda tree: hash(pydag.dag_structure(tree)),
     "repr": lambda tree: repr(pydag.dag_structure(tree)),
     "pickle": lambda tree: pickle.loads(pickle.dumps(pydag.dag_structure(tree))),

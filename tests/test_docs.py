@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples in docstrings, in the README and in docs/."""
 
+import contextlib
 import doctest
 import importlib
 import importlib.util
+import io
 import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,8 @@ import pytest
 import pydag
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+README = ROOT / "README.md"
+PAGES = sorted([README, *(ROOT / "docs").glob("*.md")])
 HAS_JAX = importlib.util.find_spec("jax") is not None
 
 
@@ -57,10 +62,37 @@ def programs(page: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not HAS_JAX, reason="the programs use JAX")
-@pytest.mark.parametrize(
-    "program", [pytest.param(text, id=page.name) for page in PAGES for text in programs(page)]
-)
-def test_page_programs_run(program: str) -> None:
+@pytest.mark.parametrize("program", [pytest.param(text, id="README") for text in programs(README)])
+def test_programs_of_the_readme_run(program: str) -> None:
     """A block that begins with an import runs as it stands; its assertions hold."""
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(program, "<page>", "exec", dont_inherit=True), names)
+
+
+BLOCK = re.compile(
+    r"^```python\n(?!>>>)(.*?)^```\n(?:\n*```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
+)
+
+
+@pytest.mark.skipif(not HAS_JAX, reason="the pages use JAX")
+@pytest.mark.parametrize("page", [page for page in PAGES if page != README], ids=lambda p: p.stem)
+def test_pages_run_from_top_to_bottom(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The blocks of a page under docs/ are one program; each prints the text that follows it."""
+    monkeypatch.chdir(tmp_path)
+    # Classes that are defined on the page need a module to belong to.
+    module = types.ModuleType(f"page_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    text = page.read_text("utf-8")
+    checker, options = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    for block in BLOCK.finditer(text):
+        # Errors name the line of the page.
+        source = "\n" * (text[: block.start()].count("\n") + 1) + block[1]
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(source, str(page), "exec", dont_inherit=True), vars(module))
+        wanted = block[2] or ""
+        assert checker.check_output(wanted, said.getvalue(), options), (
+            f"{block[1]}\nprinted\n\n{said.getvalue()}\nnot\n\n{wanted}"
+        )

@@ -272,6 +272,59 @@ def test_register() -> None:
     assert jaxinterop.jit(lambda pair: pair)([out, out])[0].name == "net"
 
 
+@jaxinterop.register
+@pydag.register_fields
+class Pair:
+    """Two weights, which may be one, and a name."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b, self.name = a, b, "pair"
+
+
+def test_a_registered_instance_keeps_its_structure() -> None:
+    """The law of pytrees: whatever is put for its leaves, until it is changed."""
+    w, v = jnp.ones(2), jnp.zeros(2)
+    for pair in (Pair(w, w), Pair(w, v)):
+        treedef = structure(pair)
+        for put in (w, "text", None, [w, v], object()):
+            mapped = treedef.unflatten([put] * treedef.num_leaves)
+            assert mapped.a is mapped.b is put
+            assert structure(mapped) == treedef.compose(structure(put))
+            assert structure(jax.tree.map(lambda x: x, mapped)) == structure(mapped)
+        labels = jax.tree.map(lambda _: "label", pair)
+        assert jax.tree.leaves(labels) == ["label"] * len(jax.tree.leaves(pair))
+
+
+def test_a_changed_instance_has_the_structure_that_it_has() -> None:
+    """Tying and untying, other leaves and other attributes count from the next call on."""
+    w, v = jnp.ones(2), jnp.zeros(2)
+
+    def rebuilt(pair: Pair, leaf: Any) -> Any:
+        return jax.tree.map(lambda _: leaf, pair)
+
+    untied = rebuilt(Pair(w, w), "x")
+    untied.a, untied.b = w, v
+    assert structure(untied) == structure(Pair(w, v))
+    tied = rebuilt(Pair(w, v), w)
+    tied.name = "other"
+    assert len(jax.tree.leaves(tied)) == 1
+    more = rebuilt(Pair(w, v), w)
+    more.c = v
+    assert len(jax.tree.leaves(more)) == 2
+    assert structure(copy.copy(rebuilt(Pair(w, v), w))) == structure(Pair(w, w))
+
+
+def test_nothing_is_remembered_of_the_dead() -> None:
+    """What is known about an instance goes with it."""
+    from pydag.jaxinterop._register import _remembered
+
+    before = len(_remembered)
+    pair = jax.tree.map(lambda _: "x", Pair(jnp.ones(2), jnp.zeros(2)))
+    assert len(_remembered) == before + 1
+    del pair
+    assert len(_remembered) == before
+
+
 def test_register_refuses() -> None:
     """A class that JAX knows already, and, when it is used, one that pydag doesn't know."""
     with pytest.raises(ValueError, match="Duplicate"):

@@ -50,6 +50,22 @@ def test_a_registered_dataclass() -> None:
     assert jaxinterop.grad(lambda p: p.w**2)(Params(3.0, "q")) == Params(6.0, "q")
 
 
+def test_a_dataclass_without_keys() -> None:
+    """One that JAX opens by a function which names no children: they are numbered."""
+
+    @dataclasses.dataclass
+    class Pair:
+        left: Any
+        right: Any = None
+
+    tree_util.register_pytree_node(
+        Pair, lambda p: ((p.right, p.left), None), lambda _, c: Pair(c[1], c[0])
+    )
+    accessors, leaves, _ = pydag.dag_flatten_with_accessor([Pair(1.0, 2.0)])
+    assert leaves == [2.0, 1.0]
+    assert accessors[1].codify("x") == "x[0][<flat index 1>]"
+
+
 def test_a_class_with_attribute_keys() -> None:
     """`register_pytree_with_keys` with attributes as keys."""
 
@@ -66,6 +82,35 @@ def test_a_class_with_attribute_keys() -> None:
         lambda _, children: Pair(*children),
     )
     assert_node(Pair, ("left",), ".left")
+
+
+def test_a_dataclass_that_is_a_sequence() -> None:
+    """A dataclass is opened as it was registered: by items, or by nothing that has a name."""
+
+    @dataclasses.dataclass(eq=False)
+    class Items:
+        content: tuple[Any, ...]
+
+        def __getitem__(self, index: int) -> Any:
+            return self.content[index]
+
+    @dataclasses.dataclass(eq=False)
+    class Bag(Items):
+        pass
+
+    tree_util.register_pytree_with_keys(
+        Items,
+        lambda t: ([(tree_util.SequenceKey(i), x) for i, x in enumerate(t.content)], None),
+        lambda _, children: Items(tuple(children)),
+    )
+    assert_node(lambda w: Items((w,)), (0,), "[0]")
+    tree_util.register_pytree_node(Bag, lambda t: (t.content, None), lambda _, c: Bag(tuple(c)))
+    [(path, _)] = jax.tree.leaves_with_path(jaxinterop.Dag(Bag((1.0,))))
+    assert tree_util.keystr(path) == ".tree[<flat index 0>]"
+    loop = Items(())
+    loop.content = (loop,)
+    with pytest.raises(pydag.CycleError, match=r"tree\[0\]"):
+        pydag.dag_leaves(loop)
 
 
 def test_a_class_with_keys_that_differ() -> None:

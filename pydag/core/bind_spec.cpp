@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind.h"
 #include "error.h"
+#include "explain.h"
 #include "match.h"
 #include "paths.h"
 #include "shared.h"
@@ -44,6 +45,10 @@ PyObject *compare_specs(PyObject *a, PyObject *b, int operation) {
     });
 }
 
+nb::object text_object(const std::string &text) {
+    return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
 // A key or aux_data may hold the spec itself.
 PyObject *repr_spec(PyObject *self) {
     return slot<PyObject *>(nullptr, [&]() -> PyObject * {
@@ -54,7 +59,7 @@ PyObject *repr_spec(PyObject *self) {
             ~Leave() { Py_ReprLeave(object); }
         } leave{self};
         const std::string text = nb::inst_ready(self) ? nb::inst_ptr<Spec>(self)->text() : "PyDagSpec(<empty>)";
-        return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+        return text_object(text).release().ptr();
     });
 }
 
@@ -183,6 +188,10 @@ void bind_spec(nb::module_ &module) {
         .def("__setstate__", set_state, nb::arg("state").none(),
              nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
         .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
+    module.def(
+        "explain",
+        [](nb::handle a, nb::handle b) { return text_object(explain(spec_of(a).structure(), spec_of(b).structure())); },
+        nb::arg("a"), nb::arg("b"), nb::sig("def explain(a: PyDagSpec, b: PyDagSpec, /) -> str"));
 }
 
 }  // namespace pydag

@@ -150,7 +150,7 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
             return &PyTuple_GET_ITEM(object, 0);
         case Kind::kList:
             count = checked_count(object, PyList_GET_SIZE(object));
-            return count ? reinterpret_cast<PyListObject *>(object)->ob_item : &object;
+            return count ? reinterpret_cast<PyListObject *>(object)->ob_item : options.room.take(0);
         case Kind::kDict:
         case Kind::kOrderedDict:
         case Kind::kDefaultDict: {

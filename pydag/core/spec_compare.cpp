@@ -9,7 +9,6 @@
 #include <tuple>
 
 namespace pydag {
-namespace {
 
 // By what each reference is: keys by their order, registrations by what they do, the values of meta
 // fields one by one, everything else (types, aux_data, default factories) by identity, then `==`.
@@ -19,20 +18,6 @@ bool equal_refs(PyObject *a, PyObject *b) {
     if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
     return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
 }
-
-// Whether the reference at this position is the entries of a custom node: names for its children,
-// which don't tell structures apart.
-bool is_entries(const Structure &structure, uint32_t position) {
-    uint32_t ref = 0;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Kind kind = structure.nodes[i].kind;
-        ref += num_refs(structure.nodes[i]);
-        if (ref > position) return kind == Kind::kCustom && ref == position + 1;
-    }
-    return false;
-}
-
-}  // namespace
 
 bool Spec::equals(const Spec &other) const {
     const Structure &a = structure_, &b = other.structure_;
@@ -45,13 +30,17 @@ bool Spec::equals(const Spec &other) const {
     if (PyUnicode_GET_LENGTH(a.namespace_) > 0 && PyUnicode_GET_LENGTH(b.namespace_) > 0 &&
         PyUnicode_Compare(a.namespace_, b.namespace_) != 0)
         return false;
+    // Mostly the references are the very same.
     PyObject *const *const end = a.refs + a.num_refs;
     PyObject *const *ref = a.refs;
+    uint32_t node = 0;
+    PyObject *const *node_end = a.refs + num_refs(a.nodes[0]);
     for (PyObject *const *other = b.refs;; ++ref, ++other) {
         std::tie(ref, other) = std::mismatch(ref, end, other);
         if (ref == end) return true;
-        if (!KeysBox::check(*ref) && is_entries(a, static_cast<uint32_t>(ref - a.refs))) continue;
-        if (!equal_refs(*ref, *other)) return false;
+        while (node_end <= ref) node_end += num_refs(a.nodes[++node]);
+        const auto place = ref - (node_end - num_refs(a.nodes[node]));
+        if (place < num_compared_refs(a.nodes[node]) && !equal_refs(*ref, *other)) return false;
     }
 }
 

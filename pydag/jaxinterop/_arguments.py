@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which arguments of a call are meant, and whether each object gets one treatment."""
+"""Which arguments of a call are meant, by number and by name."""
 
 import inspect
 import operator
@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 
 import optree
 
-from pydag import SharingError, _core
-from pydag.sharing import shared_objects
-from pydag.typing import Dag, Path
-
 from ._form import Options
-from ._static import is_traced
+from ._static import Static
+from ._treatment import Question, shortened, treatments
 
 Spot = int | str
 """A positional argument by its number, or a keyword argument by its name."""
@@ -76,80 +73,47 @@ class Chosen(NamedTuple):
         return numbers.intersection(range(count)).union(n for n in self.names if n in kwargs)
 
 
-def owners(args: Args, kwargs: Kwargs, options: Options) -> list[Spot]:
-    """For each distinct leaf of `(args, kwargs)`, the argument in which the walk first meets it."""
-    names: list[str] = options.flatten(kwargs)[1].entries()
-    found: list[Spot] = []
-
-    def add(spot: Spot, tree: Dag) -> None:
-        found.extend([spot] * (len(options.leaves(tree)) - len(found)))
-
-    for i in range(len(args)):
-        add(i, args[: i + 1])
-    for i, name in enumerate(names):
-        add(name, (args, {name: kwargs[name] for name in names[: i + 1]}))
-    return found
+def argument_text(accessor: optree.PyTreeAccessor) -> str:
+    """A path into `(args, kwargs)` as a Python expression, such as `args[0]['layers'][3].w`."""
+    root = "kwargs" if accessor[0].entry else "args"
+    return shortened(accessor[1:].codify(root))
 
 
-def path_text(tree: Dag, path: Path, root: str, options: Options) -> str:
-    """A path as a Python expression, such as `args[0]['layers'][3].w`."""
-    text = root
-    for entry in path:
-        for accessor, child in _open(tree, options):
-            if accessor[0].entry == entry:
-                text, tree = accessor.codify(text), child
-                break
-    return shortened(text)
-
-
-def _open(node: Dag, options: Options) -> Iterable[tuple[optree.PyTreeAccessor, Dag]]:
-    """The children of a node, in every slot, and how to get at them."""
-    accessors, children, _ = _core.flatten_with_accessor(
-        node, lambda child: child is not node, True, options.namespace, "nodes"
+def held(chosen: Chosen, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    """Static arguments as leaves, which the walk won't open."""
+    spots = chosen.spots(args, kwargs)
+    return (
+        tuple(Static(arg) if i in spots else arg for i, arg in enumerate(args)),
+        {name: Static(arg) if name in spots else arg for name, arg in kwargs.items()},
     )
-    return zip(accessors, children, strict=True)
 
 
-def argument_text(args: Args, kwargs: Kwargs, path: Path, options: Options) -> str:
-    """The text of a path into `(args, kwargs)`."""
-    group, *rest = path
-    if group == 0:
-        return path_text(args, tuple(rest), "args", options)
-    return path_text(kwargs, tuple(rest), "kwargs", options)
+def released(argument: Any) -> Any:
+    """A static argument as it was given."""
+    return argument.value if type(argument) is Static else argument
 
 
-def check_one_treatment(
+def by_argument(
     args: Args,
     kwargs: Kwargs,
-    treatment: Callable[[Spot], str],
-    advice: str,
+    treatment: Callable[[Spot], Any],
+    question: Question,
     options: Options,
-) -> None:
-    """Raises `SharingError` if two arguments with different treatments hold one traced leaf.
+) -> list[Any]:
+    """The treatment of each distinct leaf of `(args, kwargs)`, where arguments are treated whole.
 
-    Looking at the shared objects and the paths to them is enough: where a second argument reaches
-    a leaf, the walk through it comes to an object that it has met in the first one.
+    Raises:
+        SharingError: Two arguments with different treatments hold one traced leaf.
     """
-    for shared in shared_objects(
-        (args, kwargs), namespace=options.namespace, identity=options.identity
-    ):
-        first, *others = shared.paths
-        wanted = treatment(first[1])
-        other = next((path for path in others if treatment(path[1]) != wanted), None)
-        if other is None or not any(map(is_traced, options.leaves(shared.object))):
-            continue
-        text = [argument_text(args, kwargs, path, options) for path in (first, other)]
-        raise SharingError(
-            f"one object is both {wanted} and {treatment(other[1])}\n"
-            f"  {text[0]} is {wanted}\n"
-            f"  {text[1]}, the same object, is {treatment(other[1])}\n"
-            f"  {advice}"
-        )
-
-
-def shortened(text: str, limit: int = 600) -> str:
-    """A text of readable length: the middle of a very long one is left out."""
-    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
+    return treatments(
+        {"args": args, "kwargs": kwargs},
+        {
+            "args": tuple(map(treatment, range(len(args)))),
+            "kwargs": {name: treatment(name) for name in kwargs},
+        },
+        question,
+        options,
+    )
 
 
 def joined(picked: Sequence[int], chosen: Sequence[Any], others: Sequence[Any]) -> list[Any]:

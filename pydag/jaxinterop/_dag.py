@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """DAGs as JAX's own pytrees, for code that calls plain JAX."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import optree
 from jax import tree_util
 
 from pydag._core import PyDagSpec
@@ -11,9 +12,8 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 
 from ._form import Form, Options, take_apart
-from ._registry import asked_pydag
 
-C = TypeVar("C", bound=type)
+D = TypeVar("D", bound="Dag")
 _UNBUILT: Any = object()
 
 
@@ -60,7 +60,7 @@ class Dag:
         return f"Dag({structure}, [{', '.join(map(_brief, self._leaves))}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt, (self._form, tuple(self._leaves))
+        return rebuilt, (self._form, tuple(self._leaves), type(self))
 
 
 def _brief(leaf: Leaf) -> str:
@@ -70,14 +70,65 @@ def _brief(leaf: Leaf) -> str:
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def rebuilt(form: Form, leaves: Iterable[Leaf]) -> Dag:
+def rebuilt(form: Form, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D:  # type: ignore[assignment]  # mypy has no defaults for type variables
     """The Dag of this form with these leaves, which need not be arrays: JAX may put others."""
-    dag = object.__new__(Dag)
+    dag = object.__new__(cls)
     dag._form, dag._leaves, dag._tree = form, tuple(leaves), _UNBUILT
     return dag
 
 
-def _keys(form: Form, root: str) -> list[tree_util.GetAttrKey]:
+def packed(tree: AnyDag, options: Options) -> Dag:
+    """The Dag of a tree, for a wrapper with these options."""
+    return Dag(tree, namespace=options.namespace, identity=options.identity)
+
+
+def keyed(tree: AnyDag, root: str, options: Options) -> Dag:
+    """The Dag of a tree that is part of the key of what JAX traces.
+
+    Args:
+        root: The name of the tree, for paths in errors.
+    """
+    return hashable(packed(tree, options), lambda accessor: accessor.codify(root))
+
+
+def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
+    """The Dag, which JAX may use as a part of a key.
+
+    Args:
+        text: Writes down the way to a leaf.
+
+    Raises:
+        TypeError: A static leaf can't be hashed.
+    """
+    form = dag._form
+    for position, static in zip(form.positions, form.statics, strict=True):
+        try:
+            static.check_hashable()
+        except TypeError as error:
+            raise unhashable(text(form.spec.accessors()[position]), error) from error
+    return dag
+
+
+def unhashable(where: str, error: TypeError) -> TypeError:
+    """What is raised for a leaf that can be neither traced nor hashed."""
+    return TypeError(
+        f"{where} is no array and can't be hashed: {error}\n"
+        "  A leaf that JAX can't trace is part of the key of the compiled function. Make it "
+        "hashable, register its class as a node, or pass it in another way."
+    )
+
+
+def fresh(dag: Dag) -> AnyDag:
+    """A tree of its own, which a user's function may change: `dag.tree` may be the caller's."""
+    return dag._form.build(dag._leaves)
+
+
+def like(dag: Dag, tree: AnyDag, what: str) -> Dag:
+    """A Dag of the form of `dag`, with what `tree` has in the place of its leaves: `Form.match`."""
+    return rebuilt(dag._form, dag._form.match(tree, what))
+
+
+def keys_of(form: Form, root: str) -> list[tree_util.GetAttrKey]:
     """A name for each traced leaf; JAX writes a dot before it."""
     skipped = frozenset(form.positions)
     return [
@@ -88,43 +139,9 @@ def _keys(form: Form, root: str) -> list[tree_util.GetAttrKey]:
 
 
 def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], Form]:
-    return list(zip(_keys(dag._form, "tree"), dag._leaves, strict=True)), dag._form
+    return list(zip(keys_of(dag._form, "tree"), dag._leaves, strict=True)), dag._form
 
 
 tree_util.register_pytree_with_keys(
     Dag, _dag_with_keys, rebuilt, lambda dag: (dag._leaves, dag._form)
 )
-
-
-def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
-    """Make JAX see the instances of a class as it sees a `Dag` of them. Also a decorator.
-
-    The leaves of an instance are then its distinct leaves, whatever function of plain JAX it is
-    given to. Unlike a `Dag` an instance doesn't remember its structure: where a function puts one
-    and the same array for two of its leaves, they are shared from there on.
-
-    Args:
-        cls: A class that is registered with pydag, and not with JAX.
-
-    Raises:
-        ValueError: The class is registered with JAX already.
-        TypeError: When an instance is flattened: the class is no node of pydag's.
-    """
-    options = Options(namespace, identity)
-
-    def flatten(node: Any) -> tuple[Sequence[Leaf], Form]:
-        form, leaves = take_apart(node, options)
-        if form.spec.is_leaf():
-            raise TypeError(
-                f"{cls!r} is registered with pydag.jaxinterop but is no node of pydag's; register "
-                "it there first, such as with pydag.register_fields"
-            )
-        return leaves, form
-
-    def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], Form]:
-        leaves, form = flatten(node)
-        return list(zip(_keys(form, ""), leaves, strict=True)), form
-
-    tree_util.register_pytree_with_keys(cls, flatten_with_keys, Form.build, flatten)
-    asked_pydag.add(cls)
-    return cls

@@ -47,11 +47,29 @@ class Form(NamedTuple):
             leaves.insert(position, static.value)
         return _core.unflatten(self.spec, leaves)
 
-    def all_positions(self, traced: Sequence[int]) -> list[int]:
-        """Positions among the traced leaves as positions among all leaves."""
+    def traced_positions(self) -> list[int]:
+        """Where the traced leaves stand, among all."""
         skipped = frozenset(self.positions)
-        among_all = [i for i in range(self.spec.num_leaves) if i not in skipped]
-        return [among_all[i] for i in traced]
+        return [i for i in range(self.spec.num_leaves) if i not in skipped]
+
+    def match(self, tree: Dag, what: str) -> list[Leaf]:
+        """What stands in a tree of this form at the place of each traced leaf.
+
+        At the places of static leaves there may be anything.
+
+        Args:
+            what: Says in an error what the tree is, such as "the cotangent".
+
+        Raises:
+            ValueError: The tree is structured in another way.
+            SharingError: It has different objects where this form has one.
+        """
+        try:
+            found = self.spec.flatten_up_to(tree)
+        except ValueError as error:
+            error.add_note(f"The tree that doesn't fit is {what}.")
+            raise
+        return [found[i] for i in self.traced_positions()] if self.positions else found
 
 
 def picker(positions: Sequence[int], count: int) -> Picker:

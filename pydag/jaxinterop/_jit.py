@@ -2,8 +2,7 @@
 """`jax.jit` for functions of DAGs."""
 
 import functools
-import weakref
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast, overload
 
 import jax
@@ -12,16 +11,10 @@ from pydag.typing import Identity
 
 from ._arguments import Chosen, as_names, as_numbers
 from ._form import Options
+from ._kept import frozen, made_for, name_of
 from ._machine import Machine
+from ._shardings import UNSPECIFIED, Shardings
 from ._stages import Lowered, Traced
-
-_UNSPECIFIED: Any = object()
-
-# What was made for a function lives as long as the function does, not as long as a wrapper: to
-# wrap it anew, with the same options, compiles nothing. Nothing in it owns the function.
-_machines: "weakref.WeakKeyDictionary[Any, dict[Hashable, tuple[Any, Machine]]]" = (
-    weakref.WeakKeyDictionary()
-)
 
 
 class Jitted(Protocol):
@@ -42,39 +35,6 @@ class Jitted(Protocol):
         """Forget what was compiled."""
 
 
-def _frozen(value: Any) -> Hashable:
-    if isinstance(value, dict):
-        return tuple(sorted((name, _frozen(item)) for name, item in value.items()))
-    return type(value), value
-
-
-def _check_shardings(name: str, shardings: Any) -> None:
-    if shardings is not None and not jax.tree_util.all_leaves([shardings]):
-        raise NotImplementedError(
-            f"{name} of pydag.jaxinterop.jit takes one sharding for everything, so far, not a tree "
-            f"of them: got {shardings!r}. Put the arguments where they should be by jax.device_put."
-        )
-
-
-def _machine(
-    fun: Callable[..., Any], static: Chosen, donated: Chosen, options: Options, rest: dict[str, Any]
-) -> tuple[Callable[..., Any], Machine]:
-    """The machine for a function, and the function that it calls: `fun`, or an equal one."""
-    name = getattr(fun, "__name__", type(fun).__name__)
-    try:
-        known = _machines.setdefault(fun, {})
-        key = (static, donated, options, _frozen(rest))
-        owner, machine = known.get(key, (None, None))
-    except TypeError:  # not hashable, or not weakly referenceable
-        return fun, Machine(lambda: fun, name, static, donated, options, rest)
-    original = owner() if owner is not None else None
-    if machine is None or original is None:
-        original, owner = fun, weakref.ref(fun)
-        machine = Machine(owner, name, static, donated, options, rest)
-        known[key] = owner, machine
-    return original, machine
-
-
 @overload
 def jit(fun: Callable[..., Any], /, **options: Any) -> Jitted: ...
 @overload
@@ -83,8 +43,8 @@ def jit(
     fun: Any = None,
     /,
     *,
-    in_shardings: Any = _UNSPECIFIED,
-    out_shardings: Any = _UNSPECIFIED,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Iterable[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Iterable[int] | None = None,
@@ -105,11 +65,13 @@ def jit(
         static_argnums, static_argnames: Arguments that are not opened: part of the key, compared
             by type and value.
         donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
-        in_shardings, out_shardings: One sharding for everything.
+        in_shardings, out_shardings: One sharding for everything, or tree prefixes: of the tuple of
+            positional arguments, and of the result.
         options: All other options that `jax.jit` has.
 
     Raises:
-        SharingError: When called: a donated argument and a kept one hold the same array.
+        SharingError: When called: a donated argument and a kept one hold the same array, or two
+            places of one array are given two shardings.
         CycleError: When called: an argument contains itself.
         TypeError: When called: a leaf is neither an array nor hashable.
 
@@ -121,10 +83,8 @@ def jit(
     if fun is None:
         given = {name: value for name, value in locals().items() if name not in ("fun", "options")}
         return functools.partial(jit, **given, **options)
-    for name, shardings in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        if shardings is not _UNSPECIFIED:
-            _check_shardings(name, shardings)
-            options[name] = shardings
+    how = Options(namespace, identity)
+    shardings = Shardings(in_shardings, out_shardings, how)
     arguments = {
         "static_argnums": None if static_argnums is None else as_numbers(static_argnums),
         "static_argnames": None if static_argnames is None else as_names(static_argnames),
@@ -132,12 +92,12 @@ def jit(
         "donate_argnames": None if donate_argnames is None else as_names(donate_argnames),
     }
     jax.jit(fun, **cast(Any, arguments))  # checks them against the signature
-    original, machine = _machine(
+    static = Chosen.of(fun, static_argnums, static_argnames)
+    donated = Chosen.of(fun, donate_argnums, donate_argnames)
+    original, machine = made_for(
         fun,
-        Chosen.of(fun, static_argnums, static_argnames),
-        Chosen.of(fun, donate_argnums, donate_argnames),
-        Options(namespace, identity),
-        options,
+        ("jit", static, donated, how, *map(frozen, (in_shardings, out_shardings, options))),
+        lambda get: Machine(get, name_of(fun), static, donated, shardings, how, options),
     )
     return _wrapper(original, machine)
 

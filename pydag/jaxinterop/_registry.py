@@ -4,7 +4,7 @@
 import dataclasses
 import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import optree
@@ -20,24 +20,33 @@ _table: dict[type, Any] = getattr(getattr(jax, "_src", None), "tree_util", tree_
 # Classes whose entry in JAX's registry was made by asking pydag.
 asked_pydag: "weakref.WeakSet[type]" = weakref.WeakSet()
 
-# How the entries of a class are written in a path: ".{}", "[{!r}]" or not at all.
-_styles: "weakref.WeakKeyDictionary[type, str]" = weakref.WeakKeyDictionary()
+# How the entries of a class are written in a path, by the type of the entry: ".{}" or "[{!r}]".
+_styles: "weakref.WeakKeyDictionary[type, dict[type, str]]" = weakref.WeakKeyDictionary()
 
 
 class JaxEntry(optree.PyTreeEntry):
     """A step into a node of a class that only JAX knows: an attribute, a key, or a number."""
 
-    __slots__ = ()
+    __slots__: ClassVar[tuple[()]] = ()
 
     def __call__(self, obj: Any, /) -> Any:
-        style = _styles.get(self.type)
+        style = _styles.get(self.type, {}).get(type(self.entry))
         if style is None:
             raise TypeError(f"JAX doesn't say how the children of {self.type!r} are got from it")
         return getattr(obj, self.entry) if style == ".{}" else obj[self.entry]
 
     def codify(self, node: str = "", /) -> str:
-        style = _styles.get(self.type, "[<flat index {}>]")
+        style = _styles.get(self.type, {}).get(type(self.entry), "[<flat index {}>]")
         return node + style.format(self.entry)
+
+
+class JaxField(JaxEntry, optree.GetAttrEntry):
+    """The same for a dataclass, so that messages show its attributes as attributes.
+
+    It need not have any as children: some dataclasses are sequences.
+    """
+
+    __slots__: ClassVar[tuple[()]] = ()
 
 
 _PLAIN: dict[type, tuple[str, str]] = {
@@ -49,12 +58,17 @@ _PLAIN: dict[type, tuple[str, str]] = {
 
 def _named(cls: type, keys: Iterable[Any]) -> tuple[Any, ...] | None:
     """The entries that JAX's keys say, in pydag's words; None if they say no more than a number."""
-    keys = tuple(keys)
-    kinds = set(map(type, keys))
-    if len(kinds) != 1 or not kinds <= _PLAIN.keys():
-        return None
-    attribute, _styles[cls] = _PLAIN[kinds.pop()]
-    return tuple(getattr(key, attribute) for key in keys)
+    names: list[Any] = []
+    styles: dict[type, str] = {}
+    for key in keys:
+        if type(key) not in _PLAIN:
+            return None
+        attribute, style = _PLAIN[type(key)]
+        names.append(getattr(key, attribute))
+        if styles.setdefault(type(names[-1]), style) != style:
+            return None  # a key and an attribute, both strings: an entry would not tell which
+    _styles[cls] = _styles.get(cls, {}) | styles
+    return tuple(names)
 
 
 class _Opener:
@@ -103,7 +117,7 @@ def _look_up(cls: type) -> "_classify.Foreign | None":
     if opener is None or known is not entry:
         opener = _Opener(cls, entry.to_iter)
         _openers[cls] = entry, opener
-    entry_type = optree.GetAttrEntry if dataclasses.is_dataclass(cls) else JaxEntry
+    entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
     return opener, entry.from_iter, entry_type
 
 

@@ -2,10 +2,16 @@
 """Functions between tracing and calling: JAX's stages, with the signature of the function."""
 
 import functools
+import re
 from typing import Any
 
-from ._arguments import shortened
+from pydag import explain
+from pydag._repr import short_repr
+
+from ._form import Form
 from ._machine import Machine
+from ._static import Static
+from ._treatment import shortened
 
 
 class _Stage:
@@ -53,9 +59,32 @@ class Compiled(_Stage):
         if key != self._key and self._machine.forget_wrong_plan(args, kwargs):
             key, *leaves = self._machine.take_apart(args, kwargs)
         if key != self._key:
-            mine, other = (shortened(repr(k.form.spec)) for k in (self._key, key))
             raise TypeError(
                 "the function was compiled for arguments of another structure, sharing or static "
-                f"content\n  compiled for: {mine}\n  called with:  {other}"
+                "content\n  (first: compiled for, second: called with)\n"
+                f"{why(self._key.form, key.form)}"
             )
         return self._stage(*leaves).tree
+
+
+def why(first: Form, second: Form) -> str:
+    """Where the arguments of two calls differ, in words."""
+    text = explain(first.spec, second.spec)
+    if not text:
+        paths = first.spec.accessors()
+        one, other = (dict(zip(f.positions, f.statics, strict=True)) for f in (first, second))
+        text = "\n".join(
+            f"{paths[i].codify('tree')}\n  first:  {_shown(one, i)}\n  second: {_shown(other, i)}"
+            for i in sorted(one.keys() | other.keys())
+            if one.get(i) != other.get(i)
+        )
+    return shortened(
+        re.sub(r"\btree\[([01])\]", lambda m: ("args", "kwargs")[int(m[1])], text), 1600
+    )
+
+
+def _shown(statics: dict[int, Any], position: int) -> str:
+    static = statics.get(position)
+    while isinstance(static, Static):
+        static = static.value
+    return "an array" if position not in statics else short_repr(static)

@@ -1,0 +1,155 @@
+"""`jaxinterop.cond` and `switch`: branches whose results are structured and shared alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def tied(value: float = 3.0) -> dict[str, Any]:
+    """One number at two places, and a leaf that JAX can't trace."""
+    w = jnp.float32(value)
+    return {"a": w, "b": w, "name": "net"}
+
+
+def double(tree: Any) -> Any:
+    """The tree with its arrays doubled."""
+    assert tree["a"] is tree["b"]
+    return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
+
+
+def same(tree: Any) -> Any:
+    """The tree."""
+    return tree
+
+
+def test_cond() -> None:
+    """The operands are tied inside, the result outside."""
+    for jit in (lambda f: f, jaxinterop.jit):
+        chosen = jit(lambda p, tree: jaxinterop.cond(p, double, same, tree))
+        for pred, value in ((True, 6.0), (False, 3.0)):
+            out = chosen(jnp.bool_(pred), tied())
+            assert out["a"] is out["b"]
+            assert (float(out["a"]), out["name"]) == (value, "net")
+
+
+def test_switch() -> None:
+    """As `cond`, of any number of branches; the index is clamped."""
+    branches = [same, double, lambda tree: double(double(tree))]
+    for index, value in ((0, 3.0), (1, 6.0), (2, 12.0), (5, 12.0)):
+        out = jaxinterop.switch(index, branches, tied())
+        assert out["a"] is out["b"]
+        assert float(out["a"]) == value
+    assert jaxinterop.switch(0, [same], tied())["name"] == "net"
+
+
+def test_operands_share() -> None:
+    """One identity table spans all operands; the predicate is none of them."""
+
+    def f(x: Any, y: Any) -> Any:
+        assert x is y[0]
+        return x + y[0]
+
+    w = jnp.float32(3.0)
+    assert jaxinterop.cond(w > 2, f, lambda x, y: x, w, [w]) == 6.0
+    assert jaxinterop.cond(True, lambda: 1.0, lambda: 2.0) == 1.0
+    assert jaxinterop.cond(True, double, same, operand=tied())["a"] == 6.0
+    assert jaxinterop.switch(0, [double, same], operand=tied())["a"] == 6.0
+
+
+def test_branches_that_share_differently() -> None:
+    """`SharingError` that says which two paths, and which branches."""
+
+    def untied(tree: Any) -> Any:
+        return {**tree, "b": tree["b"] + 1}
+
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.cond(True, same, untied, tied())
+    assert str(caught.value).splitlines()[:3] == [
+        "the results of the branches must be shared alike",
+        "  returned by true_fun: result['a'] and result['b'] are one object",
+        "  returned by false_fun: they are two",
+    ]
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.switch(0, [untied, untied, same], tied())
+    assert "returned by branch 2: result['a'] and result['b'] are one" in str(caught.value)
+    assert "returned by branch 0: they are two" in str(caught.value)
+
+
+def test_branches_of_different_structure() -> None:
+    """`TypeError`, as in JAX; of static leaves it names the place and both values."""
+    with pytest.raises(TypeError, match="must be structured alike"):
+        jaxinterop.cond(True, lambda t: t["a"], lambda t: [t["a"]], tied())
+    with pytest.raises(TypeError, match=r"true_fun: result\['name'\] is 'net'\n.*it is 'other'"):
+        jaxinterop.cond(True, same, lambda t: {**t, "name": "other"}, tied())
+    with pytest.raises(TypeError, match="float32"):  # JAX's own, about the types of arrays
+        jaxinterop.cond(True, lambda x: x, lambda x: x * 0.5, 1)
+
+
+def test_an_error_in_a_branch() -> None:
+    """It passes through as it is."""
+
+    def wrong(tree: Any) -> Any:
+        raise TypeError("mine")
+
+    with pytest.raises(TypeError, match=r"^mine"):
+        jaxinterop.cond(True, wrong, same, tied())
+
+
+def test_a_branch_may_tie_what_was_not_tied() -> None:
+    """As long as all do."""
+
+    def tie(tree: Any) -> Any:
+        return {"a": tree["a"], "b": tree["a"]}
+
+    out = jaxinterop.cond(True, tie, tie, {"a": jnp.ones(2), "b": jnp.zeros(2)})
+    assert out["a"] is out["b"]
+
+
+def test_branches_are_traced_once() -> None:
+    """For one structure and sharing, called again outside of `jit`."""
+    traces: list[str] = []
+
+    def f(tree: Any) -> Any:
+        traces.append("trace")
+        return double(tree)
+
+    for value in (1.0, 2.0):
+        jaxinterop.cond(jnp.bool_(True), f, same, tied(value))
+    assert traces == ["trace"]
+
+
+def test_gradients_and_maps() -> None:
+    """Under `grad` and `vmap`."""
+
+    def f(p: Any, w: Any) -> Any:
+        tree = jaxinterop.cond(p, double, same, {"a": w, "b": w, "name": "net"})
+        assert tree["a"] is tree["b"]
+        return tree["a"] * tree["b"]
+
+    assert float(jaxinterop.grad(f, 1)(True, 3.0)) == 24.0
+    out = jaxinterop.vmap(f)(jnp.array([True, False]), jnp.array([3.0, 3.0]))
+    assert out.tolist() == [36.0, 9.0]
+
+
+def test_without_compiling() -> None:
+    """Under `jax.disable_jit`, a branch that changes its argument changes its own."""
+
+    def change(tree: Any) -> Any:
+        tree["a"] = tree["b"] = tree["a"] + 1
+        return tree
+
+    tree = tied()
+    with jax.disable_jit():
+        out = jaxinterop.cond(True, change, same, tree)
+    assert (float(out["a"]), float(tree["a"])) == (4.0, 3.0)

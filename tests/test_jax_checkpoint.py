@@ -1,0 +1,133 @@
+"""`jaxinterop.checkpoint` and `pure_callback`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def tied(value: float = 3.0) -> dict[str, Any]:
+    """One number at two places."""
+    w = jnp.float32(value)
+    return {"a": w, "b": w}
+
+
+def product(p: Any) -> Any:
+    """The sine of the product of the two places."""
+    assert p["a"] is p["b"]
+    out = jnp.sin(p["a"] * p["b"])
+    return {"x": out, "y": [out], "name": "out"}
+
+
+def test_checkpoint() -> None:
+    """Sharing is kept in and out, and the derivative is that of the function."""
+    again = jaxinterop.checkpoint(product)
+    out = again(tied())
+    assert out["x"] is out["y"][0]
+    assert out["name"] == "out"
+    gradient = jaxinterop.grad(lambda p: again(p)["x"])(tied())
+    assert gradient["a"] is gradient["b"]
+    assert float(gradient["a"]) == pytest.approx(6 * float(jnp.cos(9.0)), rel=1e-5)
+    jaxpr = jaxinterop.make_jaxpr(jaxinterop.grad(lambda p: again(p)["x"]))(tied())
+    assert "checkpoint" in str(jaxpr) or "remat" in str(jaxpr)
+
+
+def test_checkpoint_options() -> None:
+    """`policy` and `prevent_cse` reach JAX; static arguments are not opened."""
+    policies: Any = jax.checkpoint_policies
+    text = str(
+        jaxinterop.make_jaxpr(
+            jaxinterop.checkpoint(product, policy=policies.everything_saveable, prevent_cse=False)
+        )(tied())
+    )
+    assert "everything_saveable" in text
+    assert "prevent_cse=False" in text
+
+    def scaled(shape: Any, p: Any, *, n: int) -> Any:
+        assert shape == (2,)
+        assert type(n) is int
+        return jnp.broadcast_to(p["a"] * p["b"] * n, shape)
+
+    for options in ({"static_argnums": 0, "static_argnames": "n"}, {"static_argnums": (0,)}):
+        again = jaxinterop.checkpoint(scaled, **options)
+        if "static_argnames" in options:
+            assert again((2,), tied(), n=3).tolist() == [27.0, 27.0]
+    wrong: Any = 1
+    with pytest.raises(TypeError):
+        jaxinterop.checkpoint(product, prevent_cse=wrong)(tied())
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="JAX takes no tree of them")
+def test_prevent_cse_as_a_prefix() -> None:
+    """One answer for one object."""
+    p = tied()
+    again = jaxinterop.checkpoint(product, prevent_cse=({"a": True, "b": True},))
+    assert again(p)["name"] == "out"
+    with pytest.raises(pydag.SharingError, match=r"args\[0\]\['b'\], the same object, is given Fa"):
+        jaxinterop.checkpoint(product, prevent_cse=({"a": True, "b": False},))(p)
+
+
+def test_checkpoint_traces_once() -> None:
+    """Wrapped again and called again outside of `jit`, with one structure."""
+    traces: list[str] = []
+
+    def f(p: Any) -> Any:
+        traces.append("trace")
+        return p["a"] * p["b"]
+
+    for value in (1.0, 2.0):
+        jaxinterop.checkpoint(f)(tied(value))
+    assert traces == ["trace"]
+
+
+def test_pure_callback() -> None:
+    """The Python function sees the sharing, and what it returns is passed once."""
+    calls: list[str] = []
+
+    def f(p: Any, *, scale: Any) -> Any:
+        calls.append("call")
+        assert p["a"] is p["b"]
+        assert p["b"] is scale
+        out = p["a"] * scale
+        return {"x": out, "y": out, "name": "out"}
+
+    def g(p: Any) -> Any:
+        shape = {"x": p["a"], "y": p["b"], "name": "out"}
+        return jaxinterop.pure_callback(f, shape, p, scale=p["a"])
+
+    for function in (g, jaxinterop.jit(g)):
+        calls.clear()
+        out = function(tied())
+        assert out["x"] is out["y"]
+        assert (float(out["x"]), out["name"]) == (9.0, "out")
+        assert calls == ["call"]
+
+
+def test_pure_callback_under_vmap() -> None:
+    """`vmap_method` reaches JAX."""
+
+    def g(w: Any) -> Any:
+        tree = {"a": w, "b": w}
+        return jaxinterop.pure_callback(
+            lambda p: [p["a"] * p["b"]], [w], tree, vmap_method="sequential"
+        )[0]
+
+    assert jaxinterop.vmap(g)(jnp.arange(3.0)).tolist() == [0.0, 1.0, 4.0]
+
+
+def test_a_callback_that_returns_something_else() -> None:
+    """Two objects where one was declared: the error says so."""
+    w = jnp.float32(3.0)
+    with pytest.raises(Exception, match="are one object") as caught:
+        jaxinterop.pure_callback(lambda p: [p + 1, p + 2], [w, w], w)
+    assert "SharingError" in repr(caught.value) or isinstance(caught.value, pydag.SharingError)

@@ -1,0 +1,115 @@
+"""Calling again, and wrapping again, compiles nothing anew where JAX doesn't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from wrappers import WRAPPERS
+
+from pydag import jaxinterop
+
+compiled: list[str] = []
+
+
+def listen(event: str, duration_secs: float, **_: str | int) -> None:
+    """Writes down what JAX does."""
+    compiled.append(event)
+
+
+jax.monitoring.register_event_duration_secs_listener(listen)
+
+
+def compilations(call: Callable[[], Any]) -> int:
+    """How often XLA compiles during a call."""
+    compiled.clear()
+    call()
+    return sum("backend_compile" in name for name in compiled)
+
+
+def tied() -> dict[str, Any]:
+    """One array at two places, and a leaf that JAX can't trace."""
+    w = jnp.ones((2, 2, 2))
+    return {"a": w, "b": w, "name": "net"}
+
+
+def double(tree: Any) -> Any:
+    """The tree with its array doubled."""
+    return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
+
+
+def untied() -> dict[str, Any]:
+    """The same with two arrays."""
+    return {**tied(), "b": jnp.ones((2, 2, 2))}
+
+
+# JAX compiles these anew at each call, with one function too. Loops are below, with a body that
+# stays: here it is made for each call.
+EACH_TIME = ("shard_map", "map", "scan", "fori_loop", "while_loop")
+
+
+@pytest.mark.parametrize("name", [n for n in WRAPPERS if n not in EACH_TIME])
+def test_wrapping_again(name: str) -> None:
+    """The second wrapper of a function has nothing to compile."""
+    WRAPPERS[name](double)(tied())
+    assert compilations(lambda: WRAPPERS[name](double)(tied())) == 0
+
+
+def calls(name: str) -> Callable[[Any], Any]:
+    """A call of a wrapper with functions that are nobody else's, and stay the same."""
+
+    def body(tree: Any) -> Any:
+        return double(tree)
+
+    def scanned(carry: Any, _: Any) -> Any:
+        return double(carry), None
+
+    def counted(_: Any, carry: Any) -> Any:
+        return double(carry)
+
+    def is_small(carry: Any) -> Any:
+        return carry["a"][0, 0, 0] < 3
+
+    ways: dict[str, Callable[[Any], Any]] = {
+        "scan": lambda tree: jaxinterop.scan(scanned, tree, length=2),
+        "fori_loop": lambda tree: jaxinterop.fori_loop(0, 2, counted, tree),
+        "while_loop": lambda tree: jaxinterop.while_loop(is_small, body, tree),
+        "cond": lambda tree: jaxinterop.cond(True, body, body, tree),
+        "switch": lambda tree: jaxinterop.switch(0, [body, body], tree),
+        "jit": lambda tree: jaxinterop.jit(body)(tree),
+    }
+    return ways[name]
+
+
+@pytest.mark.parametrize("name", ["scan", "fori_loop", "while_loop", "cond", "switch", "jit"])
+def test_exactly_when_structure_or_sharing_changes(name: str) -> None:
+    """Other sharing is another program; coming back to the first compiles nothing."""
+    call = calls(name)
+    assert compilations(lambda: call(tied())) > 0
+    assert compilations(lambda: call(tied())) == 0
+    assert compilations(lambda: call(untied())) > 0
+    assert compilations(lambda: call({**tied(), "name": "other"})) > 0
+    assert compilations(lambda: call(tied())) == 0
+    assert compilations(lambda: call(untied())) == 0
+
+
+def test_static_arguments_are_compared_by_type_and_value() -> None:
+    """`1`, `True` and `1.0` are three; NaN is one."""
+    seen: list[Any] = []
+
+    def f(n: Any, x: Any) -> Any:
+        seen.append(n)
+        return x * 2
+
+    nan = float("nan")
+    for n in (1, True, 1.0, nan, 1, True, 1.0, float("nan"), (1,), (True,), (1,)):
+        jaxinterop.checkpoint(f, static_argnums=0)(n, 2.0)
+    assert [repr(n) for n in seen] == ["1", "True", "1.0", "nan", "(1,)", "(True,)"]

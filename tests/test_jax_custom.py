@@ -1,0 +1,278 @@
+"""`jaxinterop.custom_jvp` and `custom_vjp`: identity spans each argument; JAX adds up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def product_jvp() -> Any:
+    """The product of the two places, with its own derivative, ten times too large."""
+
+    @jaxinterop.custom_jvp
+    def f(p: Any) -> Any:
+        assert p["a"] is p["b"]
+        return {"out": p["a"] * p["b"], "name": p["name"]}
+
+    @f.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (p,), (t,) = primals, tangents
+        assert p["a"] is p["b"]
+        assert t["a"] is t["b"]
+        assert t["name"] == "net"
+        slope = 10 * (t["a"] * p["b"] + p["a"] * t["b"])
+        return f(p), {"out": slope, "name": None}
+
+    return f
+
+
+def product_vjp() -> Any:
+    """The same, backward."""
+
+    @jaxinterop.custom_vjp
+    def f(p: Any) -> Any:
+        assert p["a"] is p["b"]
+        return {"out": p["a"] * p["b"], "name": p["name"]}
+
+    def forward(p: Any) -> Any:
+        assert p["a"] is p["b"]
+        return f(p), {"saved": p, "why": "because"}
+
+    def backward(saved: Any, cotangent: Any) -> Any:
+        p = saved["saved"]
+        assert p["a"] is p["b"]
+        assert saved["why"] == "because"
+        assert cotangent["name"] == "net"
+        both = 10 * cotangent["out"] * (p["a"] + p["b"])
+        return ({"a": both, "b": both, "name": None},)
+
+    f.defvjp(forward, backward)
+    return f
+
+
+def tied(value: float = 3.0) -> dict[str, Any]:
+    """One number at two places, and a leaf that JAX can't trace."""
+    w = jnp.float32(value)
+    return {"a": w, "b": w, "name": "net"}
+
+
+@pytest.mark.parametrize("make", [product_jvp, product_vjp])
+def test_inside_one_argument(make: Any) -> None:
+    """What is one object is one in the rules too, and has one derivative."""
+    f = make()
+    assert f(tied()) == {"out": 9.0, "name": "net"}
+    gradient = jaxinterop.grad(lambda p: f(p)["out"])(tied())
+    assert gradient["a"] is gradient["b"]
+    assert (float(gradient["a"]), gradient["name"]) == (60.0, "net")
+    assert float(jax.grad(lambda w: f({"a": w, "b": w, "name": "net"})["out"])(3.0)) == 60.0
+
+
+@pytest.mark.parametrize("make", [product_jvp, product_vjp])
+def test_nested(make: Any) -> None:
+    """Under `jit`, `vmap`, `scan` and `checkpoint`."""
+    f = make()
+
+    def g(w: Any) -> Any:
+        return f({"a": w, "b": w, "name": "net"})["out"]
+
+    assert float(jaxinterop.jit(jaxinterop.grad(jaxinterop.jit(g)))(3.0)) == 60.0
+    assert jaxinterop.vmap(jaxinterop.grad(g))(jnp.arange(3.0)).tolist() == [0.0, 20.0, 40.0]
+    assert float(jaxinterop.grad(jaxinterop.checkpoint(g))(3.0)) == 60.0
+    scanned = jaxinterop.grad(
+        lambda w: jaxinterop.scan(lambda c, _: (c + g(w), None), 0.0, length=2)[0]
+    )
+    assert float(scanned(3.0)) == 120.0
+
+
+def test_a_rule_outlives_its_first_use() -> None:
+    """What was traced may be differentiated later, when nobody else holds the rule."""
+    made: list[str] = []
+
+    def f(w: Any) -> Any:
+        made.append("rule")
+        return product_vjp()({"a": w, "b": w, "name": "net"})["out"]
+
+    jitted = jaxinterop.jit(f)
+    assert float(jitted(3.0)) == 9.0
+    assert float(jax.grad(jitted)(3.0)) == 60.0
+    assert made == ["rule"]
+
+
+def test_between_arguments() -> None:
+    """`f(w, w)` is two inputs to its rule, and the gradient by w is the sum: nothing is lost."""
+
+    def check(f: Any) -> None:
+        w = jnp.float32(3.0)
+        assert float(jaxinterop.grad(lambda w: f(w, w))(w)) == 3.0 + 5.0 * 3.0
+        gradient = jaxinterop.grad(lambda p: f(p["a"], p["b"]))({"a": w, "b": w})
+        assert gradient["a"] is gradient["b"]
+        assert float(gradient["a"]) == 18.0
+        x, y = jaxinterop.grad(f, argnums=(0, 1))(w, w)
+        assert x is y
+        assert float(x) == 18.0
+
+    @jaxinterop.custom_jvp
+    def f(x: Any, y: Any) -> Any:
+        return x * y
+
+    f.defjvp(
+        lambda primals, tangents: (
+            f(*primals),
+            tangents[0] * primals[1] + 5 * tangents[1] * primals[0],
+        )
+    )
+    check(f)
+
+    @jaxinterop.custom_jvp
+    def g(x: Any, y: Any) -> Any:
+        return x * y
+
+    g.defjvps(lambda t, out, x, y: t * y, lambda t, out, x, y: 5 * t * x)
+    check(g)
+
+    @jaxinterop.custom_vjp
+    def h(x: Any, y: Any) -> Any:
+        return x * y
+
+    h.defvjp(lambda x, y: (x * y, (x, y)), lambda saved, ct: (ct * saved[1], 5 * ct * saved[0]))
+    check(h)
+
+
+def test_two_halves_of_one_cotangent() -> None:
+    """A rule that gives one object two cotangents is an error with both paths, never a guess."""
+
+    @jaxinterop.custom_vjp
+    def f(p: Any) -> Any:
+        return p["a"] * p["b"]
+
+    def backward(p: Any, cotangent: Any) -> Any:
+        return ({"a": cotangent * p["b"], "b": cotangent * p["a"]},)
+
+    f.defvjp(lambda p: (f(p), p), backward)
+    assert jaxinterop.grad(f)({"a": 2.0, "b": 3.0}) == {"a": 3.0, "b": 2.0}
+    w = jnp.float32(3.0)
+    with pytest.raises(pydag.SharingError, match=r"\['a'\] and tree\['b'\] are one obj") as caught:
+        jaxinterop.grad(f)({"a": w, "b": w})
+    assert any("cotangent for differentiable argument 0 of f" in n for n in caught.value.__notes__)
+
+
+def test_two_tangents_of_one_result() -> None:
+    """The same forward."""
+
+    @jaxinterop.custom_jvp
+    def f(x: Any) -> Any:
+        out = x * x
+        return [out, out]
+
+    @f.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        return f(*primals), [tangents[0] * 2, tangents[0] * 2]
+
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.jvp(f, (jnp.float32(3.0),), (jnp.float32(1.0),))
+    assert any("the tangent that rule returned" in note for note in caught.value.__notes__)
+
+
+def test_arguments_that_are_not_differentiated() -> None:
+    """By number and by name; they reach the rules as they are, and may be anything."""
+
+    def check(f: Any) -> None:
+        p = {"a": jnp.float32(3.0)}
+        assert float(f(jnp.sin, p, [2.0])) == pytest.approx(2 * float(jnp.sin(3.0)))
+        assert float(f(jnp.sin, p=p, scale=[2.0])) == float(f(jnp.sin, p, [2.0]))
+        assert jaxinterop.grad(lambda p: f(jnp.sin, p, [2.0]))(p) == {"a": 20.0}
+
+    @jaxinterop.custom_vjp
+    def plain(function: Any, p: Any, scale: Any) -> Any:
+        return function(p["a"]) * scale[0]
+
+    for options in (
+        {"nondiff_argnums": (0, 2)},
+        {"nondiff_argnums": (0,), "nondiff_argnames": ("scale",)},
+    ):
+        f = jaxinterop.custom_vjp(plain.fun, **options)
+        f.defvjp(
+            lambda function, p, scale: (function(p["a"]) * scale[0], p),
+            lambda function, scale, p, ct: ({"a": 10 * ct * scale[0]},),
+        )
+        check(f)
+        g = jaxinterop.custom_jvp(plain.fun, **options)
+
+        def rule(function: Any, scale: Any, primals: Any, tangents: Any, g: Any = g) -> Any:
+            return g(function, *primals, scale), 10 * scale[0] * tangents[0]["a"]
+
+        g.defjvp(rule)
+        check(g)
+
+
+def test_zero_cotangents() -> None:
+    """None stands for zero, for an argument or for a leaf."""
+
+    @jaxinterop.custom_vjp
+    def f(p: Any, q: Any) -> Any:
+        return p["a"] * p["b"] * q
+
+    f.defvjp(lambda p, q: (f(p, q), q), lambda q, ct: ({"a": ct * q, "b": None}, None))
+    gradient = jaxinterop.grad(f, argnums=(0, 1))({"a": 2.0, "b": 3.0}, 5.0)
+    assert gradient == ({"a": 5.0, "b": 0.0}, 0.0)
+
+
+def test_symbolic_zeros() -> None:
+    """The option reaches JAX: what isn't perturbed is marked."""
+    seen: list[tuple[bool, bool]] = []
+
+    @jaxinterop.custom_vjp
+    def f(p: Any, q: Any) -> Any:
+        return p["w"] * q
+
+    def forward(p: Any, q: Any) -> Any:
+        seen.append((p["w"].perturbed, q.perturbed))
+        return p["w"].value * q.value, q.value
+
+    f.defvjp(forward, lambda q, ct: ({"w": ct * q}, None), symbolic_zeros=True)
+    assert jaxinterop.grad(lambda p: f(p, 5.0))({"w": 2.0}) == {"w": 5.0}
+    assert seen == [(True, False)]
+
+
+def test_wrong_rules() -> None:
+    """The number of cotangents is checked; so are keywords, and a rule that is missing."""
+
+    @jaxinterop.custom_vjp
+    def f(x: Any, y: Any) -> Any:
+        return x * y
+
+    with pytest.raises(AttributeError, match="No VJP defined for custom_vjp function f"):
+        f(1.0, 2.0)
+    f.defvjp(lambda x, y: (x * y, None), lambda saved, ct: ct)
+    with pytest.raises(TypeError, match="cotangent for each of 2 differentiable arguments"):
+        jaxinterop.grad(f)(1.0, 2.0)
+
+    @jaxinterop.custom_jvp
+    def g(x: Any, *, y: Any = 1.0) -> Any:
+        return x
+
+    with pytest.raises(TypeError, match="given by keyword: y"):
+        g(1.0)
+    with pytest.raises(TypeError, match="defjvps and nondiff_argnums"):
+        jaxinterop.custom_jvp(lambda x, y: x, nondiff_argnums=(1,)).defjvps(None)
+
+
+def test_the_text_stays() -> None:
+    """The function is known by its name and docstring."""
+
+    def plain(x: Any) -> Any:
+        """Gives x."""
+        return x
+
+    f: Any = jaxinterop.custom_jvp(plain)
+    assert (f.__name__, f.__doc__) == ("plain", "Gives x.")

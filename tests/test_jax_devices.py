@@ -1,0 +1,70 @@
+"""On many devices, and in many processes: programs that are run in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jax")
+
+HERE = Path(__file__).parent
+
+
+def start(program: str, *arguments: str, flags: str = "") -> subprocess.Popen[str]:
+    """Starts one of the programs that lie beside this file."""
+    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONHASHSEED": "random",
+        "XLA_FLAGS": " ".join(filter(None, [os.environ.get("XLA_FLAGS"), flags])),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", str(HERE / program), *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    """What a program printed; it must succeed."""
+    try:
+        out, errors = process.communicate(timeout=240)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    return out
+
+
+def test_eight_devices() -> None:
+    """A tied model gives the single device's result and stays tied: by `jit` and `shard_map`."""
+    program = start("eight_devices.py", flags="--xla_force_host_platform_device_count=8")
+    assert output(program).split() == [
+        "named_shardings",
+        "sharded_arguments",
+        "shard_map",
+        "shard_map_prefixes",
+    ]
+
+
+def test_two_processes() -> None:
+    """Each builds its own model; they agree on its spec and hash, and train it alike."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    processes = [start("two_processes.py", port, str(number)) for number in range(2)]
+    try:
+        first, second = (output(process).splitlines()[-1] for process in processes)
+    finally:
+        for process in processes:
+            process.kill()
+    assert first == second
+    assert "{'decoder': {'b': *, 'w': &0 *}, 'encoder': {'w': *0}, 'name': *}" in first

@@ -1,0 +1,229 @@
+"""What holds for every wrapper of `jaxinterop`, and for one inside of another."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from wrappers import IMPOSSIBLE, WRAPPERS
+
+every_wrapper = pytest.mark.parametrize("name", WRAPPERS)
+
+
+def tied(value: float = 3.0) -> dict[str, Any]:
+    """One array at two places, and leaves that JAX can't trace."""
+    w = jnp.full((2, 2, 2), value)
+    return {"a": w, "b": [w], "name": "net", "none": None, "function": jnp.sin}
+
+
+def double(tree: Any) -> Any:
+    """The tree with its array doubled."""
+    assert tree["a"] is tree["b"][0]
+    assert (tree["name"], tree["none"], tree["function"]) == ("net", None, jnp.sin)
+    return {**tree, "a": (twice := 2 * tree["a"]), "b": [twice]}
+
+
+def assert_tied(tree: Any, value: float) -> None:
+    """Asserts that the tree is as `tied`, with another number."""
+    assert tree["a"] is tree["b"][0]
+    assert tree["a"].shape == (2, 2, 2)
+    assert (tree["a"] == value).all()
+    assert (tree["name"], tree["none"], tree["function"]) == ("net", None, jnp.sin)
+
+
+@every_wrapper
+def test_inside_and_outside(name: str) -> None:
+    """What is one object outside is one inside, and the other way round."""
+    assert_tied(WRAPPERS[name](double)(tied()), 6.0)
+
+
+@every_wrapper
+def test_around_every_other(name: str) -> None:
+    """Wrappers may be nested in any order."""
+    for inner, wrap in WRAPPERS.items():
+        if (name, inner) not in IMPOSSIBLE:
+            assert_tied(WRAPPERS[name](wrap(double))(tied()), 6.0)
+
+
+@every_wrapper
+def test_under_jit_and_grad(name: str) -> None:
+    """And three deep: compiled, and differentiated."""
+    wrapped = WRAPPERS["jit"](WRAPPERS[name](WRAPPERS["jit"](double)))
+    assert_tied(wrapped(tied()), 6.0)
+    if ("grad", name) not in IMPOSSIBLE:
+        assert_tied(WRAPPERS["grad"](wrapped)(tied()), 6.0)
+
+
+RETURNED_AS_GIVEN = [n for n in WRAPPERS if n not in ("scan", "fori_loop", "while_loop")]
+
+
+@pytest.mark.parametrize("name", RETURNED_AS_GIVEN)
+def test_what_is_returned(name: str) -> None:
+    """An input, an alias of it and the same fresh object twice are what they are outside, too."""
+
+    def f(tree: Any) -> Any:
+        fresh = tree["a"] + 1
+        layer = [fresh]
+        return {
+            "input": tree["a"],
+            "alias": tree["b"][0],
+            "fresh": fresh,
+            "again": [layer, layer],
+            "other": tree["a"] + 1,
+        }
+
+    given = tied()
+    out = WRAPPERS[name](f)(given)
+    assert out["input"] is out["alias"]
+    assert out["fresh"] is out["again"][0][0]
+    assert out["again"][0] is out["again"][1]
+    assert len({id(out[key]) for key in ("input", "fresh", "other")}) == 3
+    assert (out["other"] == 4.0).all()
+    assert given["a"] is given["b"][0]
+
+
+@every_wrapper
+def test_trees_without_arrays(name: str) -> None:
+    """Empty DAGs, None and leaves that JAX can't trace go in and come out."""
+    needs_axis = name in ("vmap", "map")
+    trees: list[Any] = [{}, [], None, {"a": (), "b": [None, "text"]}]
+    for tree in trees:
+        if needs_axis:
+            found = WRAPPERS[name](lambda pair: pair)([tree, jnp.ones(2)])[0]
+        else:
+            found = WRAPPERS[name](lambda t: t)(tree)
+        assert found == tree
+
+
+@every_wrapper
+def test_an_exception_inside(name: str) -> None:
+    """It passes through as it is; the arguments and the next call are as before."""
+    fails = True
+
+    def f(tree: Any) -> Any:
+        if fails:
+            raise KeyError("mine")
+        return double(tree)
+
+    wrapped, tree = WRAPPERS[name](f), tied()
+    with pytest.raises(KeyError, match="mine"):
+        wrapped(tree)
+    assert_tied(tree, 3.0)
+    fails = False
+    assert_tied(wrapped(tree), 6.0)
+
+
+@every_wrapper
+def test_a_function_that_changes_its_argument(name: str) -> None:
+    """It changes its own copy."""
+
+    def f(tree: Any) -> Any:
+        tree["a"] = tree["b"][0] = tree["a"] * 2
+        return tree
+
+    tree = tied()
+    assert_tied(WRAPPERS[name](f)(tree), 6.0)
+    with jax.disable_jit():
+        if name not in ("shard_map", "switch"):
+            WRAPPERS[name](f)(tree)
+    assert_tied(tree, 3.0)
+
+
+@every_wrapper
+def test_a_cycle(name: str) -> None:
+    """`CycleError`, before JAX sees it."""
+    cycle: list[Any] = [jnp.ones(2)]
+    cycle.append(cycle)
+    with pytest.raises(pydag.CycleError):
+        WRAPPERS[name](lambda tree: tree)(cycle)
+
+
+@every_wrapper
+def test_closed_over_objects(name: str) -> None:
+    """They are constants: nothing ties them to the argument, and they come back shared."""
+    w = jnp.full((2, 2, 2), 3.0)
+    tree = {"a": w, "b": [w]}
+
+    def f(tree: Any) -> Any:
+        assert tree["a"] is tree["b"][0]
+        out = tree["a"] * w.reshape(-1)[0]
+        return {"a": out, "b": [out]}
+
+    out = WRAPPERS[name](f)(tree)
+    assert out["a"] is out["b"][0]
+    assert (out["a"] == 9.0).all()
+
+
+CACHED = (
+    "jit", "checkpoint", "scan", "fori_loop", "while_loop", "cond", "switch", "keep_sharing",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_a_leaf_that_can_be_neither_traced_nor_hashed(name: str) -> None:
+    """It can't be part of a key; the error has its path, and says what to do."""
+    tree = {"w": jnp.ones(2), "marks": [{1, 2}]}
+    with pytest.raises(
+        TypeError, match=r"\['marks'\]\[0\] is no array and can't be hashed: .*\n.*key"
+    ):
+        WRAPPERS[name](lambda tree: tree)(tree)
+
+
+@every_wrapper
+def test_nothing_outlives_the_function(name: str) -> None:
+    """What is kept for a function, here and by JAX, goes with it."""
+
+    def f(tree: Any) -> Any:
+        return double(tree)
+
+    WRAPPERS[name](f)(tied())
+    seen = weakref.ref(f)
+    del f
+    gc.collect()
+    assert seen() is None
+
+
+@every_wrapper
+def test_threads(name: str) -> None:
+    """Calls of several threads don't meet."""
+    failures: list[BaseException] = []
+
+    def work(value: float) -> None:
+        try:
+            for _ in range(3):
+                assert_tied(WRAPPERS[name](double)(tied(value)), 2 * value)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(float(i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_two_arrays_over_one_buffer() -> None:
+    """They are two objects and stay two; to donate both is JAX's own error."""
+    x = jnp.ones(3)
+    y = x.addressable_data(0)
+    assert y is not x
+    assert y.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+
+    def f(tree: Any) -> Any:
+        assert tree[0] is not tree[1]
+        return [tree[0] + 1, tree[1] + 2]
+
+    out = WRAPPERS["jit"](f)([x, y])
+    assert [np.asarray(leaf).tolist() for leaf in out] == [[2.0] * 3, [3.0] * 3]

@@ -1,0 +1,125 @@
+"""`jaxinterop.jacfwd`, `jacrev` and `hessian`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+structure: Any = jax.tree.structure
+BOTH = pytest.mark.parametrize("jacobian", [jaxinterop.jacfwd, jaxinterop.jacrev])
+
+
+def tied() -> dict[str, Any]:
+    """One vector at two places."""
+    w = jnp.array([1.0, 2.0])
+    return {"a": w, "b": w}
+
+
+@BOTH
+def test_of_a_shared_array(jacobian: Any) -> None:
+    """One derivative for one array, at all its places, and one row for one result."""
+
+    def f(p: Any) -> Any:
+        out = p["a"] * p["b"]
+        return {"x": out, "y": [out]}
+
+    found = jacobian(f)(tied())
+    assert found["x"] is found["y"][0]
+    assert found["x"]["a"] is found["x"]["b"]
+    assert found["x"]["a"].tolist() == [[2.0, 0.0], [0.0, 4.0]]
+
+
+@BOTH
+def test_untied_is_as_in_jax(jacobian: Any) -> None:
+    """Where nothing is shared the Jacobian is JAX's."""
+
+    def f(p: Any, q: Any) -> Any:
+        return [p["a"] * q, jnp.sum(p["b"])]
+
+    p = {"a": jnp.ones(2), "b": jnp.ones(3)}
+    for argnums in (0, 1, (1, 0), (0,)):
+        ours, theirs = (j(f, argnums)(p, jnp.ones(2)) for j in (jacobian, jax.jacrev))
+        assert structure(ours) == structure(theirs)
+        assert all(map(jnp.array_equal, jax.tree.leaves(ours), jax.tree.leaves(theirs)))
+
+
+@BOTH
+def test_over_several_arguments(jacobian: Any) -> None:
+    """An array in two differentiated arguments has one derivative, which stands in both."""
+    w = jnp.float32(3.0)
+    found = jacobian(lambda x, y: [x["w"] * y[0]], argnums=(0, 1))({"w": w}, [w])
+    assert found == [({"w": 6.0}, [6.0])]
+    assert found[0][0]["w"] is found[0][1][0]
+    with pytest.raises(pydag.SharingError, match="both differentiated and not differentiated"):
+        jacobian(lambda x, y: x["w"] * y[0])({"w": w}, [w])
+
+
+@BOTH
+def test_aux_and_static_leaves(jacobian: Any) -> None:
+    """What is passed on comes back; static leaves stand where they stood, on both sides."""
+
+    def f(p: Any) -> Any:
+        return {"out": p["w"] ** 2, "name": "out"}, [p["w"], p["name"]]
+
+    found, aux = jacobian(f, has_aux=True)({"w": jnp.float32(3.0), "name": "net"})
+    assert found == {"out": {"w": 6.0, "name": "net"}, "name": "out"}
+    assert aux == [3.0, "net"]
+
+
+@BOTH
+def test_nothing_to_differentiate(jacobian: Any) -> None:
+    """An argument without arrays has a derivative of its own form."""
+    f = jacobian(lambda p, x: [x, p["name"]], has_aux=False)
+    assert f({"name": "net", "none": None}, 2.0) == [{"name": "net", "none": None}, "net"]
+
+
+def test_options() -> None:
+    """`holomorphic` and `allow_int` mean what they do in JAX."""
+    z = jnp.complex64(1 + 2j)
+    for jacobian in (jaxinterop.jacfwd, jaxinterop.jacrev, jaxinterop.hessian):
+        assert jacobian(lambda p: p[0] * p[1], holomorphic=True)([z, z]) is not None
+    found = jaxinterop.jacrev(lambda p: p[0] * 2.0, allow_int=True)([1.0, 2])
+    assert found[0] == 2.0
+    with pytest.raises(TypeError):
+        jaxinterop.jacfwd(lambda p: p[0] * 2.0)([1.0, 2])
+
+
+def test_hessian() -> None:
+    """Of a tied model: the second derivative of w^3 by w, wherever it stands."""
+
+    def f(p: Any) -> Any:
+        return jnp.sum(p["a"] ** 2 * p["b"])
+
+    found = jaxinterop.hessian(f)(tied())
+    assert found["a"] is found["b"]
+    assert found["a"]["a"] is found["a"]["b"]
+    assert found["a"]["b"].tolist() == [[6.0, 0.0], [0.0, 12.0]]
+    untied = {"a": jnp.ones(1), "b": jnp.ones(1)}
+    assert jaxinterop.hessian(f)(untied) == jax.hessian(f)(untied)
+    value, aux = jaxinterop.hessian(lambda p: (f(p), [p["a"]]), has_aux=True)(tied())
+    assert value["a"]["a"].tolist() == [[6.0, 0.0], [0.0, 12.0]]
+    assert aux[0].tolist() == [1.0, 2.0]
+    found = jaxinterop.hessian(lambda x, y: x * y**2, argnums=(0, 1))(2.0, 3.0)
+    assert found == jax.hessian(lambda x, y: x * y**2, argnums=(0, 1))(2.0, 3.0)
+
+
+@BOTH
+def test_nested(jacobian: Any) -> None:
+    """Under `jit` and `vmap`, and of functions that are compiled."""
+
+    def f(w: Any) -> Any:
+        return jacobian(jaxinterop.jit(lambda p: p["a"] * p["b"]))({"a": w, "b": w})["a"]
+
+    assert float(jaxinterop.jit(f)(3.0)) == 6.0
+    assert jaxinterop.vmap(f)(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
+    assert float(jaxinterop.grad(f)(3.0)) == 2.0

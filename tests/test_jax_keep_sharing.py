@@ -1,0 +1,99 @@
+"""`jaxinterop.keep_sharing`: what has no wrapper is wrapped by its user."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def tied() -> dict[str, Any]:
+    """One vector at two places, and a leaf that JAX can't trace."""
+    w = jnp.arange(3.0)
+    return {"a": w, "b": w, "name": "net"}
+
+
+def double(tree: Any) -> Any:
+    """The tree with its arrays doubled."""
+    assert tree["a"] is tree["b"]
+    return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
+
+
+def assert_doubled(tree: Any) -> None:
+    """Asserts that the tree is what `double` makes."""
+    assert tree["a"] is tree["b"]
+    assert (tree["a"].tolist(), tree["name"]) == ([0.0, 2.0, 4.0], "net")
+
+
+@pytest.mark.parametrize("name", ["jit", "vmap", "checkpoint", "named_call"])
+def test_a_transformation(name: str) -> None:
+    """A function that takes a function and gives one."""
+    transformation = getattr(jax, name)
+    assert_doubled(jaxinterop.keep_sharing(transformation)(double)(tied()))
+
+
+def test_options() -> None:
+    """They are handed on; where they speak of arguments, they mean all of them at once."""
+    vmap = jaxinterop.keep_sharing(jax.vmap)
+    w = jnp.ones((2, 3))
+    out = vmap(lambda x, *, y: x + y[0], in_axes=1, out_axes=1)(w, y=[w])
+    assert out.shape == (2, 3)
+
+
+def test_a_function_of_a_function_and_trees() -> None:
+    """One that isn't a transformation is made one by `functools.partial`."""
+    mapped = jaxinterop.keep_sharing(lambda f: functools.partial(jax.lax.map, f))
+    assert_doubled(mapped(double)(tied()))
+
+
+def test_what_has_the_form_of_the_arguments() -> None:
+    """It comes as a pair of positional and keyword arguments."""
+    gradient = jaxinterop.keep_sharing(lambda f: jax.grad(lambda call: f(call).tree["out"]))
+    args, kwargs = gradient(lambda p, q: {"out": p["a"] * p["b"] * q})(
+        {"a": jnp.float32(2.0), "b": jnp.float32(3.0)}, q=5.0
+    )
+    assert args == ({"a": 15.0, "b": 10.0},)
+    assert kwargs == {"q": 6.0}
+
+
+def test_wrapping_again_compiles_nothing() -> None:
+    """For one function JAX gets one function."""
+    traces: list[str] = []
+
+    def f(tree: Any) -> Any:
+        traces.append("trace")
+        return double(tree)
+
+    for _ in range(3):
+        jaxinterop.keep_sharing(jax.jit)(f)(tied())
+    assert traces == ["trace"]
+
+
+def test_identity_and_namespace() -> None:
+    """They are said where the transformation is wrapped."""
+    jit = jaxinterop.keep_sharing(jax.jit, identity="nodes")
+    w = jnp.ones(2)
+
+    def apart(x: Any, y: Any) -> Any:
+        assert x is not y
+        return x + y
+
+    assert jit(apart)(w, w).tolist() == [2.0, 2.0]
+
+
+def test_nested() -> None:
+    """In the wrappers that there are, and around them."""
+    named = jaxinterop.keep_sharing(jax.named_call)
+    assert_doubled(jaxinterop.jit(named(jaxinterop.vmap(double)))(tied()))
+    gradient = jaxinterop.grad(lambda t: jnp.sum(named(double)(t)["a"]))(tied())
+    assert gradient["a"] is gradient["b"]

@@ -1,0 +1,273 @@
+"""`jaxinterop`'s loops: what is carried keeps its structure and its sharing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def tied(value: float = 1.0) -> dict[str, Any]:
+    """One number at two places, and a leaf that JAX can't trace."""
+    w = jnp.float32(value)
+    return {"a": w, "b": w, "name": "net"}
+
+
+def double(tree: Any) -> Any:
+    """The tree with its arrays doubled."""
+    return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
+
+
+def assert_tied(tree: Any, value: float) -> None:
+    """Asserts that the tree is as `tied`, with another number."""
+    assert tree["a"] is tree["b"]
+    assert (float(tree["a"]), tree["name"]) == (value, "net")
+
+
+def test_scan() -> None:
+    """Carry and slices are shared inside as outside; what is stacked is shared as in the body."""
+
+    def body(carry: Any, x: Any) -> Any:
+        assert carry["a"] is carry["b"]
+        assert x["u"] is x["v"][0]
+        assert x["kind"] == "slice"
+        seen = carry["a"] + x["u"]
+        return double(carry), {"s": seen, "t": seen, "kind": x["kind"]}
+
+    u = jnp.arange(3.0)
+    carry, ys = jaxinterop.scan(body, tied(), {"u": u, "v": [u], "kind": "slice"})
+    assert_tied(carry, 8.0)
+    assert ys["s"] is ys["t"]
+    assert (ys["s"].tolist(), ys["kind"]) == ([1.0, 3.0, 6.0], "slice")
+
+
+def test_scan_options() -> None:
+    """`length`, `reverse` and `unroll` reach JAX; nothing to scan over is None."""
+
+    def body(carry: Any, x: Any) -> Any:
+        assert x is None
+        return double(carry), None
+
+    carry, ys = jaxinterop.scan(body, tied(), length=3, unroll=2)
+    assert_tied(carry, 8.0)
+    assert ys is None
+    _, ys = jaxinterop.scan(lambda c, x: (c, c + x), 0.0, jnp.arange(3.0), reverse=True)
+    assert ys.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_while_loop() -> None:
+    """Condition and body get a carry that is shared as the initial value."""
+
+    def condition(carry: Any) -> Any:
+        assert carry["a"] is carry["b"]
+        return carry["a"] + carry["b"] < 10
+
+    assert_tied(jaxinterop.while_loop(condition, double, tied()), 8.0)
+
+
+def test_fori_loop() -> None:
+    """With bounds that are known and with bounds that are not."""
+
+    def body(i: Any, carry: Any) -> Any:
+        assert carry["a"] is carry["b"]
+        return pydag.dag_map(lambda x: x if isinstance(x, str) else x + i, carry)
+
+    assert_tied(jaxinterop.fori_loop(0, 3, body, tied()), 4.0)
+    assert_tied(jaxinterop.fori_loop(0, 3, body, tied(), unroll=True), 4.0)
+    assert_tied(jaxinterop.jit(lambda n: jaxinterop.fori_loop(0, n, body, tied()))(3), 4.0)
+
+
+def loops(body: Any, init: Any) -> list[Any]:
+    """Calls of every loop with one body."""
+    return [
+        lambda: jaxinterop.scan(lambda c, _: (body(c), None), init, length=2),
+        lambda: jaxinterop.while_loop(lambda c: True, body, init),
+        lambda: jaxinterop.fori_loop(0, 2, lambda _, c: body(c), init),
+    ]
+
+
+@pytest.mark.parametrize("loop", [0, 1, 2], ids=["scan", "while_loop", "fori_loop"])
+def test_a_body_that_unties(loop: int) -> None:
+    """`SharingError` that says which two paths, and what they were and are."""
+
+    def body(carry: Any) -> Any:
+        return {"a": carry["a"] * 2, "b": [carry["b"][0] * 2, carry["b"][1]]}
+
+    w = jnp.float32(1.0)
+    with pytest.raises(pydag.SharingError) as caught:
+        loops(body, {"a": w, "b": [w, 1.0]})[loop]()
+    name = ("scan", "while_loop", "fori_loop")[loop]
+    assert str(caught.value).splitlines()[:3] == [
+        f"what {name} carries must be shared alike",
+        "  given: carry['a'] and carry['b'][0] are one object",
+        "  returned: they are two",
+    ]
+
+
+@pytest.mark.parametrize("loop", [0, 1, 2], ids=["scan", "while_loop", "fori_loop"])
+def test_a_body_that_ties(loop: int) -> None:
+    """The other way round, and where a container is what is shared."""
+
+    def body(carry: Any) -> Any:
+        return {"a": carry["a"], "b": carry["a"]}
+
+    with pytest.raises(pydag.SharingError) as caught:
+        loops(body, {"a": [jnp.float32(1.0)], "b": [jnp.float32(1.0)]})[loop]()
+    assert str(caught.value).splitlines()[1:3] == [
+        "  returned: carry['a'] and carry['b'] are one object",
+        "  given: they are two",
+    ]
+
+
+def test_which_two_paths() -> None:
+    """Paths are compared as objects, though each side reaches them through others."""
+    u, v = jnp.float32(1.0), jnp.float32(2.0)
+    layer = [u]
+
+    def body(carry: Any) -> Any:
+        x, y = carry["x"][0] + 1, carry["z"] + 1
+        return {"x": [x], "y": [x], "z": y, "zz": x}
+
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.while_loop(lambda c: True, body, {"x": layer, "y": layer, "z": v, "zz": v})
+    assert "given: carry['x'] and carry['y'] are one object" in str(caught.value)
+
+    def body_too(carry: Any) -> Any:
+        x = [carry["x"][0] + 1]
+        return {"x": x, "y": x, "z": x[0], "zz": carry["z"]}
+
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.while_loop(lambda c: True, body_too, {"x": layer, "y": layer, "z": v, "zz": v})
+    assert "given: carry['z'] and carry['zz'] are one object" in str(caught.value)
+
+
+@pytest.mark.parametrize("loop", [0, 1, 2], ids=["scan", "while_loop", "fori_loop"])
+def test_a_body_that_changes_structure(loop: int) -> None:
+    """`TypeError`, as in JAX: other keys, another static leaf, an array for a static one."""
+    for body, text in (
+        (lambda c: {"w": c["w"]}, "must be structured alike"),
+        (lambda c: [c], "must be structured alike"),
+        (lambda c: {"w": [c["w"]], "name": "net"}, "must be structured alike"),
+        (lambda c: {"w": c["w"], "name": "other"}, r"carry\['name'\] is 'net'\n.*: it is 'other'"),
+        (lambda c: {"w": c["w"], "name": 1.0}, r"carry\['name'\] is 'net'\n.*: it is an array"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            loops(body, {"w": jnp.float32(1.0), "name": "net"})[loop]()
+    with pytest.raises(TypeError, match=r"carry"):  # JAX's own, about the type of an array
+        loops(lambda c: c * 0.5, jnp.int32(1))[loop]()
+
+
+def test_both_carried_and_scanned() -> None:
+    """The error names both paths and both treatments."""
+    w = jnp.ones(2)
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.scan(lambda c, x: (c, x), {"w": w}, [w])
+    assert str(caught.value).splitlines() == [
+        "one object is both carried and scanned",
+        "  init['w'] is carried",
+        "  xs[0], the same object, is scanned",
+        "  Carry both or scan over both: give one of them a copy.",
+    ]
+
+
+def test_a_body_that_returns_no_pair() -> None:
+    """`TypeError`, as in JAX."""
+    with pytest.raises(TypeError, match="must return a pair"):
+        jaxinterop.scan(lambda c, x: c, 0.0, length=2)
+
+
+def test_closed_over_objects_are_broadcast() -> None:
+    """They are no arguments: constants of the loop, and what they share is not looked at."""
+    w = jnp.float32(3.0)
+
+    def body(carry: Any, _: Any) -> Any:
+        assert carry["a"] is not w
+        return pydag.dag_map(lambda x: x * w, carry), w
+
+    carry, ys = jaxinterop.scan(body, {"a": w, "b": w}, length=2)
+    assert carry["a"] is carry["b"]
+    assert (float(carry["a"]), ys.tolist()) == (27.0, [3.0, 3.0])
+
+
+def test_weak_types_are_kept() -> None:
+    """Python numbers are promoted as JAX promotes them."""
+    init: Any = 0
+    ours = jaxinterop.scan(lambda c, x: (c + x, c), init, jnp.arange(3.0))
+    theirs = jax.lax.scan(lambda c, x: (c + x, c), init, jnp.arange(3.0))
+    assert ours[0].dtype == theirs[0].dtype
+    assert ours[1].tolist() == theirs[1].tolist()
+
+
+def test_random_keys_are_carried() -> None:
+    """Typed keys are arrays like others."""
+
+    def body(carry: Any, _: Any) -> Any:
+        key, now = jax.random.split(carry["key"])
+        return {"key": key, "same": key}, jax.random.normal(now)
+
+    key = jax.random.key(0)
+    carry, ys = jaxinterop.scan(body, {"key": key, "same": key}, length=3)
+    assert carry["key"] is carry["same"]
+    assert len(set(ys.tolist())) == 3
+
+
+def test_empty_carries() -> None:
+    """Trees without leaves go through."""
+    for empty in (None, (), {}, {"a": [None, "text"]}):
+        assert jaxinterop.scan(lambda c, _: (c, c), empty, length=2) == (empty, empty)
+        assert jaxinterop.fori_loop(0, 2, lambda _, c: c, empty) == empty
+
+
+def test_a_loop_is_traced_once() -> None:
+    """For one function, structure and sharing, called again outside of `jit`."""
+    traces: list[str] = []
+
+    def body(carry: Any) -> Any:
+        traces.append("trace")
+        return double(carry)
+
+    def scanned(carry: Any, _: Any) -> Any:
+        return body(carry), None
+
+    def counted(_: Any, carry: Any) -> Any:
+        return body(carry)
+
+    def condition(carry: Any) -> Any:
+        return carry["a"] < 3
+
+    for call in (
+        lambda tree: jaxinterop.scan(scanned, tree, length=2),
+        lambda tree: jaxinterop.while_loop(condition, body, tree),
+        lambda tree: jaxinterop.fori_loop(0, 2, counted, tree),
+    ):
+        traces.clear()
+        call(tied())
+        first = len(traces)
+        call(tied(2.0))
+        assert len(traces) == first
+        call({**tied(), "b": jnp.float32(1.0)})
+        assert len(traces) == 2 * first
+
+
+def test_gradients_through_loops() -> None:
+    """The derivative by a tied carry is the sum over its places."""
+
+    def f(params: Any) -> Any:
+        carry, _ = jaxinterop.scan(
+            lambda c, _: (double(c), None),
+            params,
+            length=3,
+        )
+        return carry["a"] * carry["b"]
+
+    gradient = jaxinterop.grad(f)(tied(3.0))
+    assert_tied(gradient, 2 * 3.0 * 64)

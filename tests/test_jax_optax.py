@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optax on models with shared weights, through `Dag`: every weight is one weight to it."""
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import keystr, tree_map_with_path
+
+from pydag import jaxinterop
+from pydag.jaxinterop import Dag
+
+
+@pydag.register_fields
+class Layer:
+    def __init__(self, w: Any, b: Any, name: str) -> None:
+        self.w, self.b, self.name = w, b, name
+
+
+def tied() -> dict[str, Any]:
+    """Two layers that share a weight and not a bias; one of them is used twice."""
+    w = jnp.array([[1.0, -2.0], [0.5, 3.0]])
+    head = Layer(w, jnp.ones(2), "head")
+    return {"body": Layer(w, jnp.zeros(2), "body"), "heads": [head, head]}
+
+
+def assert_tied(model: Any) -> None:
+    assert model["body"].w is model["heads"][0].w
+    assert model["heads"][0] is model["heads"][1]
+    assert (model["body"].name, model["heads"][0].name) == ("body", "head")
+
+
+def loss(model: Any) -> Any:
+    """Uses every weight, and the shared ones differently at each place."""
+    body, (one, two) = model["body"], model["heads"]
+    x = jnp.array([1.0, 2.0]) @ body.w + body.b
+    return jnp.sum((x @ one.w.T + one.b) ** 2) + jnp.sum(x * two.b)
+
+
+def by_hand(parts: dict[str, Any]) -> Any:
+    """The same function of the three distinct arrays."""
+    head = Layer(parts["w"], parts["head.b"], "head")
+    return loss({"body": Layer(parts["w"], parts["body.b"], "body"), "heads": [head, head]})
+
+
+def parts(model: Any) -> dict[str, Any]:
+    return {"w": model["body"].w, "body.b": model["body"].b, "head.b": model["heads"][0].b}
+
+
+OPTIMIZERS: dict[str, Any] = {
+    "sgd": optax.sgd(0.01, momentum=0.9),
+    "adam": optax.adam(0.1),
+    "decay": optax.adamw(0.1, weight_decay=0.3),
+    "clipped": optax.chain(optax.clip_by_global_norm(0.5), optax.sgd(0.1)),
+    "factored": optax.adafactor(0.1),
+    "trust ratio": optax.lamb(0.1),
+    "steps": optax.MultiSteps(optax.adam(0.1), every_k_schedule=2),
+    "averaged": optax.chain(optax.adam(0.1), optax.ema(0.9)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_weight_is_one_weight(name: str) -> None:
+    """Steps are those of a model that has each weight once: one moment, one decay, one norm."""
+    tx = OPTIMIZERS[name]
+
+    def trained(start: Any, function: Any) -> tuple[Any, Any]:
+        @jax.jit
+        def step(params: Any, state: Any) -> Any:
+            updates, state = tx.update(jax.grad(function)(params), state, params)
+            return optax.apply_updates(params, updates), state
+
+        params, state = start, tx.init(start)
+        for _ in range(3):
+            params, state = step(params, state)
+        return params, state
+
+    ours, state = trained(Dag(tied()), lambda dag: loss(dag.tree))
+    theirs, expected = trained(parts(tied()), by_hand)
+    assert_tied(ours.tree)
+    assert len(jax.tree.leaves(state)) == len(jax.tree.leaves(expected))
+    for path, leaf in parts(ours.tree).items():
+        assert jnp.allclose(leaf, theirs[path], rtol=1e-4, atol=1e-6), path
+
+
+def test_a_step_with_donation() -> None:
+    """Model and state may be donated; both come back tied, and nothing is compiled twice."""
+    tx = optax.adam(0.1)
+    traces: list[None] = []
+
+    def step(model: Any, state: Any) -> Any:
+        traces.append(None)
+        gradient = jaxinterop.grad(loss)(model)
+        updates, state = tx.update(Dag(gradient), state, Dag(model))
+        return optax.apply_updates(Dag(model), updates).tree, state
+
+    fast = jaxinterop.jit(step, donate_argnums=(0, 1))
+    model = tied()
+    state = tx.init(Dag(model))
+    for _ in range(3):
+        before = model, state
+        model, state = fast(model, state)
+        assert_tied(model)
+        assert_tied(state[0].mu.tree)
+        assert before[0]["body"].w.is_deleted()
+        assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before[1][0].mu))
+    assert len(traces) == 1
+
+
+def test_paths_read_well() -> None:
+    """JAX's own paths name each weight once, at its anchor, as one would write it in Python."""
+    paths = [path for path, _ in jax.tree.leaves_with_path(Dag(tied()))]
+    assert list(map(keystr, paths)) == [
+        ".tree['body'].w",
+        ".tree['body'].b",
+        ".tree['heads'][0].b",
+    ]
+
+
+def is_weight(path: Any, leaf: Any) -> bool:
+    return keystr(path).endswith(".w")
+
+
+def test_masks_by_path() -> None:
+    """A mask is a Dag of booleans, made from the paths; what it leaves out isn't decayed."""
+    model = Dag(tied())
+    mask = tree_map_with_path(is_weight, model)
+    assert jax.tree.leaves(mask) == [True, False, False]
+    for given in (mask, lambda params: tree_map_with_path(is_weight, params)):
+        tx = optax.masked(optax.add_decayed_weights(0.5), given)
+        zero = jax.tree.map(jnp.zeros_like, model)
+        updates, _ = tx.update(zero, tx.init(model), model)
+        assert_tied(updates.tree)
+        assert updates.tree["body"].w.tolist() == (0.5 * model.tree["body"].w).tolist()
+        assert updates.tree["heads"][0].b.tolist() == [0.0, 0.0]
+
+
+def test_several_optimizers_by_path() -> None:
+    """`multi_transform` takes labels that were made from the paths, one for each weight."""
+    model = Dag(tied())
+
+    def label(path: Any, leaf: Any) -> str:
+        return "slow" if is_weight(path, leaf) else "fast"
+
+    labels = tree_map_with_path(label, model)
+    assert labels.tree["heads"][0].w == "slow"
+    for given in (labels, lambda params: tree_map_with_path(label, params)):
+        tx = optax.multi_transform({"slow": optax.sgd(0.1), "fast": optax.adam(1.0)}, given)
+        state = tx.init(model)
+        gradient = jax.tree.map(jnp.ones_like, model)
+        updates, state = jax.jit(tx.update)(gradient, state, model)
+        assert_tied(updates.tree)
+        assert jnp.allclose(updates.tree["body"].w, -0.1)
+        assert jnp.allclose(updates.tree["body"].b, -1.0)
+        moments = state.inner_states["fast"].inner_state[0].mu
+        assert [leaf.shape for leaf in jax.tree.leaves(moments)] == [(2,), (2,)]
+
+
+def test_sizes_and_norms() -> None:
+    """Counts and norms over a Dag count a shared weight once."""
+    model = tied()
+    assert optax.tree.size(Dag(model)) == 8
+    assert optax.tree.norm(Dag({"a": model["body"].w, "b": model["body"].w})) == pytest.approx(
+        float(jnp.linalg.norm(model["body"].w))
+    )
+
+
+def test_a_derefed_model() -> None:
+    """`deref` does as well, and keeps the nesting in the paths."""
+    tx = optax.adam(0.1)
+    model = {"a": (w := jnp.ones(2)), "b": w}
+    plain = pydag.deref(model)
+    state = tx.init(plain)
+    assert len(jax.tree.leaves(state[0].mu)) == 1
+    gradient = jax.grad(lambda p: jnp.sum(pydag.reref(p)["a"] * pydag.reref(p)["b"]))(plain)
+    updates, state = tx.update(gradient, state, plain)
+    new = pydag.reref(optax.apply_updates(plain, updates))
+    assert new["a"] is new["b"]
+    assert jnp.allclose(new["a"], 0.9)

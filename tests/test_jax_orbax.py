@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orbax: a shared array is written once and comes back shared."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+ocp = pytest.importorskip("orbax.checkpoint")
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import keystr
+
+from pydag import jaxinterop
+from pydag.jaxinterop import Dag
+
+# Orbax says so whenever it is not told where arrays should go; what a restored one says of
+# itself is tested here, not what is said meanwhile.
+pytestmark = pytest.mark.filterwarnings("ignore:Sharding info not provided")
+
+
+@jaxinterop.register
+@pydag.register_fields
+class Layer:
+    def __init__(self, w: Any, b: Any, name: str = "layer") -> None:
+        self.w, self.b, self.name = w, b, name
+
+
+def tied(seed: int = 0) -> dict[str, Any]:
+    w = jax.random.normal(jax.random.key(seed), (128, 128))
+    return {"encoder": {"w": w, "b": jnp.zeros(2)}, "decoder": {"w": w, "b": jnp.ones(2)}}
+
+
+def untied() -> Any:
+    return jax.tree.map(lambda x: x + 0, tied())
+
+
+def assert_restored(model: Any) -> None:
+    expected = tied()
+    assert model["encoder"]["w"] is model["decoder"]["w"]
+    assert pydag.dag_structure(model) == pydag.dag_structure(expected)
+    for leaf, wanted in zip(pydag.dag_leaves(model), pydag.dag_leaves(expected), strict=True):
+        assert leaf.tolist() == wanted.tolist()
+
+
+def size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.fixture
+def checkpointer() -> Iterator[Any]:
+    with ocp.StandardCheckpointer() as checkpointer:
+        yield checkpointer
+
+
+def saved(checkpointer: Any, path: Path, tree: Any) -> Path:
+    checkpointer.save(path, tree)
+    checkpointer.wait_until_finished()
+    return path
+
+
+def test_a_dag_is_written_once(tmp_path: Path, checkpointer: Any) -> None:
+    """The file is half as large as that of the plain model, and the tie comes back."""
+    ours = saved(checkpointer, tmp_path / "ours", Dag(tied()))
+    plain = saved(checkpointer, tmp_path / "plain", tied())
+    assert size(ours) < 0.6 * size(plain)
+    assert_restored(checkpointer.restore(ours, Dag(tied(1))).tree)
+
+
+def test_shapes_are_target_enough(tmp_path: Path, checkpointer: Any) -> None:
+    """Nothing has to be computed for the model that a checkpoint is restored to."""
+    path = saved(checkpointer, tmp_path / "dag", Dag(tied()))
+    shapes = jaxinterop.jit(tied).eval_shape()
+    assert shapes["encoder"]["w"] is shapes["decoder"]["w"]
+    assert_restored(checkpointer.restore(path, Dag(shapes)).tree)
+
+
+def test_names_in_the_file(tmp_path: Path, checkpointer: Any) -> None:
+    """Without a target it is a dict of the distinct arrays, named by their paths."""
+    path = saved(checkpointer, tmp_path / "dag", Dag(tied()))
+    names = ["tree['decoder']['b']", "tree['decoder']['w']", "tree['encoder']['b']"]
+    assert sorted(checkpointer.restore(path)) == names
+    assert sorted(checkpointer.metadata(path).item_metadata.tree) == names
+
+
+def test_a_derefed_model_keeps_its_nesting(tmp_path: Path, checkpointer: Any) -> None:
+    """`deref` writes the array once too, at its anchor, and `reref` ties again."""
+    path = saved(checkpointer, tmp_path / "derefed", pydag.deref(tied()))
+    found = checkpointer.restore(path)
+    assert found["encoder"]["w"] is None
+    assert found["decoder"]["w"][0].shape == (128, 128)
+    assert_restored(pydag.reref(checkpointer.restore(path, pydag.deref(tied(1)))))
+
+
+def test_instances_of_a_registered_class(tmp_path: Path, checkpointer: Any) -> None:
+    """`jaxinterop.register` lets a model be saved as it is; what isn't an array is the target's."""
+    w = jnp.arange(3.0)
+    path = saved(checkpointer, tmp_path / "layer", Layer(w, w, "saved"))
+    layer = checkpointer.restore(path, target(w))
+    assert layer.w is layer.b
+    assert (layer.w.tolist(), layer.name) == ([0.0, 1.0, 2.0], "target")
+    assert list(checkpointer.restore(path)) == ["w"]
+
+
+def target(like: Any) -> Layer:
+    zeros = jnp.zeros_like(like)
+    return Layer(zeros, zeros, "target")
+
+
+def test_a_manager_with_the_state_of_an_optimizer(tmp_path: Path) -> None:
+    """Model, optimizer and step in one checkpoint: restored, training goes on as before."""
+    optax = pytest.importorskip("optax")
+    tx = optax.adam(0.1)
+
+    def step(state: dict[str, Any]) -> dict[str, Any]:
+        gradient = jax.grad(lambda dag: jnp.sum(dag.tree["encoder"]["w"] ** 2))(state["model"])
+        updates, moments = tx.update(gradient, state["optimizer"], state["model"])
+        model = optax.apply_updates(state["model"], updates)
+        return {"model": model, "optimizer": moments, "step": state["step"] + 1}
+
+    model = Dag(tied())
+    state = step({"model": model, "optimizer": tx.init(model), "step": 0})
+    with ocp.CheckpointManager(tmp_path) as manager:
+        manager.save(1, args=ocp.args.StandardSave(state))
+        manager.wait_until_finished()
+        restored = manager.restore(1, args=ocp.args.StandardRestore(state))
+    expected, got = step(state), step(restored)
+    assert got["step"] == 2
+    assert got["model"].tree["encoder"]["w"] is got["model"].tree["decoder"]["w"]
+    assert jax.tree.all(jax.tree.map(jnp.array_equal, got, expected))
+
+
+def from_checkpoint(model: Any, found: Any) -> Any:
+    """`model` with the arrays of a nested checkpoint, which may lack all but one of the copies."""
+
+    def by_path(tree: Any) -> dict[str, Any]:
+        return {
+            keystr(path, simple=True, separator="/"): leaf
+            for path, leaf in jax.tree.leaves_with_path(tree)
+        }
+
+    arrays = by_path(found)
+    of_leaf = {id(leaf): arrays[path] for path, leaf in by_path(model).items() if path in arrays}
+    return pydag.dag_map(lambda leaf: of_leaf[id(leaf)], model)
+
+
+@pytest.mark.parametrize("missing", [None, "encoder", "decoder"])
+def test_a_checkpoint_of_somebody_else(
+    tmp_path: Path, checkpointer: Any, missing: str | None
+) -> None:
+    """One that has both copies of a tied weight, or one of them, restores to the tied model."""
+    tree = untied()
+    if missing:
+        del tree[missing]["w"]
+    path = saved(checkpointer, tmp_path / "plain", tree)
+    assert_restored(from_checkpoint(tied(1), checkpointer.restore(path)))
+
+
+def test_both_copies_into_a_plain_target(tmp_path: Path, checkpointer: Any) -> None:
+    """A checkpoint with both copies has no place in a Dag: orbax says which names differ."""
+    path = saved(checkpointer, tmp_path / "plain", untied())
+    with pytest.raises(ValueError, match="tree"):
+        checkpointer.restore(path, Dag(tied(1)))

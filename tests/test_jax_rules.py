@@ -1,0 +1,201 @@
+"""Rules of the boundary that concern sorts of leaves, and options that all wrappers have."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def two(tree: Any) -> Any:
+    """The sum of two leaves that are shared by accident, and are two here."""
+    assert tree[0] is not tree[1]
+    return [tree[0] + 1, tree[1] + 2]
+
+
+def test_identity_of_nodes_only() -> None:
+    """With `identity="nodes"` arrays that are shared by accident go in apart: everywhere."""
+    z = jnp.zeros(2)
+    tree = [z, z]
+    how = {"identity": "nodes"}
+    j: Any = jaxinterop
+    results = {
+        "jit": j.jit(two, **how)(tree),
+        "vmap": j.vmap(two, **how)(tree),
+        "checkpoint": j.checkpoint(two, **how)(tree),
+        "vjp": j.vjp(two, tree, **how)[0],
+        "jvp": j.jvp(two, (tree,), (tree,), **how)[0],
+        "linearize": j.linearize(two, tree, **how)[0],
+        "cond": j.cond(True, two, two, tree, **how),
+        "switch": j.switch(0, [two, two], tree, **how),
+        "scan": j.scan(lambda c, _: (two(c), None), tree, length=1, **how)[0],
+        "fori_loop": j.fori_loop(0, 1, lambda _, c: two(c), tree, **how),
+        "while_loop": j.while_loop(lambda c: c[0][0] < 1, two, tree, **how),
+        "map": j.map(two, tree, **how),
+        "custom_jvp": j.jit(with_rule(j.custom_jvp(two, **how)), **how)(tree),
+        "custom_vjp": j.jit(with_rule(j.custom_vjp(two, **how)), **how)(tree),
+        "keep_sharing": j.keep_sharing(jax.jit, **how)(two)(tree),
+    }
+    for name, result in results.items():
+        assert [leaf.tolist() for leaf in result] == [[1.0, 1.0], [2.0, 2.0]], name
+    assert len(j.make_jaxpr(two, **how)(tree).in_avals) == 2
+    gradient = j.grad(lambda t: jnp.sum(t[0] * 3 + t[1] * 5), **how)(tree)
+    assert [leaf.tolist() for leaf in gradient] == [[3.0, 3.0], [5.0, 5.0]]
+    for jacobian in (j.jacfwd, j.jacrev):
+        rows = jacobian(lambda t: t[0][0] * 3 + t[1][0] * 5, **how)(tree)
+        assert [row.tolist() for row in rows] == [[3.0, 0.0], [5.0, 0.0]]
+    covered = {*results, "make_jaxpr", "grad", "value_and_grad", "jacfwd", "jacrev"}
+    named = {
+        name
+        for name, wrapper in vars(jaxinterop).items()
+        if inspect.isfunction(wrapper) and "identity" in inspect.signature(wrapper).parameters
+    }
+    assert named - covered == {"hessian", "shard_map", "associative_scan", "register", "remat"}
+
+
+def with_rule(f: Any) -> Any:
+    """The function, with a rule that nobody asks for."""
+    if isinstance(f, jaxinterop.custom_jvp):
+        f.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
+    else:
+        f.defvjp(lambda x: (f(x), None), lambda saved, ct: (ct,))
+    return f
+
+
+def test_a_namespace() -> None:
+    """Classes of a namespace are nodes where a wrapper is told so."""
+
+    class Box:
+        def __init__(self, content: Any) -> None:
+            self.content = content
+
+    pydag.register_fields(Box, namespace="boxes")
+    w = jnp.arange(2.0)
+    shared = Box(w)
+
+    def f(pair: Any) -> Any:
+        assert pair[0] is pair[1]
+        assert type(pair[0]) is Box
+        return pair
+
+    how: dict[str, Any] = {"namespace": "boxes"}
+    for found in (
+        jaxinterop.vmap(f, **how)([shared, shared]),
+        jaxinterop.scan(lambda c, _: (f(c), None), [shared, shared], length=1, **how)[0],
+        jaxinterop.cond(True, f, f, [shared, shared], **how),
+        jaxinterop.map(f, [shared, shared], **how),
+    ):
+        assert found[0] is found[1]
+        assert found[0].content.tolist() == [0.0, 1.0]
+    with pytest.raises(pydag.SharingError, match=r"carry\[0\] and carry\[1\] are one object"):
+        jaxinterop.while_loop(lambda c: True, lambda c: [c[0], Box(w)], [shared, shared], **how)
+
+
+def test_references() -> None:
+    """A `jax.Ref` at two places is one inside, and is written once."""
+    new_ref: Any = getattr(jax, "new_ref", None)
+    if new_ref is None:
+        pytest.skip("this JAX has no references")
+
+    def write(tree: Any) -> Any:
+        assert tree["a"] is tree["b"]
+        tree["a"][...] = tree["b"][...] + 1
+        return tree["a"][...]
+
+    ref = new_ref(jnp.zeros(3))
+    tree = {"a": ref, "b": ref}
+    assert jaxinterop.jit(write)(tree).tolist() == [1.0] * 3
+    assert jaxinterop.vmap(write)(tree).tolist() == [2.0] * 3
+    assert jaxinterop.cond(True, write, write, tree).tolist() == [3.0] * 3
+
+    def add(i: Any, total: Any) -> Any:
+        return total + write(tree)[0]
+
+    assert float(jaxinterop.jit(lambda: jaxinterop.fori_loop(0, 2, add, 0.0))()) == 9.0
+    assert ref[...].tolist() == [5.0] * 3
+
+
+def test_random_keys() -> None:
+    """They aren't differentiated, and are shared as other arrays are."""
+    key = jax.random.key(0)
+
+    def f(p: Any, keys: Any) -> Any:
+        assert keys["a"] is keys["b"]
+        return p["w"] * jnp.sum(jax.random.normal(keys["a"], (3,)) ** 2)
+
+    gradient = jaxinterop.grad(f)({"w": 1.0}, {"a": key, "b": key})
+    assert float(gradient["w"]) > 0
+    shape = jaxinterop.eval_shape(lambda t: t, {"a": key, "b": key})
+    assert shape["a"] is shape["b"]
+    assert jnp.issubdtype(shape["a"].dtype, jax.dtypes.prng_key)
+
+
+def test_weak_types() -> None:
+    """Python's numbers stay weak: they don't promote what they are combined with."""
+    x = jnp.ones(2, jnp.bfloat16)
+    functions: list[Any] = [
+        jaxinterop.jit(lambda t: t[0] * t[1]),
+        jaxinterop.checkpoint(lambda t: t[0] * t[1]),
+        lambda t: jaxinterop.vjp(lambda t: t[0] * t[1], t)[0],
+        lambda t: jaxinterop.cond(True, lambda t: t[0] * t[1], lambda t: t[0], t),
+        jaxinterop.vmap(lambda t: t[0] * t[1], in_axes=([0, None],)),
+    ]
+    for function in functions:
+        assert function([x, 2.0]).dtype == jnp.bfloat16
+    assert functions[0]([x, np.float32(2.0)]).dtype == jnp.float32
+
+
+def test_shapes_instead_of_arrays() -> None:
+    """What only traces takes `ShapeDtypeStruct`s; a shared one is one input."""
+    tree = {"a": jnp.ones((2, 3)), "b": jnp.ones((2, 3))}
+    shapes = jaxinterop.eval_shape(lambda t: {"a": t["a"], "b": t["a"]}, tree)
+    assert shapes["a"] is shapes["b"]
+
+    def f(tree: Any) -> Any:
+        assert tree["a"] is tree["b"]
+        return jnp.sum(tree["a"] * tree["b"])
+
+    assert len(jaxinterop.make_jaxpr(f)(shapes).in_avals) == 1
+    assert len(jaxinterop.make_jaxpr(jaxinterop.grad(f))(shapes).out_avals) == 1
+    gradient = jaxinterop.eval_shape(jaxinterop.grad(f), shapes)
+    assert gradient["a"] is gradient["b"]
+    assert jaxinterop.jit(f).lower(shapes).out_info.shape == ()
+
+
+def test_arrays_that_were_donated() -> None:
+    """JAX says that they are deleted, whoever asks."""
+    w = jnp.ones(2)
+    tree = {"a": w, "b": w}
+    step = jaxinterop.jit(lambda t: pydag.dag_map(lambda x: x + 1, t), donate_argnums=0)
+    step(tree)
+    assert tree["a"].is_deleted()
+    for function in (step, jaxinterop.grad(lambda t: jnp.sum(t["a"]))):
+        with pytest.raises((RuntimeError, ValueError), match="deleted"):
+            function(tree)
+
+
+def test_a_function_that_is_gone() -> None:
+    """What is kept for a function doesn't keep it; who calls it too late is told so."""
+    kept: list[Any] = []
+
+    def keep(f: Any) -> Any:
+        def call(arguments: Any) -> Any:
+            kept.append(lambda: f(arguments))
+            return f(arguments)
+
+        return call
+
+    assert jaxinterop.keep_sharing(keep)(lambda x: x + 1)(1.0) == 2.0
+    with pytest.raises(ReferenceError, match="is gone, and JAX calls it now"):
+        kept[0]()

@@ -1,0 +1,110 @@
+"""`jaxinterop.shard_map` on one device; tests/test_jax_devices.py has eight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding
+from wrappers import MESH
+
+from pydag import jaxinterop
+
+P: Any = jax.sharding.PartitionSpec
+
+
+def tied() -> dict[str, Any]:
+    """One vector at two places, and leaves that JAX can't trace."""
+    w = jnp.arange(4.0)
+    return {"a": w, "b": w, "name": "net", "function": jnp.sin}
+
+
+def double(tree: Any) -> Any:
+    """The tree with its arrays doubled."""
+    assert tree["a"] is tree["b"]
+    return {**tree, "a": (twice := 2 * tree["a"]), "b": twice}
+
+
+def test_forms_of_the_decorator() -> None:
+    """With a function, and with keywords alone; the name stays."""
+    options = {"mesh": MESH, "in_specs": P("x"), "out_specs": P("x")}
+    for mapped in (
+        jaxinterop.shard_map(double, **options),
+        jaxinterop.shard_map(**options)(double),
+    ):
+        out = mapped(tied())
+        assert out["a"] is out["b"]
+        assert (out["a"].tolist(), out["name"]) == ([0.0, 2.0, 4.0, 6.0], "net")
+        assert out["function"] is jnp.sin
+        assert mapped.__name__ == "double"
+
+
+def test_specs_from_the_arguments() -> None:
+    """Without `in_specs`, JAX takes the shardings that the arrays have."""
+    explicit = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    w = jax.device_put(jnp.arange(4.0), NamedSharding(explicit, P("x")))
+    mapped = jaxinterop.shard_map(lambda t: [2 * t[0], t[1]], mesh=explicit, out_specs=P("x"))
+    assert mapped([w, w])[0].tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_prefixes() -> None:
+    """Of the tuple of arguments and of the result; a list of specs is one, too."""
+    mapped = jaxinterop.shard_map(
+        lambda t, x: (double(t), {"x": x}),
+        mesh=MESH,
+        in_specs=[{"a": P("x"), "b": P("x"), "name": None, "function": P()}, P()],
+        out_specs=(P("x"), {"x": P()}),
+    )
+    out, more = mapped(tied(), jnp.ones(3))
+    assert out["a"] is out["b"]
+    assert more["x"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_two_specs_for_one_object() -> None:
+    """The error names both paths and both specs, of arguments and of results."""
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.shard_map(lambda x, y: x, mesh=MESH, in_specs=(P("x"), P()), out_specs=P("x"))(
+            (w := jnp.ones(2)), [w]
+        )
+    assert str(caught.value).splitlines() == [
+        f"one object is both given {P('x')} and given {P()}",
+        f"  args[0] is given {P('x')}",
+        f"  args[1][0], the same object, is given {P()}",
+        "  Give both places one spec, or one of them a copy.",
+    ]
+    with pytest.raises(pydag.SharingError, match=r"result\[1\], the same object, is given"):
+        jaxinterop.shard_map(lambda x: (x, x), mesh=MESH, in_specs=P(), out_specs=(P(), P("x")))(
+            jnp.ones(2)
+        )
+
+
+def test_specs_that_do_not_fit() -> None:
+    """`ValueError` that says where."""
+    with pytest.raises(ValueError, match=r"shard_map in_specs must be a tree prefix .* for args, "):
+        jaxinterop.shard_map(double, mesh=MESH, in_specs=(P(), P()), out_specs=P())(tied())
+    with pytest.raises(ValueError, match=r"shard_map out_specs must be a tree prefix .* result, "):
+        jaxinterop.shard_map(double, mesh=MESH, in_specs=P(), out_specs=(P(), P()))(tied())
+
+
+def test_nested() -> None:
+    """Under `jit`, `grad` and `vmap`."""
+    mapped = jaxinterop.shard_map(
+        lambda p: p["a"] * p["b"], mesh=MESH, in_specs=P("x"), out_specs=P("x")
+    )
+
+    def f(w: Any) -> Any:
+        return jnp.sum(mapped({"a": w, "b": w}))
+
+    w = jnp.arange(4.0)
+    assert float(jaxinterop.jit(f)(w)) == 14.0
+    gradient = jaxinterop.grad(lambda p: jnp.sum(mapped(p)))({"a": w, "b": w})
+    assert gradient["a"] is gradient["b"]
+    assert gradient["a"].tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert jaxinterop.vmap(f)(jnp.ones((2, 4))).tolist() == [4.0, 4.0]

@@ -1,0 +1,126 @@
+"""Shardings that `jaxinterop.jit` is given: one for everything, or tree prefixes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
+
+from pydag import jaxinterop
+
+MESH = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+SPLIT = NamedSharding(MESH, PartitionSpec("x"))  # type: ignore[no-untyped-call]  # JAX gives it no types
+WHOLE = NamedSharding(MESH, PartitionSpec())  # type: ignore[no-untyped-call]  # JAX gives it no types
+
+
+def tied() -> dict[str, Any]:
+    """One weight, used twice, and a bias."""
+    w = jnp.ones((2, 2))
+    return {"a": w, "b": w, "bias": jnp.zeros(2)}
+
+
+def step(params: Any, x: Any, n: int = 1) -> Any:
+    """Keeps the structure, and returns something else beside it."""
+    return pydag.dag_map(lambda p: p - n * x, params), x
+
+
+def test_one_sharding() -> None:
+    """A single sharding holds for everything."""
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    jitted = jaxinterop.jit(step, in_shardings=sharding, out_shardings=sharding)
+    out, _ = jitted(tied(), 1.0)
+    assert out["a"] is out["b"]
+    assert out["a"].sharding == sharding
+
+
+def test_prefixes() -> None:
+    """In and out, as deep as one likes; a shared array is one input and one output."""
+    shardings: dict[str, Any] = {
+        "in_shardings": ({"a": SPLIT, "b": SPLIT, "bias": WHOLE}, None),
+        "out_shardings": ({"a": SPLIT, "b": SPLIT, "bias": WHOLE}, None),
+    }
+    jitted = jaxinterop.jit(step, **shardings)
+    out, _ = jitted(tied(), 1.0)
+    assert out["a"] is out["b"]
+    assert (out["a"].sharding, out["bias"].sharding) == (SPLIT, WHOLE)
+    assert out["a"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    lowered = jitted.lower(tied(), 1.0)
+    assert len(jax.tree.leaves(lowered.in_avals)) == 3
+    assert lowered.out_info[0]["a"] is lowered.out_info[0]["b"]
+    out, _ = lowered.compile()(tied(), 1.0)
+    assert out["a"] is out["b"]
+
+
+def test_prefixes_beside_static_and_donated_arguments() -> None:
+    """The tuple of shardings speaks of the arguments that are not static, as in JAX."""
+    jitted = jaxinterop.jit(
+        lambda n, params, x: step(params, x, n),
+        static_argnums=0,
+        donate_argnums=1,
+        in_shardings=({"a": SPLIT, "b": SPLIT, "bias": WHOLE}, WHOLE),
+        out_shardings=(SPLIT, WHOLE),
+    )
+    for n in (1, 2):
+        params = jax.device_put(tied(), SPLIT)
+        params["b"] = params["a"]
+        out, x = jitted(n, params, jnp.float32(2.0))
+        assert out["a"] is out["b"]
+        assert float(out["a"][0, 0]) == 1.0 - 2 * n
+        assert float(out["bias"][0]) == -2.0 * n
+        assert float(x) == 2.0
+        assert params["a"].is_deleted()
+
+
+def test_two_shardings_for_one_array() -> None:
+    """The error names both paths and both shardings, for arguments and for results."""
+    jitted = jaxinterop.jit(step, in_shardings=({"a": SPLIT, "b": WHOLE, "bias": WHOLE}, None))
+    with pytest.raises(pydag.SharingError) as caught:
+        jitted(tied(), 1.0)
+    lines = str(caught.value).splitlines()
+    assert lines[1] == f"  args[0]['a'] is given {SPLIT}"
+    assert lines[2] == f"  args[0]['b'], the same object, is given {WHOLE}"
+    jitted = jaxinterop.jit(step, out_shardings=({"a": SPLIT, "b": WHOLE, "bias": WHOLE}, None))
+    with pytest.raises(pydag.SharingError, match=r"result\[0\]\['b'\], the same object, is given"):
+        jitted(tied(), 1.0)
+
+
+def test_shardings_that_do_not_fit() -> None:
+    """`ValueError` that says where; and keyword arguments have no sharding, as in JAX."""
+    jitted = jaxinterop.jit(step, in_shardings=({"a": SPLIT, "c": WHOLE}, None))
+    with pytest.raises(
+        ValueError, match=r"jit in_shardings must be a tree prefix .* for args\[0\], "
+    ):
+        jitted(tied(), 1.0)
+    with pytest.raises(ValueError, match="keyword arguments: x"):
+        jitted(tied(), x=1.0)
+
+
+def test_wrapping_again_compiles_nothing() -> None:
+    """Equal shardings are one option."""
+    traces: list[str] = []
+
+    def f(params: Any) -> Any:
+        traces.append("trace")
+        return params
+
+    for _ in range(3):
+        jaxinterop.jit(f, in_shardings=([SPLIT, WHOLE],), out_shardings=[SPLIT, WHOLE])(
+            [jnp.ones(2), jnp.ones(2)]
+        )
+    assert traces == ["trace"]
+
+
+def test_nothing_to_shard() -> None:
+    """Arguments without arrays, and results without, fit any prefix that they have."""
+    jitted = jaxinterop.jit(
+        lambda a, b: (a, None, ()), in_shardings=(SPLIT, [WHOLE]), out_shardings=(SPLIT, None, ())
+    )
+    assert jitted("text", [None]) == ("text", None, ())

@@ -1,0 +1,221 @@
+"""`jaxinterop.vmap`: one axis for one object, along every path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+
+
+def tied(n: int = 3) -> dict[str, Any]:
+    """One row of numbers at two places."""
+    w = jnp.arange(float(n))
+    return {"a": w, "b": w}
+
+
+def test_inside_and_outside() -> None:
+    """A shared array is mapped once, is one inside, and one in the result."""
+
+    def f(params: Any) -> Any:
+        assert params["a"] is params["b"]
+        assert params["a"].shape == ()
+        twice = params["a"] * 2
+        return {"x": twice, "y": [twice], "z": params["b"]}
+
+    out = jaxinterop.vmap(f)(tied())
+    assert out["x"] is out["y"][0]
+    assert out["x"] is not out["z"]
+    assert out["x"].tolist() == [0.0, 2.0, 4.0]
+
+
+def test_between_arguments_and_keywords() -> None:
+    """One identity table spans all arguments; keyword arguments are mapped over axis 0."""
+
+    def f(x: Any, y: Any, *, z: Any) -> Any:
+        assert x is y[0]
+        assert z["k"] is x
+        return x + y[0] + z["k"]
+
+    w = jnp.arange(3.0)
+    assert jaxinterop.vmap(f)(w, [w], z={"k": w}).tolist() == [0.0, 3.0, 6.0]
+
+
+def test_nested_axes() -> None:
+    """Axes as a tree prefix, in and out; what isn't mapped is None."""
+    x, y, c = jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.arange(5.0)
+
+    def f(params: Any, c: Any) -> Any:
+        assert params["x"].shape == (2,)
+        assert params["more"][0].shape == (4,)
+        return {"x": params["x"], "y": params["more"][0], "c": c}
+
+    mapped = jaxinterop.vmap(
+        f, in_axes=({"x": 1, "more": 0}, None), out_axes={"x": 1, "y": 0, "c": None}
+    )
+    out = mapped({"x": x, "more": [y]}, c)
+    shapes = {name: array.shape for name, array in out.items()}
+    assert shapes == {"x": (2, 3), "y": (3, 4), "c": (5,)}
+    expected = jax.vmap(f, ({"x": 1, "more": 0}, None), {"x": 1, "y": 0, "c": None})(
+        {"x": x, "more": [y]}, c
+    )
+    assert all((out[name] == expected[name]).all() for name in out)
+
+
+def test_shared_containers_under_a_prefix() -> None:
+    """A shared container gets its axes once; a deeper prefix at one of its paths must agree."""
+    layer = [jnp.ones((2, 3)), jnp.ones((2, 3))]
+    tree = {"a": layer, "b": layer}
+    out = jaxinterop.vmap(lambda t: t, in_axes=({"a": [1, 1], "b": 1},), out_axes=1)(tree)
+    assert out["a"] is out["b"]
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.vmap(lambda t: t, in_axes=({"a": [1, 0], "b": 1},))(tree)
+    assert str(caught.value).splitlines()[1:3] == [
+        "  args[0]['a'][1] is mapped over axis 0",
+        "  args[0]['b'][1], the same object, is mapped over axis 1",
+    ]
+
+
+def test_numbers_in_a_shared_container() -> None:
+    """Equal numbers are leaves of their own, each with its place."""
+    layer = [2.0, 2.0, jnp.arange(3.0)]
+    out = jaxinterop.vmap(
+        lambda t: t["a"][0] * t["b"][2], ({"a": [None, None, 0], "b": layer_axes},)
+    )({"a": layer, "b": layer})
+    assert out.tolist() == [0.0, 2.0, 4.0]
+
+
+layer_axes = [None, None, 0]
+
+
+def test_two_axes_for_one_object() -> None:
+    """The error names both paths and both axes, in one argument or in two."""
+    w = jnp.ones((2, 2))
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.vmap(lambda p: p["a"], in_axes=({"a": 0, "b": None},))({"a": w, "b": w})
+    assert str(caught.value).splitlines() == [
+        "one object is both mapped over axis 0 and not mapped",
+        "  args[0]['a'] is mapped over axis 0",
+        "  args[0]['b'], the same object, is not mapped",
+        "  Give both places one axis, or one of them a copy.",
+    ]
+    with pytest.raises(
+        pydag.SharingError, match=r"args\[1\], the same object, is mapped over axis 1"
+    ):
+        jaxinterop.vmap(lambda x, y: x, in_axes=(0, 1))(w, w)
+    with pytest.raises(pydag.SharingError, match=r"kwargs\['y'\], the same object, is mapped over"):
+        jaxinterop.vmap(lambda x, y: x, in_axes=1)(w, y=w)
+
+
+def test_two_axes_for_one_result() -> None:
+    """The same holds for results."""
+    with pytest.raises(pydag.SharingError) as caught:
+        jaxinterop.vmap(lambda x: (x, [x]), out_axes=(0, 1))(jnp.ones((2, 2)))
+    assert str(caught.value).splitlines()[1:3] == [
+        "  result[0] is mapped over axis 0",
+        "  result[1][0], the same object, is mapped over axis 1",
+    ]
+
+
+def test_identity_of_nodes_only() -> None:
+    """With `identity="nodes"` one array may be mapped over two axes, as in JAX."""
+    w = jnp.arange(4.0).reshape(2, 2)
+    out = jaxinterop.vmap(lambda x, y: (x, y), (0, 1), identity="nodes")(w, w)
+    assert (out[1] == w.T).all()
+
+
+def test_static_leaves() -> None:
+    """They need no axis, and stand in the result where the function put them."""
+
+    def f(model: Any) -> Any:
+        assert model["name"] == "net"
+        return {**model, "w": model["activation"](model["w"])}
+
+    model = {"w": jnp.arange(-1.0, 2.0), "name": "net", "activation": jax.nn.relu, "no": None}
+    out = jaxinterop.vmap(f)(model)
+    assert (out["name"], out["activation"], out["no"]) == ("net", jax.nn.relu, None)
+    assert out["w"].tolist() == [0.0, 0.0, 1.0]
+    out = jaxinterop.vmap(f, out_axes={"w": 0, "name": None, "activation": None, "no": None})(model)
+    assert out["activation"] is jax.nn.relu
+
+
+def test_axis_names_and_sizes() -> None:
+    """`axis_name`, `axis_size` and `spmd_axis_name` reach JAX."""
+    lax: Any = jax.lax
+    mapped = jaxinterop.vmap(lambda p: p["a"] / lax.psum(p["b"], "i"), axis_name="i")
+    assert mapped({"a": jnp.ones(4), "b": jnp.ones(4)}).tolist() == [0.25] * 4
+    assert jaxinterop.vmap(lambda: jnp.ones(2), axis_size=3)().shape == (3, 2)
+    assert jaxinterop.vmap(lambda x: x, spmd_axis_name="i")(jnp.ones(2)).shape == (2,)
+
+
+def test_what_jax_refuses() -> None:
+    """Axes that don't fit are errors that say where, and for sizes too, with paths."""
+    w = jnp.ones((2, 3))
+    with pytest.raises(
+        ValueError, match=r"vmap in_axes must .* args\[0\], which is .*'a': \*}.* there is {'b': 0}"
+    ):
+        jaxinterop.vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": w})
+    with pytest.raises(ValueError, match="vmap in_axes must be a tree prefix"):
+        jaxinterop.vmap(lambda p: p, in_axes=(0, 0))(w)
+    with pytest.raises(ValueError, match=r"vmap out_axes must be a tree prefix .* for result, "):
+        jaxinterop.vmap(lambda p: p, out_axes=[0, 0])([w])
+    with pytest.raises(ValueError, match=r"inconsistent sizes[\s\S]*args\[0\]\['v'\]"):
+        jaxinterop.vmap(lambda p: p)({"v": jnp.ones(3), "w": jnp.ones(2)})
+    with pytest.raises(TypeError, match="in_axes"):
+        jaxinterop.vmap(lambda p: p, in_axes="0")
+    with pytest.raises(ValueError, match="at least one"):
+        jaxinterop.vmap(lambda p: p)({})
+
+
+def test_nested() -> None:
+    """In itself, in `jit` and `grad`, and around them; traced once under `jit`."""
+    traces: list[str] = []
+
+    def f(p: Any) -> Any:
+        traces.append("trace")
+        assert p["a"] is p["b"]
+        return p["a"] * p["b"]
+
+    w = jnp.arange(6.0).reshape(2, 3)
+    params = {"a": w, "b": w}
+    twice = jaxinterop.vmap(jaxinterop.vmap(f))
+    assert (twice(params) == w * w).all()
+    traces.clear()
+    jitted = jaxinterop.jit(jaxinterop.vmap(jaxinterop.vmap(jaxinterop.grad(f))))
+    for _ in range(2):
+        out = jitted(params)
+        assert out["a"] is out["b"]
+        assert (out["a"] == 2 * w).all()
+    assert traces == ["trace"]
+    summed = jaxinterop.grad(lambda p: jnp.sum(twice(p)))(params)
+    assert summed["a"] is summed["b"]
+    assert (summed["a"] == 2 * w).all()
+
+
+def test_random_keys() -> None:
+    """Typed keys are arrays."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    tree = {"a": keys, "b": keys}
+    out = jaxinterop.vmap(lambda t: jax.random.normal(t["a"]) - jax.random.normal(t["b"]))(tree)
+    assert out.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_sixty_levels_of_sharing() -> None:
+    """`t = [t, t]`, and axes that are shared alike, are checked without unfolding."""
+    tree: Any = jnp.ones(2)
+    axes: Any = 0
+    for _ in range(60):
+        tree, axes = [tree, tree], [axes, axes]
+    out = jaxinterop.vmap(lambda t: t, in_axes=(axes,), out_axes=axes)(tree)
+    for _ in range(60):
+        assert out[0] is out[1]
+        out = out[0]
+    assert out.shape == (2,)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program for two processes, which tests/test_jax_devices.py runs: one tied model on both.
+
+Usage: two_processes.py PORT NUMBER
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from tied_model import DATA, assert_same, model, step, train
+
+import pydag
+from pydag import jaxinterop
+
+
+def main(port: str, number: int) -> None:
+    """Trains on data of which each process has a half, and prints what the other must print."""
+    untyped: Any = jax
+    untyped.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=number)
+    assert (len(jax.devices()), len(jax.local_devices())) == (2, 1)
+    alone = train(jaxinterop.jit(step), model(), DATA)
+
+    auto = (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((2,), ("data",), axis_types=auto)
+    spec: Any = jax.sharding.PartitionSpec
+    whole, split = NamedSharding(mesh, spec()), NamedSharding(mesh, spec("data"))
+
+    def put(x: Any) -> Any:
+        if isinstance(x, str):
+            return x
+        return untyped.make_array_from_process_local_data(whole, np.asarray(x))
+
+    placed = pydag.dag_map(put, model())  # each process builds a model of its own
+    half = DATA[8 * number : 8 * (number + 1)]
+    data = untyped.make_array_from_process_local_data(split, half)
+    trained = train(jaxinterop.jit(step, out_shardings=whole), placed, data)
+    assert_same(trained, alone)
+
+    structure = pydag.dag_structure(trained[0])
+    assert structure == pydag.dag_structure(model())
+    weight = np.asarray(trained[0]["encoder"]["w"])
+    print(hash(structure), repr(structure), weight.tobytes().hex())
+    untyped.distributed.shutdown()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

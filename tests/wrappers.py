@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every wrapper of `jaxinterop`, as something that may be put around a function of a DAG.
+
+What is put around `f`, a function from a tree to a tree like it, is a function that gives what `f`
+gives, by way of the wrapper. `f` works element by element: some map it over a leading axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import pydag
+from pydag import jaxinterop
+
+Function = Callable[[Any], Any]
+MESH = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+SPEC = jax.sharding.PartitionSpec("x")  # type: ignore[no-untyped-call]  # JAX gives it no types
+
+
+def once(f: Function) -> Function:
+    """By a while loop that runs once."""
+
+    def body(carry: Any) -> Any:
+        return {"i": carry["i"] + 1, "tree": f(carry["tree"])}
+
+    return lambda tree: jaxinterop.while_loop(lambda c: c["i"] < 1, body, {"i": 0, "tree": tree})[
+        "tree"
+    ]
+
+
+def total(tree: Any) -> Any:
+    """A number that depends on all of a tree."""
+    return sum((jnp.sum(x) for x in pydag.dag_leaves(tree) if isinstance(x, jax.Array)), 0.0)
+
+
+def with_jvp(f: Function) -> Function:
+    """With a rule of its own, which is what JAX would find."""
+    g = jaxinterop.custom_jvp(f)
+    g.defjvp(lambda primals, tangents: jaxinterop.jvp(f, primals, tangents))
+    return g
+
+
+def with_vjp(f: Function) -> Function:
+    """The same, backward."""
+    g = jaxinterop.custom_vjp(f)
+    g.defvjp(lambda t: jaxinterop.vjp(f, t), lambda pullback, cotangent: pullback(cotangent))
+    return g
+
+
+def differentiated(transformation: Any, f: Function) -> Function:
+    """What it passes on while it is differentiated."""
+
+    def with_aux(tree: Any) -> Any:
+        result = f(tree)
+        return total(result), result
+
+    return lambda tree: transformation(with_aux, has_aux=True)(tree)[1]
+
+
+WRAPPERS: dict[str, Callable[[Function], Function]] = {
+    "jit": jaxinterop.jit,
+    "vmap": jaxinterop.vmap,
+    "shard_map": lambda f: jaxinterop.shard_map(f, mesh=MESH, in_specs=SPEC, out_specs=SPEC),
+    "checkpoint": jaxinterop.checkpoint,
+    "grad": lambda f: differentiated(jaxinterop.grad, f),
+    "jacfwd": lambda f: differentiated(jaxinterop.jacfwd, f),
+    "jacrev": lambda f: differentiated(jaxinterop.jacrev, f),
+    "vjp": lambda f: lambda tree: jaxinterop.vjp(f, tree)[0],
+    "jvp": lambda f: lambda tree: jaxinterop.jvp(f, (tree,), (tree,))[0],
+    "linearize": lambda f: lambda tree: jaxinterop.linearize(f, tree)[0],
+    "custom_jvp": with_jvp,
+    "custom_vjp": with_vjp,
+    "scan": lambda f: lambda tree: jaxinterop.scan(lambda c, _: (f(c), None), tree, length=1)[0],
+    "fori_loop": lambda f: lambda tree: jaxinterop.fori_loop(0, 1, lambda _, c: f(c), tree),
+    "while_loop": once,
+    "map": lambda f: lambda tree: jaxinterop.map(f, tree),
+    "cond": lambda f: lambda tree: jaxinterop.cond(True, f, f, tree),
+    "switch": lambda f: lambda tree: jaxinterop.switch(1, [f, f, f], tree),
+    "keep_sharing": jaxinterop.keep_sharing(jax.named_call),
+}
+
+# What JAX itself can't do: a second map over the same devices, going back through a while loop, and
+# going forward through a function whose rule goes back.
+IMPOSSIBLE = {
+    ("shard_map", "shard_map"),
+    *((name, "custom_vjp") for name in ("jacfwd", "jvp")),
+    *((name, "while_loop") for name in ("grad", "jacrev", "vjp", "custom_vjp")),
+}
