@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, final
 
 from optree import PyTreeAccessor, PyTreeEntry, PyTreeKind
 
@@ -138,6 +138,10 @@ class PyDagSpec:
 
 def explain(a: PyDagSpec, b: PyDagSpec, /) -> str: ...
 
+@final
+class Result:
+    """What a compiled function returns: a PyDagSpec and leaves."""
+
 def flatten(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[list[Leaf], PyDagSpec]: ...
 
 def leaves(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> list[Leaf]: ...
@@ -157,6 +161,14 @@ def reref(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str,
 def shared_objects(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[PyDagSpec, list[Any]]: ...
 
 def unflatten(spec: PyDagSpec, leaves: Iterable[Leaf], /) -> Dag: ...
+
+def hold(spec: PyDagSpec, leaves: Iterable[Leaf], /) -> Result: ...
+
+def release(result: Result, /) -> tuple[Iterable[Leaf], PyDagSpec]: ...
+
+def finish(result: Any, /) -> Dag: ...
+
+def call_flat(function: Callable[..., Any], known: dict[PyDagSpec, tuple[Any, ...]], tree: Dag, namespace: str, identity: Identity, /) -> Any: ...
 
 def map(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
 

@@ -5,11 +5,17 @@
 #include "map.h"
 #include "match.h"
 #include "paths.h"
+#include "result.h"
 #include "spec.h"
 #include "unflatten.h"
 
 namespace pydag {
 namespace {
+
+// The functions take everything by position; the public ones, with names, defaults and
+// documentation, are written in Python. They are bound by hand: that is the fastest way in, and a
+// small tree is flattened in less time than a general dispatch takes.
+using Arguments = PyObject *const *;
 
 nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
@@ -21,6 +27,52 @@ nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
     Parts parts(tree, options);
     parts.remember();
     return parts.take_leaves();
+}
+
+// (spec, leaves), to a Result; and back, to (leaves, spec).
+nb::object hold(Arguments a) {
+    spec_of(a[0]);
+    if (!PyTuple_CheckExact(a[1]) && !PyList_CheckExact(a[1]))
+        fail(PyExc_TypeError, "the leaves must be a tuple or a list, got %U.", short_repr(a[1]).ptr());
+    return ResultBox::make(nb::borrow(a[0]), nb::borrow(a[1]));
+}
+
+Result &result_of(nb::handle object) {
+    if (!ResultBox::check(object) || !ResultBox::of(object).spec.is_valid())
+        fail(PyExc_TypeError, "expected a Result, got %U.", short_repr(object).ptr());
+    return ResultBox::of(object);
+}
+
+nb::object release(Arguments a) {
+    const Result &result = result_of(a[0]);
+    return tuple_of(nb::object(result.leaves), nb::object(result.spec));
+}
+
+// The DAG of a Result; of anything else that stands for one, its `tree`.
+nb::object finish(nb::object object) {
+    static PyObject *const tree = intern_forever("tree");
+    if (!ResultBox::check(object)) return checked(PyObject_GetAttr(object.ptr(), tree));
+    const Result &result = result_of(object);
+    const nb::object spec = result.spec, leaves = result.leaves;
+    return unflatten(spec_of(spec).structure(), leaves);
+}
+
+// (function, known, tree, namespace, identity). Calls the function with what `known` has for the
+// structure of the tree, a tuple, and a list of the leaves; finishes what it returns.
+// NotImplemented where it has nothing.
+nb::object call_flat(Arguments a) {
+    Parts parts(a[2], FlattenOptions::parse(nb::none(), nb::handle(Py_False), a[3], a[4]));
+    const nb::object spec = parts.take_spec();
+    const nb::object first = nb::borrow(PyDict_GetItemWithError(a[1], spec.ptr()));
+    if (!first.is_valid()) {
+        if (PyErr_Occurred()) nb::raise_python_error();
+        return nb::borrow(Py_NotImplemented);
+    }
+    const nb::object leaves = parts.take_leaves();
+    Buffer<PyObject *, 8> arguments;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first.ptr()); ++i) arguments.push(PyTuple_GET_ITEM(first.ptr(), i));
+    arguments.push(leaves.ptr());
+    return finish(call_array(a[0], arguments.data(), arguments.size()));
 }
 
 nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return Parts(tree, options).take_spec(); }
@@ -58,11 +110,6 @@ nb::object shared_objects_of(nb::handle tree, const FlattenOptions &options) {
     return checked(PyTuple_Pack(2, parts.take_spec().ptr(), list.ptr()));
 }
 
-// The functions take everything by position; the public ones, with names, defaults and
-// documentation, are written in Python. They are bound by hand: that is the fastest way in, and a
-// small tree is flattened in less time than a general dispatch takes.
-using Arguments = PyObject *const *;
-
 template <size_t count, nb::object (*operation)(Arguments)>
 PyObject *entry(PyObject *, Arguments arguments, Py_ssize_t given) {
     if (given != count) {
@@ -89,6 +136,7 @@ nb::object on_map(Arguments a) {
     return map(a[0], a[1], a[2], FlattenOptions::parse(a[3], a[4], a[5], a[6]), extra);
 }
 
+nb::object on_finish(Arguments a) { return finish(nb::borrow(a[0])); }
 nb::object on_unflatten(Arguments a) { return unflatten(spec_of(a[0]).structure(), a[1]); }
 
 template <size_t count, nb::object (*operation)(Arguments)>
@@ -108,6 +156,10 @@ PyMethodDef operations[] = {
     method<5, on_tree<reref_tree>>("reref"),
     method<5, on_tree<shared_objects_of>>("shared_objects"),
     method<2, on_unflatten>("unflatten"),
+    method<2, hold>("hold"),
+    method<1, release>("release"),
+    method<1, on_finish>("finish"),
+    method<5, call_flat>("call_flat"),
     method<7, on_map<Extra::kNone>>("map"),
     method<7, on_map<Extra::kPath>>("map_with_path"),
     method<7, on_map<Extra::kAccessor>>("map_with_accessor"),
@@ -117,6 +169,8 @@ PyMethodDef operations[] = {
 }  // namespace
 
 void bind_operations(nb::module_ &module) {
+    ResultBox::ready("pydag._core.Result", "What a compiled function returns: a PyDagSpec and leaves.");
+    module.attr("Result") = ResultBox::type();
     checked(PyModule_AddFunctions(module.ptr(), operations));
     module.def("set_deref_classes", set_deref_classes,
                nb::sig("def set_deref_classes(anchor: type, alias: type, node: type, /) -> None"));

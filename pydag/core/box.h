@@ -71,6 +71,7 @@ public:
         return nb::steal(reinterpret_cast<PyObject *>(self));
     }
 
+    static nb::handle type() { return reinterpret_cast<PyObject *>(type_); }
     static bool check(nb::handle object) { return Py_TYPE(object.ptr()) == type_; }
     static Value &of(nb::handle object) { return reinterpret_cast<Layout *>(object.ptr())->value; }
 

@@ -36,7 +36,7 @@ template <bool flattens>
 class Confirmation {
 public:
     Confirmation(const Structure &structure, const FlattenOptions *options, Leaves &leaves)
-        : structure_(structure), options_(options), taken_(leaves, structure.num_leaves) {}
+        : structure_(structure), options_(options), taken_(leaves, structure.num_leaves), seen_(structure.num_leaves) {}
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers

@@ -103,9 +103,11 @@ def jit(
 
 
 def _wrapper(fun: Callable[..., Any], machine: Machine) -> Jitted:
+    run = machine.caller()
+
     @functools.wraps(fun, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        return machine.run(args, kwargs)
+        return run(args, kwargs)
 
     jitted: Any = call
     jitted._fun = fun
@@ -134,5 +136,5 @@ def _eval_shape(fun: Callable[..., Any], machine: Machine, /, *args: Any, **kwar
 
 
 def _clear_cache(machine: Machine) -> None:
-    machine.plans.clear()
+    machine.forget_plans()
     machine.jitted.clear_cache()

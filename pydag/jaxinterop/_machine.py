@@ -14,7 +14,7 @@ import jax
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.typing import Leaf
+from pydag.typing import Dag, Leaf
 
 from ._arguments import (
     Args,
@@ -27,6 +27,7 @@ from ._arguments import (
 from ._dag import unhashable
 from ._form import Form, Options
 from ._plan import MOST, Key, Plan
+from ._result import result
 from ._shardings import Shardings
 from ._static import Static, static_positions
 from ._treatment import Question
@@ -59,13 +60,19 @@ class Machine:
             args, kwargs = key.build(donated, kept)
             return pack(fun()(*args, **kwargs))
 
-        pack = shardings.outputs(options).pack
+        outputs = shardings.outputs(options)
+
+        def pack(tree: Dag) -> Any:
+            return result(tree, options) if outputs.is_one else outputs.pack(tree)
+
         flat.__name__ = flat.__qualname__ = name
         self.static = static
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
         self.options = options
         self.plans: dict[PyDagSpec, Plan] = {}
+        # What `jitted` gets before the leaves, by structure, where they are all traced and kept.
+        self.plain: dict[PyDagSpec, tuple[Key, tuple[()]]] = {}
         self.shardings = shardings
         self.jitted: Any = jax.jit(
             flat,
@@ -78,12 +85,30 @@ class Machine:
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
         try:
-            return self.jitted(*self.take_apart(args, kwargs)).tree
+            return _core.finish(self.jitted(*self.take_apart(args, kwargs)))
         except TypeError:
             # JAX refuses, before it traces, a leaf that the plan takes for an array.
             if not self.forget_wrong_plan(args, kwargs):
                 raise
-        return self.jitted(*self.take_apart(args, kwargs)).tree
+        return _core.finish(self.jitted(*self.take_apart(args, kwargs)))
+
+    def caller(self) -> Callable[[Args, Kwargs], Any]:
+        """`run`, with a short way for plain calls."""
+        if self.has_static:
+            return self.run
+        short, jitted, plain, run = _core.call_flat, self.jitted, self.plain, self.run
+        namespace, identity = self.options
+
+        def call(args: Args, kwargs: Kwargs) -> Any:
+            try:
+                answer = short(jitted, plain, (args, kwargs), namespace, identity)
+            except TypeError:
+                if not self.forget_wrong_plan(args, kwargs):
+                    raise
+                return run(args, kwargs)
+            return run(args, kwargs) if answer is NotImplemented else answer
+
+        return call
 
     def take_apart(self, args: Args, kwargs: Kwargs) -> FlatArguments:
         """The arguments of the flat function.
@@ -94,9 +119,9 @@ class Machine:
             args, kwargs = held(self.static, args, kwargs)
         namespace, identity = self.options
         leaves, spec = _core.flatten((args, kwargs), None, False, namespace, identity)
+        if (plain := self.plain.get(spec)) is not None:
+            return *plain, leaves
         plan = self.plans.get(spec)
-        if plan is not None and plan.plain is not None:
-            return plan.plain, (), leaves
         key = plan.key(leaves) if plan is not None else None
         if plan is None or key is None:
             plan, key = self._prepare(args, kwargs, leaves, spec)
@@ -111,7 +136,12 @@ class Machine:
         is_wrong = plan is not None and plan.positions != static_positions(leaves)
         if is_wrong:
             self.plans.pop(spec, None)
+            self.plain.pop(spec, None)
         return is_wrong
+
+    def forget_plans(self) -> None:
+        self.plans.clear()
+        self.plain.clear()
 
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec: PyDagSpec
@@ -123,7 +153,7 @@ class Machine:
             groups = self.shardings.groups(args, kwargs, self.static, self.options)
             plan = Plan(len(leaves), positions, donated, groups, self.shardings.number)
             if len(self.plans) >= MOST:
-                self.plans.clear()
+                self.forget_plans()
             self.plans[spec] = plan
         statics = tuple(Static(leaves[i]) for i in positions)
         for position, static in zip(positions, statics, strict=True):
@@ -133,6 +163,8 @@ class Machine:
                 raise self._unhashable(args, kwargs, position, static.value, error) from error
         key = Key(Form(spec, positions, statics), plan.donated, plan.order)
         plan.remember(leaves, key)
+        if plan.is_plain:
+            self.plain[spec] = key, ()
         return plan, key
 
     def _donated_leaves(self, args: Args, kwargs: Kwargs) -> frozenset[int]:

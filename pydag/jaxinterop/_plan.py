@@ -69,7 +69,8 @@ class Plan:
         self.take_kept = take([i for i in traced if i not in donated])
         self.keys: dict[tuple[Static, ...], Key] = {}
         self.recent: tuple[Sequence[Leaf], Key] | None = None
-        self.plain: Key | None = None  # the key, where all leaves are traced, kept and in one group
+        # Whether all leaves are traced, kept and in one group.
+        self.is_plain = not positions and not self.donated and self.order is None
 
     def key(self, leaves: Sequence[Leaf]) -> Key | None:
         """The key for these leaves, if there has been such a call.
@@ -92,5 +93,3 @@ class Plan:
             self.keys.clear()
         self.keys[key.form.statics] = key
         self.recent = self.pick_static(leaves), key
-        if not self.positions and not self.donated and self.order is None:
-            self.plain = key

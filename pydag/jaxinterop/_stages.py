@@ -5,7 +5,7 @@ import functools
 import re
 from typing import Any
 
-from pydag import explain
+from pydag import _core, explain
 from pydag._repr import short_repr
 
 from ._form import Form
@@ -29,7 +29,7 @@ class _Stage:
     @functools.cached_property
     def out_info(self) -> Any:
         """Shapes and types of the result, in the result's own form."""
-        return self._stage.out_info.tree
+        return _core.finish(self._stage.out_info)
 
 
 class Traced(_Stage):
@@ -64,7 +64,7 @@ class Compiled(_Stage):
                 "content\n  (first: compiled for, second: called with)\n"
                 f"{why(self._key.form, key.form)}"
             )
-        return self._stage(*leaves).tree
+        return _core.finish(self._stage(*leaves))
 
 
 def why(first: Form, second: Form) -> str:
