@@ -39,8 +39,11 @@ class LinearMap:
         if self.takes == "tangents":
             leaves = self.form.match(given, "the tuple of the tangents")
             return self.function(rebuilt(self.form, leaves)).tree
-        (cotangent,) = given
-        leaves = self.form.match(cotangent, "the cotangent")
+        if len(given) != 1:
+            raise TypeError(
+                f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
+            )
+        leaves = self.form.match(given[0], "the cotangent")
         (cotangents,) = self.function(rebuilt(self.form, leaves))
         return cotangents.tree
 
@@ -118,6 +121,12 @@ def jvp(
     >>> float(value), float(tangent)
     (9.0, 6.0)
     """
+    for name, trees in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(trees, tuple | list):
+            raise TypeError(
+                f"{name} must be a tuple or a list, with a tree for each argument, but it is of "
+                f"type {type(trees).__name__}"
+            )
     options = Options(namespace, identity)
     by = packed(tuple(primals), options)
     along = like(by, tuple(tangents), "the tuple of the tangents")

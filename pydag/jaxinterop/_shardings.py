@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shardings that `jit` is given: one for everything, or tree prefixes."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ._arguments import Args, Chosen, Kwargs
@@ -35,6 +35,11 @@ class Shardings:
         self.is_one = self.given_in is UNSPECIFIED or one_level(self.given_in, options)[2].is_leaf()
         self.values = () if self.is_one else tuple(distinct(self.given_in, _IN, options))
         self.number = len(self.values)
+
+    def key(self, options: Options) -> Hashable:
+        """Equal for equal shardings in equal structures."""
+        prefixes = map(options.flatten, (self.given_in, self.given_out))
+        return tuple((spec, tuple(leaves)) for leaves, spec in prefixes)
 
     def outputs(self, options: Options) -> Outputs:
         given = None if self.given_out is UNSPECIFIED else self.given_out
