@@ -215,6 +215,19 @@ def test_arguments_that_are_not_differentiated() -> None:
         check(g)
 
 
+@pytest.mark.parametrize("transformation", [jaxinterop.custom_jvp, jaxinterop.custom_vjp])
+def test_both_differentiated_and_not(transformation: Any) -> None:
+    """An array in both kinds of arguments would lose a part of its gradient: an error instead."""
+    w = jnp.float32(3.0)
+    f = transformation(lambda x, y: x[0] * y["w"], nondiff_argnums=(1,))
+    with pytest.raises(pydag.SharingError) as caught:
+        f([w], {"w": w})
+    assert str(caught.value).splitlines()[1:3] == [
+        "  args[0][0] is differentiated",
+        "  args[1]['w'], the same object, is not differentiated",
+    ]
+
+
 def test_zero_cotangents() -> None:
     """None stands for zero, for an argument or for a leaf."""
 

@@ -15,7 +15,7 @@ from ._dag import rebuilt
 from ._form import Options, take_apart
 from ._treatment import Question
 
-_QUESTION = Question(
+QUESTION = Question(
     "argnums",
     lambda by: "differentiated" if by else "not differentiated",
     "Differentiate by both arguments, or give one of them a copy.",
@@ -56,7 +56,7 @@ class Divided:
         if len(self.in_order) == len(args) and not kwargs:
             self.picked: Sequence[int] = range(len(leaves))
         else:
-            is_by = by_argument(args, kwargs, self.in_order.__contains__, _QUESTION, options)
+            is_by = by_argument(args, kwargs, self.in_order.__contains__, QUESTION, options)
             self.picked = [i for i, p in enumerate(form.traced_positions()) if is_by[p]]
         chosen = frozenset(self.picked)
         self.by = [leaves[i] for i in self.picked]

@@ -9,16 +9,16 @@ JAX, for which they are two inputs.
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pydag.typing import Identity
 
+from ._argnums import QUESTION
+from ._arguments import by_argument
 from ._call import named
 from ._dag import Dag, fresh, packed
 from ._form import Options
 from ._kept import name_of
-
-R = TypeVar("R", bound=Callable[..., Any])
 
 
 class Custom:
@@ -59,6 +59,8 @@ class Custom:
                 f"are given by keyword: {', '.join(bound.kwargs)}"
             )
         skipped = self.nondiff_argnums
+        if skipped:
+            by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, self._options)
         packed = (x if i in skipped else self._pack(x) for i, x in enumerate(bound.args))
         return self._jax(*packed).tree
 
