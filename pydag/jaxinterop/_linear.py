@@ -78,7 +78,8 @@ def vjp(
 
     The pullback takes a cotangent, structured and shared as the value is, and gives a tuple of
     cotangents, structured and shared as the primals are: that of a shared array is the sum over its
-    uses. Leaves that JAX can't trace stand where they stood; in what it is given, anything may.
+    uses, and stands at all of its places. The same goes for the one that it takes. Leaves that JAX
+    can't trace stand where they stood; in what is given, anything may.
 
     Returns:
         `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
