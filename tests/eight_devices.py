@@ -37,7 +37,7 @@ def named_shardings(expected: Any) -> None:
     mesh = mesh_of(data=4, model=2)
     split, whole = NamedSharding(mesh, P(None, "model")), NamedSharding(mesh, P())
     data = NamedSharding(mesh, P("data"))
-    shardings = {"encoder": split, "decoder": {"w": split, "b": whole}, "name": None}
+    shardings = {"encoder": split, "decoder": {"w": split, "b": whole}, "name": "tied"}
     jitted = jaxinterop.jit(
         step, in_shardings=(shardings, data), out_shardings=(shardings, whole), donate_argnums=0
     )

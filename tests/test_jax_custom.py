@@ -166,6 +166,41 @@ def test_two_halves_of_one_cotangent() -> None:
     assert any("cotangent for differentiable argument 0 of f" in n for n in caught.value.__notes__)
 
 
+def test_the_cotangent_of_a_shared_result() -> None:
+    """It is the whole at each place: what the places contribute has been added up."""
+
+    @jaxinterop.custom_vjp
+    def f(x: Any) -> Any:
+        out = 2 * x
+        return {"a": out, "b": [out]}
+
+    def backward(_: Any, cotangent: Any) -> Any:
+        assert cotangent["a"] is cotangent["b"][0]
+        return (2 * cotangent["a"],)
+
+    f.defvjp(lambda x: (f(x), None), backward)
+
+    def loss(x: Any) -> Any:
+        out = f(x)
+        return 3 * out["a"] + 5 * out["b"][0]
+
+    assert float(jaxinterop.grad(loss)(1.0)) == 16.0
+    assert float(jaxinterop.jit(jaxinterop.grad(jaxinterop.jit(loss)))(1.0)) == 16.0
+
+
+def test_a_forward_rule_that_shares_differently() -> None:
+    """Where JAX compares it with the function, the error shows both structures, sharing and all."""
+
+    @jaxinterop.custom_vjp
+    def f(x: Any) -> Any:
+        out = 2 * x
+        return [out, out]
+
+    f.defvjp(lambda x: ([2 * x, 2 * x], None), lambda _, cotangent: (2 * cotangent[0],))
+    with pytest.raises(TypeError, match=r"Dag\(\[\*, \*\][\s\S]*Dag\(\[&0 \*, \*0\]"):
+        jaxinterop.grad(lambda x: sum(jaxinterop.jit(f)(x)))(3.0)
+
+
 def test_two_tangents_of_one_result() -> None:
     """The same forward."""
 
@@ -213,6 +248,19 @@ def test_arguments_that_are_not_differentiated() -> None:
 
         g.defjvp(rule)
         check(g)
+
+
+@pytest.mark.parametrize("transformation", [jaxinterop.custom_jvp, jaxinterop.custom_vjp])
+def test_both_differentiated_and_not(transformation: Any) -> None:
+    """An array in both kinds of arguments would lose a part of its gradient: an error instead."""
+    w = jnp.float32(3.0)
+    f = transformation(lambda x, y: x[0] * y["w"], nondiff_argnums=(1,))
+    with pytest.raises(pydag.SharingError) as caught:
+        f([w], {"w": w})
+    assert str(caught.value).splitlines()[1:3] == [
+        "  args[0][0] is differentiated",
+        "  args[1]['w'], the same object, is not differentiated",
+    ]
 
 
 def test_zero_cotangents() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import operator
 from typing import Any
 
 import numpy as np
@@ -183,6 +185,37 @@ def test_arrays_that_were_donated() -> None:
     for function in (step, jaxinterop.grad(lambda t: jnp.sum(t["a"]))):
         with pytest.raises((RuntimeError, ValueError), match="deleted"):
             function(tree)
+
+
+def test_functions_of_every_sort() -> None:
+    """Compiled ones, NumPy's, bound methods, partial ones, callable objects, classes."""
+
+    class Model:
+        __hash__ = None  # type: ignore[assignment]  # the point: it can't be remembered by hash
+
+        def __call__(self, x: Any) -> Any:
+            return x * 2
+
+        def method(self, x: Any) -> Any:
+            return x * 2
+
+    functions: list[Any] = [
+        jnp.square,
+        Model(),
+        Model().method,
+        functools.partial(jnp.multiply, 2),
+        jaxinterop.jit(lambda x: x * 2),
+        jax.jit(lambda x: x * 2),
+        operator.neg,
+    ]
+    x = jnp.float32(3.0)
+    for f in functions:
+        assert jaxinterop.cond(True, f, f, x) == f(x)
+        assert jaxinterop.checkpoint(f)(x) == f(x)
+        assert jaxinterop.vmap(f)(jnp.full(2, 3.0))[0] == f(x)
+        assert jaxinterop.while_loop(lambda c: c == 3, f, x) == f(x)
+        assert jaxinterop.eval_shape(f, x).shape == ()
+    assert jaxinterop.pure_callback(np.abs, x, x) == x
 
 
 def test_a_function_that_is_gone() -> None:

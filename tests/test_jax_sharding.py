@@ -117,6 +117,18 @@ def test_wrapping_again_compiles_nothing() -> None:
         )
     assert traces == ["trace"]
 
+    @pydag.register_fields
+    class Pair:
+        def __init__(self, first: Any, second: Any) -> None:
+            self.first, self.second = first, second
+
+    for _ in range(3):
+        prefix = Pair(SPLIT, WHOLE)
+        jaxinterop.jit(f, in_shardings=(prefix,), out_shardings=prefix)(
+            Pair(jnp.ones(2), jnp.ones(2))
+        )
+    assert traces == ["trace"] * 2
+
 
 def test_nothing_to_shard() -> None:
     """Arguments without arrays, and results without, fit any prefix that they have."""

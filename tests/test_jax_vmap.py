@@ -96,6 +96,29 @@ def test_numbers_in_a_shared_container() -> None:
 layer_axes = [None, None, 0]
 
 
+def test_axes_made_by_a_map() -> None:
+    """A prefix may be of registered classes, and shared as the model is."""
+
+    @pydag.register_fields
+    class Layer:
+        def __init__(self, w: Any) -> None:
+            self.w = w
+            self.name = "layer"
+
+    layer = Layer(jnp.ones((2, 3)))
+    model = {"a": layer, "b": layer, "c": Layer(jnp.ones((3, 2)))}
+    axes = pydag.dag_map(lambda x: x if isinstance(x, str) else x.shape.index(2), model)
+    mapped = jaxinterop.vmap(lambda m: m, in_axes=(axes,), out_axes=axes)
+    out = mapped(model)
+    assert out["a"] is out["b"]
+    assert (out["a"].w.shape, out["c"].w.shape, out["c"].name) == ((2, 3), (3, 2), "layer")
+    axes["c"] = axes["a"]  # the prefix may share more than the model
+    assert mapped({**model, "c": Layer(jnp.ones((2, 3)))})["c"].w.shape == (2, 3)
+    both = {"a": axes["a"], "b": Layer(1), "c": 0}
+    with pytest.raises(pydag.SharingError, match=r"args\[0\]\['b'\].w, the same object, is mapped"):
+        jaxinterop.vmap(lambda m: m, in_axes=(both,))(model)
+
+
 def test_two_axes_for_one_object() -> None:
     """The error names both paths and both axes, in one argument or in two."""
     w = jnp.ones((2, 2))
@@ -169,8 +192,14 @@ def test_what_jax_refuses() -> None:
         jaxinterop.vmap(lambda p: p, out_axes=[0, 0])([w])
     with pytest.raises(ValueError, match=r"inconsistent sizes[\s\S]*args\[0\]\['v'\]"):
         jaxinterop.vmap(lambda p: p)({"v": jnp.ones(3), "w": jnp.ones(2)})
-    with pytest.raises(TypeError, match="in_axes"):
+    with pytest.raises(TypeError, match="vmap in_axes can't be '0'"):
         jaxinterop.vmap(lambda p: p, in_axes="0")
+    with pytest.raises(
+        TypeError, match=r"vmap in_axes can't be '0', as it is for args\[0\]\['a'\]"
+    ):
+        jaxinterop.vmap(lambda p: p, in_axes=({"a": "0"},))({"a": w})
+    with pytest.raises(TypeError, match=r"vmap out_axes can't be '0', as it is for result\['a'\]"):
+        jaxinterop.vmap(lambda p: p, out_axes={"a": "0"})({"a": w})
     with pytest.raises(ValueError, match="at least one"):
         jaxinterop.vmap(lambda p: p)({})
 

@@ -67,6 +67,10 @@ WRAPPERS: dict[str, Callable[[Function], Function]] = {
     "shard_map": lambda f: jaxinterop.shard_map(f, mesh=MESH, in_specs=SPEC, out_specs=SPEC),
     "checkpoint": jaxinterop.checkpoint,
     "grad": lambda f: differentiated(jaxinterop.grad, f),
+    "value_and_grad": lambda f: differentiated(
+        lambda g, has_aux: lambda tree: jaxinterop.value_and_grad(g, has_aux=has_aux)(tree)[0], f
+    ),
+    "hessian": lambda f: differentiated(jaxinterop.hessian, f),
     "jacfwd": lambda f: differentiated(jaxinterop.jacfwd, f),
     "jacrev": lambda f: differentiated(jaxinterop.jacrev, f),
     "vjp": lambda f: lambda tree: jaxinterop.vjp(f, tree)[0],
@@ -83,10 +87,12 @@ WRAPPERS: dict[str, Callable[[Function], Function]] = {
     "keep_sharing": jaxinterop.keep_sharing(jax.named_call),
 }
 
+_BACKWARD = ("grad", "value_and_grad", "hessian", "jacrev", "vjp", "custom_vjp")
+
 # What JAX itself can't do: a second map over the same devices, going back through a while loop, and
 # going forward through a function whose rule goes back.
 IMPOSSIBLE = {
     ("shard_map", "shard_map"),
-    *((name, "custom_vjp") for name in ("jacfwd", "jvp")),
-    *((name, "while_loop") for name in ("grad", "jacrev", "vjp", "custom_vjp")),
+    *((name, "custom_vjp") for name in ("hessian", "jacfwd", "jvp")),
+    *((name, "while_loop") for name in _BACKWARD),
 }

@@ -2,7 +2,7 @@
 """The arguments of a call divided into those that are differentiated by, and the others."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +15,7 @@ from ._dag import rebuilt
 from ._form import Options, take_apart
 from ._treatment import Question
 
-_QUESTION = Question(
+QUESTION = Question(
     "argnums",
     lambda by: "differentiated" if by else "not differentiated",
     "Differentiate by both arguments, or give one of them a copy.",
@@ -33,21 +33,30 @@ def _wanted(numbers: tuple[int, ...], count: int) -> tuple[int, ...]:
     return tuple(number % count for number in numbers)
 
 
+class Argnums(NamedTuple):
+    """The arguments to differentiate by, as they were given."""
+
+    numbers: tuple[int, ...]
+    is_one: bool
+
+    @classmethod
+    def of(cls, argnums: int | Iterable[int]) -> "Argnums":
+        return cls(as_numbers(argnums), not isinstance(argnums, Iterable))
+
+
 class Divided:
     """A call whose leaves are divided. `by` are those of the arguments `argnums`."""
 
-    def __init__(
-        self, argnums: int | Iterable[int], args: Args, kwargs: Kwargs, options: Options
-    ) -> None:
-        self.is_one = not isinstance(argnums, Iterable)
-        self.wanted = _wanted(as_numbers(argnums), len(args))
+    def __init__(self, argnums: Argnums, args: Args, kwargs: Kwargs, options: Options) -> None:
+        self.is_one = argnums.is_one
+        self.wanted = _wanted(argnums.numbers, len(args))
         self.call = Call.of(args, kwargs, options)
         self.in_order = sorted(set(self.wanted))
         form, leaves = self.call._form, self.call._leaves
         if len(self.in_order) == len(args) and not kwargs:
             self.picked: Sequence[int] = range(len(leaves))
         else:
-            is_by = by_argument(args, kwargs, self.in_order.__contains__, _QUESTION, options)
+            is_by = by_argument(args, kwargs, self.in_order.__contains__, QUESTION, options)
             self.picked = [i for i, p in enumerate(form.traced_positions()) if is_by[p]]
         chosen = frozenset(self.picked)
         self.by = [leaves[i] for i in self.picked]

@@ -9,16 +9,18 @@ JAX, for which they are two inputs.
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
+
+import jax.numpy as jnp
 
 from pydag.typing import Identity
 
+from ._argnums import QUESTION
+from ._arguments import by_argument
 from ._call import named
-from ._dag import Dag, fresh, packed
+from ._dag import Dag, packed
 from ._form import Options
 from ._kept import name_of
-
-R = TypeVar("R", bound=Callable[..., Any])
 
 
 class Custom:
@@ -59,12 +61,24 @@ class Custom:
                 f"are given by keyword: {', '.join(bound.kwargs)}"
             )
         skipped = self.nondiff_argnums
-        packed = (x if i in skipped else self._pack(x) for i, x in enumerate(bound.args))
-        return self._jax(*packed).tree
+        if skipped:
+            by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, self._options)
+        given = (x if i in skipped else self._pack(x) for i, x in enumerate(bound.args))
+        return self._jax(*given).tree
 
     def _pack(self, tree: Any) -> Dag:
         return packed(tree, self._options)
 
     def _trees(self, args: Sequence[Any]) -> Iterator[Any]:
         """The function's arguments, as the user has them."""
-        return (x if i in self.nondiff_argnums else fresh(x) for i, x in enumerate(args))
+        return (x if i in self.nondiff_argnums else opened(x) for i, x in enumerate(args))
+
+
+def opened(dag: Dag) -> Any:
+    """The tree of a Dag. Python's numbers in it are arrays, as they are where JAX traces.
+
+    JAX may call the function as it is. What that made of numbers would be numbers, which have no
+    identity, and a result that is shared would not be shared.
+    """
+    leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
+    return dag._form.build(leaves)

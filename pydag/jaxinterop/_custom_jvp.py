@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from ._call import named
-from ._custom import Custom
-from ._dag import Dag, fresh, like
+from ._custom import Custom, opened
+from ._dag import Dag, like
 from ._kept import name_of
 
 R = TypeVar("R", bound=Callable[..., Any])
@@ -45,7 +45,9 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
 
         def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
             *others, primals, tangents = args
-            result, tangent = jvp(*others, tuple(map(fresh, primals)), tuple(map(fresh, tangents)))
+            result, tangent = jvp(
+                *others, tuple(map(opened, primals)), tuple(map(opened, tangents))
+            )
             dag = self._pack(result)
             return dag, like(dag, tangent, f"the tangent that {name_of(jvp)} returned")
 

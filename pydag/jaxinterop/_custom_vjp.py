@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 from ._call import named
-from ._custom import Custom
-from ._dag import Dag, fresh, rebuilt
+from ._custom import Custom, opened
+from ._dag import Dag, rebuilt
 from ._form import Form
 from ._kept import name_of
 from ._outputs import Shell
@@ -19,8 +19,10 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
     """A function of DAGs with its own derivative, backward; as `jax.custom_vjp`.
 
     Identity spans each argument: an object in two arguments is two inputs, whose cotangents JAX
-    adds up. Inside of one argument, what is one object is one in the rules, and has one cotangent:
-    the sum over its uses there.
+    adds up. Inside of one argument, and of the result, what is one object is one in the rules, and
+    has one cotangent: the whole, at each of its places. So a rule sums over the places of an
+    argument itself, and doesn't sum over those of the result again. Parts that differ are refused;
+    one object that was meant as two equal parts can't be told from the whole.
 
     Args:
         nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
@@ -67,7 +69,7 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
 
         def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
             *others, (saved, forms), cotangent = args
-            found = bwd(*others, fresh(saved), fresh(cotangent))
+            found = bwd(*others, opened(saved), opened(cotangent))
             count = len(forms.content)
             if not isinstance(found, tuple) or len(found) != count:
                 raise TypeError(

@@ -9,7 +9,7 @@ import jax
 
 from pydag.typing import Identity, Leaf
 
-from ._argnums import Divided
+from ._argnums import Argnums, Divided
 from ._call import named
 from ._dag import Dag, packed
 from ._form import Options
@@ -57,17 +57,17 @@ def value_and_grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
-    options = Options(namespace, identity)
+    options, by = Options(namespace, identity), Argnums.of(argnums)
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
 
     @functools.wraps(fun, updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        divided = Divided(argnums, args, kwargs, options)
+        divided = Divided(by, args, kwargs, options)
 
-        def flat(by: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Dag]:
-            result = divided.run(fun, by, others)
+        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Dag]:
+            result = divided.run(fun, leaves, others)
             return pair(result)[0] if has_aux else result, packed(result, options)
 
         differentiate = jax.value_and_grad(

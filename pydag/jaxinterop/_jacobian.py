@@ -9,7 +9,7 @@ import jax
 
 from pydag.typing import Identity, Leaf
 
-from ._argnums import Divided
+from ._argnums import Argnums, Divided
 from ._call import named
 from ._dag import Dag, packed, rebuilt
 from ._form import Options
@@ -26,13 +26,14 @@ def _jacobian(
     jax_options: dict[str, Any],
 ) -> Callable[..., Any]:
     """The function that computes it, as JAX's `transformation` does."""
+    by = Argnums.of(argnums)
 
     @functools.wraps(fun, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        divided = Divided(argnums, args, kwargs, options)
+        divided = Divided(by, args, kwargs, options)
 
-        def flat(by: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Dag]:
-            result = divided.run(fun, by, others)
+        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Dag]:
+            result = divided.run(fun, leaves, others)
             value, aux = pair(result) if has_aux else (result, None)
             return packed(value, options), packed(aux, options)
 
@@ -40,12 +41,12 @@ def _jacobian(
         if divided.by:
             rows, aux = differentiate(divided.by, divided.others)
             # In the place of each leaf of the value there is a list: an array for each of `by`.
-            leaves = [divided.gradient(row) for row in rows._leaves]
+            found = [divided.gradient(row) for row in rows._leaves]
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
             rows, aux = flat((), divided.others)
-            leaves = [divided.gradient(()) for _ in rows._leaves]
-        found: Any = rebuilt(rows._form, leaves).tree
-        return (found, aux.tree) if has_aux else found
+            found = [divided.gradient(()) for _ in rows._leaves]
+        derivatives: Any = rebuilt(rows._form, found).tree
+        return (derivatives, aux.tree) if has_aux else derivatives
 
     return jacobian
 

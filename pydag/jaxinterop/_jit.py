@@ -96,7 +96,7 @@ def jit(
     donated = Chosen.of(fun, donate_argnums, donate_argnames)
     original, machine = made_for(
         fun,
-        ("jit", static, donated, how, *map(frozen, (in_shardings, out_shardings, options))),
+        ("jit", static, donated, how, shardings.key(how), frozen(options)),
         lambda get: Machine(get, name_of(fun), static, donated, shardings, how, options),
     )
     return _wrapper(original, machine)

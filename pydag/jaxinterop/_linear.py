@@ -39,8 +39,11 @@ class LinearMap:
         if self.takes == "tangents":
             leaves = self.form.match(given, "the tuple of the tangents")
             return self.function(rebuilt(self.form, leaves)).tree
-        (cotangent,) = given
-        leaves = self.form.match(cotangent, "the cotangent")
+        if len(given) != 1:
+            raise TypeError(
+                f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
+            )
+        leaves = self.form.match(given[0], "the cotangent")
         (cotangents,) = self.function(rebuilt(self.form, leaves))
         return cotangents.tree
 
@@ -75,7 +78,8 @@ def vjp(
 
     The pullback takes a cotangent, structured and shared as the value is, and gives a tuple of
     cotangents, structured and shared as the primals are: that of a shared array is the sum over its
-    uses. Leaves that JAX can't trace stand where they stood; in what it is given, anything may.
+    uses, and stands at all of its places. The same goes for the one that it takes. Leaves that JAX
+    can't trace stand where they stood; in what is given, anything may.
 
     Returns:
         `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
@@ -118,6 +122,12 @@ def jvp(
     >>> float(value), float(tangent)
     (9.0, 6.0)
     """
+    for name, trees in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(trees, tuple | list):
+            raise TypeError(
+                f"{name} must be a tuple or a list, with a tree for each argument, but it is of "
+                f"type {type(trees).__name__}"
+            )
     options = Options(namespace, identity)
     by = packed(tuple(primals), options)
     along = like(by, tuple(tangents), "the tuple of the tangents")

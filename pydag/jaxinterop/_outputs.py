@@ -57,7 +57,7 @@ class Outputs:
     def __init__(self, prefix: Any, nothing: Any, question: Question, options: Options) -> None:
         self.question, self.options, self.given = question, options, prefix
         self.is_one = one_level(prefix, options)[2].is_leaf()
-        self.values = distinct(prefix, options)
+        self.values = distinct(prefix, question, options)
         self.prefix = prefix if self.is_one else Grouped(nothing, *self.values)
 
     def pack(self, result: AnyDag) -> Any:

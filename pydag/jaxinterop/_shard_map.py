@@ -20,10 +20,16 @@ from ._treatment import Question
 
 # JAX gives no other name to the default: specs as the arguments are sharded.
 _INFER: Any = inspect.signature(jax.shard_map).parameters["in_specs"].default
+
+
+def _is_spec(spec: Any) -> bool:
+    return spec is None or isinstance(spec, PartitionSpec)
+
+
 _EVERYWHERE: Any = cast(Any, PartitionSpec)()
 _SPECS = "Give both places one spec, or one of them a copy."
-_IN_SPECS = Question("shard_map in_specs", lambda spec: f"given {spec}", _SPECS)
-_OUT_SPECS = Question("shard_map out_specs", lambda spec: f"given {spec}", _SPECS)
+_IN_SPECS = Question("shard_map in_specs", lambda spec: f"given {spec}", _SPECS, _is_spec)
+_OUT_SPECS = Question("shard_map out_specs", lambda spec: f"given {spec}", _SPECS, _is_spec)
 
 
 def shard_map(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shardings that `jit` is given: one for everything, or tree prefixes."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ._arguments import Args, Chosen, Kwargs
@@ -16,9 +16,14 @@ def _describe(sharding: Any) -> str:
     return "left to JAX" if sharding is None else f"given {shortened(str(sharding), 200)}"
 
 
+def _is_sharding(sharding: Any) -> bool:
+    """Whether it may be one; JAX knows for sure."""
+    return not (callable(sharding) or isinstance(sharding, str | bytes | int | float | complex))
+
+
 _ADVICE = "Give both places one sharding, or one of them a copy."
-_IN = Question("jit in_shardings", _describe, _ADVICE)
-_OUT = Question("jit out_shardings", _describe, _ADVICE)
+_IN = Question("jit in_shardings", _describe, _ADVICE, _is_sharding)
+_OUT = Question("jit out_shardings", _describe, _ADVICE, _is_sharding)
 
 
 class Shardings:
@@ -28,8 +33,13 @@ class Shardings:
         self.given_in = tuple(given_in) if isinstance(given_in, list) else given_in
         self.given_out = given_out
         self.is_one = self.given_in is UNSPECIFIED or one_level(self.given_in, options)[2].is_leaf()
-        self.values = () if self.is_one else tuple(distinct(self.given_in, options))
+        self.values = () if self.is_one else tuple(distinct(self.given_in, _IN, options))
         self.number = len(self.values)
+
+    def key(self, options: Options) -> Hashable:
+        """Equal for equal shardings in equal structures."""
+        prefixes = map(options.flatten, (self.given_in, self.given_out))
+        return tuple((spec, tuple(leaves)) for leaves, spec in prefixes)
 
     def outputs(self, options: Options) -> Outputs:
         given = None if self.given_out is UNSPECIFIED else self.given_out

@@ -17,7 +17,8 @@ from ._form import Options
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `fun` returns, with `jax.ShapeDtypeStruct`s for arrays; as `jax.eval_shape`.
 
-    Arguments may hold such structs, too; one that stands at two places is one array inside.
+    Arguments may hold such structs, too; one that stands at two places is one array inside. All
+    keywords are the function's: where pydag's are needed, take `jit(fun, ...).eval_shape`.
 
     >>> w = jax.ShapeDtypeStruct((2, 3), "float32")
     >>> out = eval_shape(lambda p: {"c": p["a"] + 1, "d": p["b"]}, {"a": w, "b": w})

@@ -42,6 +42,7 @@ class Question(NamedTuple):
     name: str  # of the prefix, such as "vmap in_axes"
     describe: Callable[[Any], str]  # "mapped over axis 0"
     advice: str
+    accepts: Callable[[Any], bool] = lambda _: True  # other things may stand for static leaves
 
 
 def one_level(prefix: Any, options: Options) -> tuple[list[Any], list[Any], PyDagSpec]:
@@ -55,12 +56,14 @@ def one_level(prefix: Any, options: Options) -> tuple[list[Any], list[Any], PyDa
     )
 
 
-def distinct(prefix: Any, options: Options) -> list[Any]:
+def distinct(prefix: Any, question: Question, options: Options) -> list[Any]:
     """The treatments that occur in a prefix."""
     found: list[Any] = []
     for treatment in _core.leaves(prefix, None, True, options.namespace, "nodes"):
-        if treatment not in found:
+        if question.accepts(treatment) and treatment not in found:
             found.append(treatment)
+    if not found and one_level(prefix, options)[2].is_leaf():
+        raise TypeError(f"{question.name} can't be {shortened(repr(prefix))}")
     return found
 
 
@@ -97,6 +100,8 @@ def treatments(
 ) -> list[Any]:
     """The treatment of each distinct leaf of the trees, which have one identity table.
 
+    A leaf that JAX doesn't trace has none.
+
     Args:
         trees: By the names that they have in messages.
         prefixes: The treatments, for each of the trees.
@@ -104,6 +109,7 @@ def treatments(
     Raises:
         SharingError: Two paths to a leaf that JAX traces give it two treatments.
         ValueError: A prefix doesn't fit its tree.
+        TypeError: A leaf that JAX traces is given something that is no treatment.
     """
     leaves, spec = options.flatten(tuple(trees.values()))
     first, *others = prefixes.values()
@@ -114,10 +120,18 @@ def treatments(
     for (root, prefix), tree in zip(prefixes.items(), copies, strict=True):
         for region in _regions(root, tree, prefix, question, options):
             for slot in options.leaves(region.tree):
+                if not is_traced(leaves[slot.index]):
+                    continue
                 known = found[slot.index]
+                if not question.accepts(region.treatment):
+                    where = shortened(_way(region, slot, options)[-1][0].codify(root))
+                    raise TypeError(
+                        f"{question.name} can't be {shortened(repr(region.treatment))}, "
+                        f"as it is for {where}"
+                    )
                 if known is None:
                     found[slot.index] = region
-                elif known.treatment != region.treatment and is_traced(leaves[slot.index]):
+                elif known.treatment != region.treatment:
                     raise _conflict(slot, known, region, question, options)
     return [None if region is None else region.treatment for region in found]
 

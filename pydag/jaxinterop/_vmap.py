@@ -16,21 +16,17 @@ from ._outputs import Outputs
 from ._treatment import Question, distinct
 
 
+def _is_axis(axis: Any) -> bool:
+    return axis is None or isinstance(axis, int)
+
+
 def _describe_axis(axis: Any) -> str:
     return "not mapped" if axis is None else f"mapped over axis {axis}"
 
 
 _AXES = "Give both places one axis, or one of them a copy."
-_IN_AXES = Question("vmap in_axes", _describe_axis, _AXES)
-_OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES)
-
-
-def _check_axes(name: str, axes: Any, options: Options) -> None:
-    wrong = [axis for axis in distinct(axes, options) if not isinstance(axis, int | None)]
-    if wrong:
-        raise TypeError(
-            f"vmap {name} must be an integer, None, or a tree of these, but there is {wrong[0]!r}"
-        )
+_IN_AXES = Question("vmap in_axes", _describe_axis, _AXES, _is_axis)
+_OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis)
 
 
 def vmap(
@@ -74,8 +70,7 @@ def vmap(
         "sum_match": sum_match,
     }
     jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
-    _check_axes("in_axes", in_axes, options)
-    _check_axes("out_axes", out_axes, options)
+    distinct(in_axes, _IN_AXES, options)  # likewise
 
     @functools.wraps(fun, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
