@@ -19,6 +19,7 @@ public:
 
     nb::object next() override {
         const size_t i = next_++;
+        if (!extras_.is_valid() && rests_.empty()) return call_array(function_, leaves_.data() + i, 1);
         arguments_.resize_down(0);
         if (extras_.is_valid()) arguments_.push(PyTuple_GET_ITEM(extras_.ptr(), static_cast<Py_ssize_t>(i)));
         arguments_.push(leaves_[i]);

@@ -10,7 +10,8 @@ namespace pydag {
 namespace {
 
 constexpr size_t kSize = 64;
-constexpr uint32_t kMostNodes = 1 << 16;  // larger ones are not worth their memory
+// How many nodes the structures may have that no spec owns, all in all: some 50 MB.
+constexpr size_t kMostNodes = 1 << 22;
 
 // Tells structures apart by little: the size, and the first key.
 uint64_t mark_of(const Structure &structure) {
@@ -37,10 +38,24 @@ struct Entry {
         return std::exchange(last_mark, mark) == mark;
     }
 
+    // Keeps a structure that no spec owns, if there is room. It is taken from `from`.
+    void put(Spec &from) {
+        const size_t size = from.structure_or_empty().num_nodes;
+        if (num_kept + size > kMostNodes) return;
+        num_kept += size;
+        structure.swap(from);
+    }
+    // Gives it away again, to `to`, which is empty.
+    void take(Spec &to) {
+        num_kept -= structure.structure_or_empty().num_nodes;
+        to.swap(structure);
+    }
+    static inline size_t num_kept = 0;  // of nodes
+
     // Empties the entry. Releasing what it held may run code that comes back here.
     void reset() {
         Spec dropped;
-        dropped.swap(structure);
+        take(dropped);
         living = nullptr;
         const nb::object dropped_ref = std::move(living_ref);
     }
@@ -74,7 +89,6 @@ bool is_harmless(PyObject *ref) {
 }
 
 bool is_worth_keeping(const Structure &structure) {
-    if (structure.num_nodes > kMostNodes) return false;
     for (uint32_t i = 0; i < structure.num_refs; ++i)
         if (!is_harmless(structure.refs[i])) return false;
     return true;
@@ -87,7 +101,7 @@ Remembered::Remembered(PyObject *root, const Namespace &space, bool none_is_leaf
     Entry &entry = entries()[slot_];
     if (entry.space != &space || entry.none_is_leaf != none_is_leaf) return;
     if (entry.living) living_ = dereference(entry.living_ref);
-    else structure_.swap(entry.structure);
+    else entry.take(structure_);
 }
 
 Remembered::~Remembered() {
@@ -95,7 +109,7 @@ Remembered::~Remembered() {
     if (!may_put_back_ || structure_.is_empty() || entry.living || !entry.structure.is_empty()) return;
     entry.space = &space_;
     entry.none_is_leaf = none_is_leaf_;
-    entry.structure.swap(structure_);
+    entry.put(structure_);
 }
 
 const Structure &Remembered::structure() const {
@@ -139,7 +153,7 @@ void Spec::leave_cache() {
     Entry &entry = entries()[std::exchange(slot_, -1)];
     if (entry.living != this) return;
     entry.living = nullptr;
-    if (!is_empty() && entry.comes_again(structure_)) entry.structure.swap(*this);
+    if (!is_empty() && entry.comes_again(structure_)) entry.put(*this);
     const nb::object dropped_ref = std::move(entry.living_ref);
 }
 

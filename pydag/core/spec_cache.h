@@ -4,9 +4,9 @@
 // gets the spec that it got before.
 //
 // A living spec owns its structure, and the cache only points to it. A spec that dies leaves its
-// structure to the cache. So the cache never keeps a spec alive, but up to kSize structures, and
-// only harmless ones: their references are strings, classes and small constants. It is emptied by
-// `clear_caches()`, and whenever a class is registered or unregistered.
+// structure to the cache. So the cache never keeps a spec alive, but up to kSize structures with
+// kMostNodes nodes in all, and only harmless ones: their references are strings, classes and small constants. It is
+// emptied by `clear_caches()`, and whenever a class is registered or unregistered.
 #pragma once
 
 #include "registry.h"
