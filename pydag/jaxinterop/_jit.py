@@ -103,13 +103,7 @@ def jit(
 
 
 def _wrapper(fun: Callable[..., Any], machine: Machine) -> Jitted:
-    run = machine.caller()
-
-    @functools.wraps(fun, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return run(args, kwargs)
-
-    jitted: Any = call
+    jitted: Any = functools.wraps(fun, updated=())(machine.caller())
     jitted._fun = fun
     jitted.trace = functools.partial(_trace, fun, machine)
     jitted.lower = functools.partial(_lower, fun, machine)

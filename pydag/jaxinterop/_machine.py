@@ -92,21 +92,21 @@ class Machine:
                 raise
         return _core.finish(self.jitted(*self.take_apart(args, kwargs)))
 
-    def caller(self) -> Callable[[Args, Kwargs], Any]:
-        """`run`, with a short way for plain calls."""
+    def caller(self) -> Callable[..., Any]:
+        """A function that takes the arguments of a call; one frame and the core, where it can."""
         if self.has_static:
-            return self.run
-        short, jitted, plain, run = _core.call_flat, self.jitted, self.plain, self.run
+            return lambda *args, **kwargs: self.run(args, kwargs)
+        short, jitted, plain = _core.call_flat, self.jitted, self.plain
         namespace, identity = self.options
 
-        def call(args: Args, kwargs: Kwargs) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 answer = short(jitted, plain, (args, kwargs), namespace, identity)
             except TypeError:
                 if not self.forget_wrong_plan(args, kwargs):
                     raise
-                return run(args, kwargs)
-            return run(args, kwargs) if answer is NotImplemented else answer
+                answer = NotImplemented
+            return self.run(args, kwargs) if answer is NotImplemented else answer
 
         return call
 
