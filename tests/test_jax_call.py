@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way into a compiled function and out of it: the core's, with one frame of Python."""
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+from operations import python_calls
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+import pydag
+import pydag.jaxinterop as pj
+from pydag import _core
+
+
+def model() -> dict[str, Any]:
+    w = jnp.ones(2)
+    return {"a": w, "b": [w, jnp.zeros(2)], "c": {"w": w}}
+
+
+def test_one_python_call() -> None:
+    """A compiled function of arrays is called, and its result built, within one Python function."""
+    step = pj.jit(lambda m: pydag.dag_map(lambda x: 2 * x, m))
+    tree = model()
+    for _ in range(3):
+        step(tree)
+    names = python_calls(lambda: step(tree))
+    assert len(names) == 2, names
+
+
+def test_result_is_a_pytree_of_jax() -> None:
+    """JAX takes a result apart and puts it together; the core makes the DAG of it."""
+    leaves, spec = pydag.dag_flatten(model())
+    result = _core.hold(spec, leaves)
+    doubled = jax.tree.map(lambda x: 2 * x, result)
+    assert _core.release(doubled)[1] is spec
+    tree = _core.finish(doubled)
+    assert tree["a"] is tree["b"][0] is tree["c"]["w"]
+    assert tree["a"][0] == 2
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(result)]
+    assert paths == [".tree['a']", ".tree['b'][1]"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(1, []), (pydag.dag_structure([1]), 5), (pydag.dag_structure([1]), None), (), (1,)],
+)
+def test_result_of_something_else(arguments: Any) -> None:
+    """A result consists of a spec and a tuple or list; all else is refused."""
+    with pytest.raises(TypeError):
+        _core.hold(*arguments)
+    with pytest.raises(TypeError):
+        _core.release(arguments)
+    with pytest.raises(AttributeError):
+        _core.finish(arguments)
+
+
+def test_result_with_leaves_missing() -> None:
+    """A result whose leaves don't fit its spec is refused when the DAG is made."""
+    with pytest.raises(ValueError, match="Too few leaves"):
+        _core.finish(_core.hold(pydag.dag_structure([1, 2]), (1,)))
+
+
+def test_result_is_collected() -> None:
+    """A result that holds itself is garbage like anything else."""
+
+    class Leaf:
+        pass
+
+    leaf: Any = Leaf()
+    leaf.result = _core.hold(pydag.dag_structure([1]), [leaf])
+    gone = weakref.ref(leaf)
+    del leaf
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_the_way_in_raises() -> None:
+    """A cycle is found by the core, and a function's own TypeError is the caller's."""
+    step = pj.jit(lambda m: m["a"] + 1)
+    tree = model()
+    step(tree)
+    tree["c"]["itself"] = tree["c"]
+    with pytest.raises(pydag.CycleError):
+        step(tree)
+
+    def fails(_: Any) -> Any:
+        raise TypeError("mine")
+
+    with pytest.raises(TypeError, match="mine"):
+        pj.jit(fails)(model())
+
+
+def test_a_leaf_that_is_no_array_any_more() -> None:
+    """Where an array was, a string makes the function be traced anew; and then an array again."""
+    seen: list[type] = []
+
+    @pj.jit
+    def step(tree: Any) -> Any:
+        seen.append(type(tree["x"]))
+        return tree
+
+    for leaf in (jnp.ones(2), "text", jnp.ones(2), "text", "other"):
+        assert step({"x": leaf})["x"] is leaf or not isinstance(leaf, str)
+    assert [cls is str for cls in seen] == [False, True, True]
