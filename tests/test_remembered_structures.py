@@ -170,7 +170,7 @@ def test_rest_that_was_changed() -> None:
         def answer() -> Any:
             found: list[Any] = []
             try:
-                pydag.dag_map(lambda x, y: found.append((x, y)), tree, rest)  # noqa: B023
+                pydag.dag_map(lambda x, y: found.append((x, y)), tree, rest)  # noqa: B023  # called before the loop goes on
             except ValueError as error:
                 return type(error), str(error)
             return found
