@@ -76,6 +76,25 @@ def test_descriptor_that_finds_a_skipped_object() -> None:
         assert pydag.dag_structure((hidden, cls())).num_shared == 1
 
 
+def test_meta_slot_whose_name_is_in_the_dict_too() -> None:
+    """The slot hides the other attribute, which doesn't stand in for a field that is missing."""
+
+    class Half:
+        __slots__ = ("__dict__", "slot")
+        slot: Any
+
+    pydag.register_fields(Half, meta_fields=("slot", "other"))
+    node = Half()
+    node.slot = 1
+    for hiding in ("slot", "".join(["sl", "ot"])):  # the name itself, and a string equal to it
+        node.__dict__ = {hiding: 2}
+        for _ in range(3):
+            with pytest.raises(AttributeError, match="other"):
+                pydag.dag_flatten(node)
+        node.__dict__["other"] = 3
+        assert repr(pydag.dag_structure([node])) == "PyDagSpec([Half(slot=1, other=3)])"
+
+
 def test_missing_field() -> None:
     """A field that isn't set is an AttributeError that names it and the place."""
 

@@ -158,3 +158,30 @@ def test_classes_are_not_kept() -> None:
     pydag.dag_leaves([1])
     gc.collect()
     assert reference() is None
+
+
+@pytest.mark.parametrize("known_before", [False, True])
+def test_class_unregistered_by_the_predicate(known_before: bool) -> None:
+    """What a walk finds is not remembered if a class was unregistered in its course."""
+
+    class Late:
+        def __init__(self, w: Any) -> None:
+            self.w = w
+
+    pydag.register_fields(Late)
+    tree = [Late(2), {1}]
+    if known_before:
+        for _ in range(3):
+            pydag.dag_structure(tree)
+
+    def asked(obj: Any) -> bool:
+        if type(obj) is set:
+            pydag.unregister_pydag_node(Late)
+            pydag.dag_structure([1, {1}])
+        return False
+
+    spec = pydag.dag_structure(tree, is_leaf=asked)
+    assert spec.num_nodes == 4
+    assert pydag.dag_leaves(tree) == tree
+    del spec
+    assert pydag.dag_leaves(tree) == tree

@@ -60,9 +60,15 @@ bool read_named(PyObject *object, const Registration &registration, PyObject **v
     return dict.is_valid() && read_dict_fields(registration, dict.ptr(), values, meta);
 }
 
+// Whether a key of a `__dict__` names the field. A string that isn't interned may be missed where
+// the field is an ordinary attribute: then it is not found at all.
+bool is_name_of(PyObject *key, const FieldAccess &field) {
+    return field.name.ptr() == key ||
+           (field.offset && is_exact_str(key) && PyUnicode_Compare(field.name.ptr(), key) == 0);
+}
+
 // All attributes but the meta fields: those in `__dict__`, then the `__slots__` members that are
-// set. Calls `add(name, value, is_slot)`, which says whether to go
-// on.
+// set. Calls `add(name, value, is_slot)`, which says whether to go on.
 template <class Add>
 bool read_all(PyObject *object, const Registration &registration, Add add, PyObject **meta) {
     const auto &fields = registration.meta_access;
@@ -73,8 +79,8 @@ bool read_all(PyObject *object, const Registration &registration, Add add, PyObj
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
             size_t i = 0;
-            while (i < fields.size() && fields[i].name.ptr() != key) ++i;
-            if (i < fields.size()) meta[i] = value, ++num_meta;
+            while (i < fields.size() && !is_name_of(key, fields[i])) ++i;
+            if (i < fields.size()) meta[i] = value, num_meta += fields[i].offset == 0;  // a slot hides the key
             else if (!add(key, value, false)) return false;
         }
     }

@@ -66,6 +66,8 @@ Entry *entries() {
     return table;
 }
 
+uint64_t generation = 0;  // how often the cache has been emptied
+
 size_t slot_of(PyObject *root, const Namespace &space, bool none_is_leaf) {
     size_t size = 0;
     if (PyTuple_Check(root) || PyList_Check(root)) size = static_cast<size_t>(Py_SIZE(root));
@@ -97,7 +99,7 @@ bool is_worth_keeping(const Structure &structure) {
 }  // namespace
 
 Remembered::Remembered(PyObject *root, const Namespace &space, bool none_is_leaf)
-    : slot_(slot_of(root, space, none_is_leaf)), space_(space), none_is_leaf_(none_is_leaf) {
+    : slot_(slot_of(root, space, none_is_leaf)), generation_(generation), space_(space), none_is_leaf_(none_is_leaf) {
     Entry &entry = entries()[slot_];
     if (entry.space != &space || entry.none_is_leaf != none_is_leaf) return;
     if (entry.living) living_ = dereference(entry.living_ref);
@@ -106,7 +108,7 @@ Remembered::Remembered(PyObject *root, const Namespace &space, bool none_is_leaf
 
 Remembered::~Remembered() {
     Entry &entry = entries()[slot_];
-    if (!may_put_back_ || structure_.is_empty() || entry.living || !entry.structure.is_empty()) return;
+    if (!may_put_back_ || !is_current() || structure_.is_empty() || entry.living || !entry.structure.is_empty()) return;
     entry.space = &space_;
     entry.none_is_leaf = none_is_leaf_;
     entry.put(structure_);
@@ -116,7 +118,10 @@ const Structure &Remembered::structure() const {
     return living_.is_valid() ? nb::inst_ptr<Spec>(living_)->structure_or_empty() : structure_.structure_or_empty();
 }
 
+bool Remembered::is_current() const { return generation_ == generation; }
+
 void Remembered::register_spec(nb::handle object) {
+    if (!is_current()) return;
     nb::object weakref = checked(PyWeakref_NewRef(object.ptr(), nullptr));
     Entry &entry = entries()[slot_];
     entry.reset();
@@ -158,6 +163,7 @@ void Spec::leave_cache() {
 }
 
 void forget_specs() {
+    ++generation;
     for (size_t i = 0; i < kSize; ++i) entries()[i].reset();
 }
 

@@ -36,7 +36,12 @@ public:
 private:
     void register_spec(nb::handle spec);
 
+    // Nothing is put into the cache that was made before it was emptied: it may hold what was since
+    // registered anew.
+    bool is_current() const;
+
     size_t slot_;
+    uint64_t generation_;  // how often the cache had been emptied before the walk
     const Namespace &space_;
     bool none_is_leaf_;
     nb::object living_;  // a PyDagSpec, or
