@@ -40,7 +40,7 @@ def checked_namespace(cls: object, namespace: object) -> str:
         return ""
     if not isinstance(namespace, str):
         raise TypeError(f"The namespace must be a string, got {namespace!r}.")
-    return namespace
+    return str.__str__(namespace)  # an enum member hashes in its own way
 
 
 def register_pydag_node(

@@ -3,6 +3,7 @@
 
 import abc
 import functools
+import sys
 import typing
 from collections import OrderedDict, defaultdict
 from typing import Any
@@ -93,6 +94,26 @@ def test_meta_slot_whose_name_is_in_the_dict_too() -> None:
                 pydag.dag_flatten(node)
         node.__dict__["other"] = 3
         assert repr(pydag.dag_structure([node])) == "PyDagSpec([Half(slot=1, other=3)])"
+
+
+def test_slot_of_two_names() -> None:
+    """A value that is written over, since two fields are one slot, is let go of."""
+
+    class Aliased:
+        __slots__ = ("a",)
+        a: Any
+
+    Aliased.b = Aliased.a  # type: ignore[attr-defined]
+    pydag.register_fields(Aliased, data_fields=("a", "b"))
+    first, second = object(), object()
+    node = Aliased()
+    node.a = 1
+    spec = pydag.dag_structure(node)
+    before = sys.getrefcount(first), sys.getrefcount(second)
+    built = [pydag.dag_unflatten(spec, [first, second]) for _ in range(10)]
+    assert {obj.b for obj in built} == {second}
+    del built
+    assert (sys.getrefcount(first), sys.getrefcount(second)) == before
 
 
 def test_missing_field() -> None:

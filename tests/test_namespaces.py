@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which registration of a class counts where."""
 
+import enum
 from typing import Any
 
 import optree
@@ -60,3 +61,23 @@ def test_namespace_of_specs() -> None:
     assert spec.namespace == "here"
     assert "namespace='here'" in repr(spec)
     assert hash(spec) == hash(pydag.dag_structure([cls()], namespace="here"))
+
+
+@pytest.mark.parametrize("first", ["text", "member"])
+def test_namespace_that_is_an_enum_member(first: str) -> None:
+    """A string of another class is the namespace that its text says, and specs hold the text."""
+    names = enum.Enum("Names", {"ONE": f"names of {first} one"}, type=str)
+    text, member = str(names.ONE.value), names.ONE
+
+    class Node:
+        def __init__(self) -> None:
+            self.x = 1
+
+    if first == "text":
+        pydag.dag_structure(1, namespace=text)
+    pydag.register_fields(Node, namespace=member)
+    for namespace in (member, text):
+        spec = pydag.dag_structure([Node()], namespace=namespace)
+        assert repr(spec) == f"PyDagSpec([Node(x=*)], namespace={text!r})"
+        assert type(spec.namespace) is str
+    pydag.unregister_pydag_node(Node, namespace=text)

@@ -21,6 +21,8 @@ Py_ssize_t slot_offset(nb::handle type, nb::handle name) {
     if (Py_TYPE(member.ptr()) != &PyMemberDescr_Type) return 0;
     auto *const descriptor = reinterpret_cast<PyMemberDescrObject *>(member.ptr());
     if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(type.ptr()), PyDescr_TYPE(descriptor))) return 0;
+    // The same slot under another name is an ordinary attribute: no two fields share an offset.
+    if (PyUnicode_Compare(PyDescr_NAME(descriptor), name.ptr()) != 0) return 0;
     const PyMemberDef &definition = *descriptor->d_member;
     return definition.type == T_OBJECT_EX && definition.flags == 0 ? definition.offset : 0;
 }

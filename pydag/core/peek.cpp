@@ -219,12 +219,14 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
         if (!read_named(object, registration, values, found)) return nullptr;
     } else {
         Buffer<PyObject *, 16> names, items;
+        size_t num_in_dict = 0;
         const auto add = [&](PyObject *name, PyObject *value, bool is_slot) {
             if (!is_exact_str(name)) return false;
             // A name that is both a slot and in `__dict__` is an error.
-            for (size_t i = 0; is_slot && i < names.size(); ++i)
+            for (size_t i = 0; is_slot && i < num_in_dict; ++i)
                 if (PyUnicode_Compare(names[i], name) == 0) return false;
             names.push(name), items.push(value);
+            num_in_dict += !is_slot;
             return true;
         };
         if (!read_all(object, registration, add, found)) return nullptr;

@@ -104,7 +104,7 @@ Namespace &Namespace::get(nb::handle name) {
     std::unique_ptr<Namespace> &slot = state.namespaces[text_of(name)];
     if (!slot) {
         slot = std::make_unique<Namespace>();
-        slot->name_ = nb::borrow(name);
+        slot->name_ = checked(PyUnicode_FromObject(name.ptr()));  // no subclass
         slot->table_ = new TypeTable;
         if (PyUnicode_GET_LENGTH(name.ptr()) == 0) state.global = slot.get();
     }
