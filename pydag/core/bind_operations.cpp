@@ -68,6 +68,7 @@ nb::object call_flat(Arguments a) {
         if (PyErr_Occurred()) nb::raise_python_error();
         return nb::borrow(Py_NotImplemented);
     }
+    if (!PyTuple_CheckExact(first.ptr())) fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(first).ptr());
     const nb::object leaves = parts.take_leaves();
     Buffer<PyObject *, 8> arguments;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first.ptr()); ++i) arguments.push(PyTuple_GET_ITEM(first.ptr(), i));
