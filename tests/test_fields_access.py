@@ -103,7 +103,8 @@ def test_slot_of_two_names() -> None:
         __slots__ = ("a",)
         a: Any
 
-    Aliased.b = Aliased.a  # type: ignore[attr-defined]
+    cls: Any = Aliased
+    cls.b = cls.a
     pydag.register_fields(Aliased, data_fields=("a", "b"))
     first, second = object(), object()
     node = Aliased()

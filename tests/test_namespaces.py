@@ -66,8 +66,9 @@ def test_namespace_of_specs() -> None:
 @pytest.mark.parametrize("first", ["text", "member"])
 def test_namespace_that_is_an_enum_member(first: str) -> None:
     """A string of another class is the namespace that its text says, and specs hold the text."""
-    names = enum.Enum("Names", {"ONE": f"names of {first} one"}, type=str)
-    text, member = str(names.ONE.value), names.ONE
+    text = f"the namespace after {first}"
+    functional: Any = enum.Enum
+    member = functional("Names", {"ONE": text}, type=str).ONE
 
     class Node:
         def __init__(self) -> None:
