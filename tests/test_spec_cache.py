@@ -185,3 +185,16 @@ def test_class_unregistered_by_the_predicate(known_before: bool) -> None:
     assert pydag.dag_leaves(tree) == tree
     del spec
     assert pydag.dag_leaves(tree) == tree
+
+
+def test_calls_of_several_functions_are_remembered_side_by_side() -> None:
+    """What is flattened like the arguments of a call, in turns, gets its spec back each time."""
+    calls: list[Any] = [
+        (({"w": [1, 2]},), {}),
+        (({"w": [1, 2]}, 3), {}),
+        (({"w": [1, 2], "b": 3}, 4), {}),
+        (([1, 2], {"x": 3}), {}),
+        (([1, 2],), {"x": 3}),
+    ]
+    specs = [pydag.dag_structure(call) for call in calls]
+    assert all(pydag.dag_structure(c) is s for c, s in zip(calls, specs, strict=True))

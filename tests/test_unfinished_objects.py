@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """User code that looks for the containers that the core is just filling."""
 
+import ctypes
 import gc
 import sys
 from typing import Any
@@ -67,3 +68,19 @@ def test_no_half_filled_state_is_visible() -> None:
     finally:
         gc.set_threshold(*threshold)
     assert pydag.dag_unflatten(spec, [0] * 4000)[7] == {"b7": 0, "a7": 0}
+
+
+def test_list_that_is_not_filled_yet() -> None:
+    """A list that somebody is still filling is an error, not a crash, wherever it stands."""
+    new_list = ctypes.pythonapi.PyList_New
+    new_list.restype, new_list.argtypes = ctypes.py_object, [ctypes.c_ssize_t]
+    filled: list[Any] = [1, 2, [3, 4]]
+    for _ in range(3):
+        pydag.dag_flatten({"a": filled, "b": 5})
+    unfilled = new_list(3)
+    for tree in (unfilled, {"a": unfilled, "b": 5}, [{"c": unfilled}]):
+        for operation in (pydag.dag_flatten, pydag.dag_copy, pydag.shared_objects):
+            with pytest.raises(ValueError, match="filled"):
+                operation(tree)
+    with pytest.raises(ValueError, match="filled"):
+        pydag.dag_map(lambda x, y: x, [filled], [unfilled])

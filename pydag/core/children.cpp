@@ -29,6 +29,8 @@ void fail_too_many_children(PyObject *object) {
          short_repr(reinterpret_cast<PyObject *>(Py_TYPE(object))).ptr());
 }
 
+void fail_unfinished() { fail(PyExc_ValueError, "a list or tuple that isn't filled yet can't be flattened"); }
+
 nb::object default_factory_of(PyObject *dict) {
     static PyObject *const name = intern_forever("default_factory");
     return checked(PyObject_GetAttr(dict, name));

@@ -41,7 +41,9 @@ PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &op
 bool peek_default_factory(PyObject *dict, PyObject *expected);
 bool peek_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
 bool peek_fields(PyObject *object, PyObject *const *refs, PyObject **values);
-void fail_too_many_children(PyObject *object);
+[[noreturn]] void fail_too_many_children(PyObject *object);
+// For a list or tuple that somebody who is filling it has let others see.
+[[noreturn]] void fail_unfinished();
 
 inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
     if (static_cast<size_t>(count) >= UINT32_MAX) [[unlikely]]
@@ -70,6 +72,8 @@ inline bool has_order_of(const Keys &keys, OpenOptions *options) {
     return options->is_insertion_ordered() != keys.is_sorted;
 }
 inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack) {
+    if (std::find(items, items + count, nullptr) != items + count) [[unlikely]]
+        fail_unfinished();
     PyObject **const slots = stack.extend(count);
     for (uint32_t i = 0; i < count; ++i) slots[count - 1 - i] = incref(items[i]);
     return count;

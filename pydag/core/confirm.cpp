@@ -49,6 +49,8 @@ public:
         while (node < end) {
             while (level.next == level.end) level = levels_.pop();
             PyObject *const object = *level.next++;
+            if (!object) [[unlikely]]
+                return false;
             const Node expected = *node++;
             bool is_opened_once = level.owns_slots;
             if (expected.kind == Kind::kLeaf) {

@@ -8,7 +8,8 @@
 namespace pydag {
 
 struct Level {
-    PyObject *const *next, *const *end;  // its children from the next one on, borrowed
+    // Its children from the next one on, borrowed; null where a list isn't filled yet.
+    PyObject *const *next, *const *end;
     // Whether an object that only this node holds can be met only once.
     bool owns_slots;
     uint32_t node;  // its position in the structure

@@ -68,12 +68,35 @@ Entry *entries() {
 
 uint64_t generation = 0;  // how often the cache has been emptied
 
+// Of a few objects: their classes, and how many items they have.
+class RootHash {
+public:
+    void add(PyObject *object) {
+        size_t size = 0;
+        if (!object) return;
+        if (PyTuple_Check(object) || PyList_Check(object)) size = static_cast<size_t>(Py_SIZE(object));
+        if (PyDict_Check(object)) size = static_cast<size_t>(PyDict_GET_SIZE(object));
+        hash_ = (hash_ ^ (hash_address(Py_TYPE(object)) + size)) * 0xC2B2AE3D27D4EB4Fu;
+    }
+    // The first items of a tuple; returns the very first, or null.
+    PyObject *add_items(PyObject *object) {
+        constexpr Py_ssize_t kMost = 6;
+        if (!object || !PyTuple_CheckExact(object)) return nullptr;
+        for (Py_ssize_t i = 0; i < std::min(kMost, PyTuple_GET_SIZE(object)); ++i) add(PyTuple_GET_ITEM(object, i));
+        return PyTuple_GET_SIZE(object) > 0 ? PyTuple_GET_ITEM(object, 0) : nullptr;
+    }
+    uint64_t value() const { return hash_ >> 32; }
+
+private:
+    uint64_t hash_ = 0;
+};
+
+// By the looks of the root; of a tuple's items, too: the arguments of a call are a tuple in a tuple.
 size_t slot_of(PyObject *root, const Namespace &space, bool none_is_leaf) {
-    size_t size = 0;
-    if (PyTuple_Check(root) || PyList_Check(root)) size = static_cast<size_t>(Py_SIZE(root));
-    if (PyDict_Check(root)) size = static_cast<size_t>(PyDict_GET_SIZE(root));
-    const uint64_t hash = hash_address(Py_TYPE(root)) + size * 0xC2B2AE3D27D4EB4Fu + hash_address(&space);
-    return (hash >> 32 ^ none_is_leaf) % kSize;
+    RootHash hash;
+    hash.add(root);
+    hash.add_items(hash.add_items(root));
+    return (hash.value() ^ hash_address(&space) >> 32 ^ none_is_leaf) % kSize;
 }
 
 bool is_constant(PyObject *ref) {

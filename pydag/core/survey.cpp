@@ -25,6 +25,7 @@ public:
                 level_ = levels_.pop();
             }
             PyObject *const object = *level_.next++;
+            if (!object) return false;
             const TypeInfo *const info = options_.space->peek(Py_TYPE(object));
             if (!info) return false;
             const bool is_tracked = info->identity & tracks;
