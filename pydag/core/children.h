@@ -18,7 +18,7 @@ using Stack = RefBuffer<192>;
 
 struct OpenOptions {
     Namespace *space;
-    Room<PyObject *, 192> room = {};  // for children that don't stand in their node in a row
+    Room<PyObject *, 24> room = {};  // for children that don't stand in their node in a row
     // -1 until a dict needs to know: whether dicts keep their insertion order here.
     int insertion_ordered = -1;
     bool is_insertion_ordered() {

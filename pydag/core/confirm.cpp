@@ -44,7 +44,7 @@ public:
         const Node *node = structure_.nodes, *const end = node + structure_.num_nodes;
         PyObject *const *refs = structure_.refs;
         // More than all mappings together have children.
-        PyObject **values = open_options.room.take(structure_.num_nodes);
+        PyObject **values = values_.extend(structure_.num_nodes);
         Level level = {&tree, &tree + 1, false, 0};
         while (node < end) {
             while (level.next == level.end) level = levels_.pop();
@@ -119,6 +119,7 @@ private:
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;
     Buffer<Level, 24> levels_;
+    Buffer<PyObject *, 192> values_;
     Buffer<PyObject *, 16> anchors_;  // by number
     IdentityTable seen_;
 };
