@@ -103,8 +103,6 @@ uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Ref
 }
 
 nb::object read_meta(PyObject *object, const Registration &registration) {
-    static PyObject *const empty = checked(PyTuple_New(0)).release().ptr();
-    if (registration.meta_access.empty()) return nb::borrow(empty);
     RefBuffer<8> values;
     for (const FieldAccess &field : registration.meta_access) values.push_new(read_field(object, field));
     return values.take_tuple();

@@ -83,9 +83,8 @@ inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack)
 // The children of `object`, in the order of the structure, if it is what the node says: of this
 // kind and size, and with these very references. They stand in the object itself, or else in
 // `values`, where there is room for them. Null if it is anything else, and where that can't be told
-// without running Python code. They are borrowed, and
-// hold until Python code runs; the caller keeps a GcPause. `options` is null where the structure
-// alone says in which order the keys of a dict come.
+// without running Python code. They are borrowed, and hold until Python code runs; the caller keeps a
+// GcPause. `options` is null where the structure alone says in which order the keys of a dict come.
 inline PyObject *const *peek_node(Node node, PyObject *const *refs, PyObject *object, OpenOptions *options,
                                   PyObject **values) {
     using namespace detail;

@@ -32,13 +32,12 @@ public:
         return keys_of(keys_.data(), size(), sorted);
     }
 
-    // Hands the values over to the stack, in the order of `keys`, last one first.
+    // Hands the values, which it owns since the keys were made, over to the stack, in the order of
+    // `keys`, last one first.
     void push_values(const Keys &keys, Stack &stack) {
         const size_t count = size();
         PyObject **const slots = stack.extend(count);
         for (size_t i = 0; i < count; ++i) slots[count - 1 - keys.rank(static_cast<uint32_t>(i))] = values_[i];
-        if (!owned_)
-            for (size_t i = 0; i < count; ++i) incref(values_[i]);
         values_.resize_down(0);
     }
 
