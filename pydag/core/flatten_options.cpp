@@ -26,4 +26,10 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
     return options;
 }
 
+void FlattenOptions::describe(Draft &draft, size_t num_leaves, bool uses_namespace) const {
+    draft.num_leaves = static_cast<uint32_t>(num_leaves);
+    draft.none_is_leaf = none_is_leaf;
+    draft.namespace_ = uses_namespace ? nb::borrow(space->name()) : nb::object(nb::str(""));
+}
+
 }  // namespace pydag

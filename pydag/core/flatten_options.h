@@ -4,6 +4,7 @@
 #pragma once
 
 #include "registry.h"
+#include "structure.h"
 
 namespace pydag {
 
@@ -16,6 +17,9 @@ struct FlattenOptions {
     // From the arguments as Python passes them. `is_leaf` may be None; `identity` is "all" or "nodes".
     static FlattenOptions parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
                                 nb::handle identity);
+
+    // Writes down what a structure says as a whole, once all of its nodes are there.
+    void describe(Draft &draft, size_t num_leaves, bool uses_namespace) const;
 };
 
 }  // namespace pydag

@@ -79,10 +79,8 @@ private:
 
     bool finish() {
         if (has_aliases_) number_anchors(draft_);
-        draft_.num_leaves = static_cast<uint32_t>(leaves_.size());
-        draft_.none_is_leaf = options_.none_is_leaf;
-        uses_namespace_ = uses_namespace_ || open_options_.insertion_ordered == 1;
-        draft_.namespace_ = uses_namespace_ ? nb::borrow(options_.space->name()) : nb::object(nb::str(""));
+        const bool uses_namespace = uses_namespace_ || open_options_.insertion_ordered == 1;
+        options_.describe(draft_, leaves_.size(), uses_namespace);
         return true;
     }
 
