@@ -36,10 +36,10 @@ def test_one_python_call() -> None:
 def test_result_is_a_pytree_of_jax() -> None:
     """JAX takes a result apart and puts it together; the core makes the DAG of it."""
     leaves, spec = pydag.dag_flatten(model())
-    result = _core.hold(spec, leaves)
+    result = _core.make_result(spec, leaves)
     doubled = jax.tree.map(lambda x: 2 * x, result)
-    assert _core.release(doubled)[1] is spec
-    tree = _core.finish(doubled)
+    assert _core.open_result(doubled)[1] is spec
+    tree = _core.build_result(doubled)
     assert tree["a"] is tree["b"][0] is tree["c"]["w"]
     assert tree["a"][0] == 2
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(result)]
@@ -53,17 +53,17 @@ def test_result_is_a_pytree_of_jax() -> None:
 def test_result_of_something_else(arguments: Any) -> None:
     """A result consists of a spec and a tuple or list; all else is refused."""
     with pytest.raises(TypeError):
-        _core.hold(*arguments)
+        _core.make_result(*arguments)
     with pytest.raises(TypeError):
-        _core.release(arguments)
+        _core.open_result(arguments)
     with pytest.raises(AttributeError):
-        _core.finish(arguments)
+        _core.build_result(arguments)
 
 
 def test_result_with_leaves_missing() -> None:
     """A result whose leaves don't fit its spec is refused when the DAG is made."""
     with pytest.raises(ValueError, match="Too few leaves"):
-        _core.finish(_core.hold(pydag.dag_structure([1, 2]), (1,)))
+        _core.build_result(_core.make_result(pydag.dag_structure([1, 2]), (1,)))
 
 
 def test_result_is_collected() -> None:
@@ -73,7 +73,7 @@ def test_result_is_collected() -> None:
         pass
 
     leaf: Any = Leaf()
-    leaf.result = _core.hold(pydag.dag_structure([1]), [leaf])
+    leaf.result = _core.make_result(pydag.dag_structure([1]), [leaf])
     gone = weakref.ref(leaf)
     del leaf
     gc.collect()

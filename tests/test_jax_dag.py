@@ -316,7 +316,7 @@ def test_a_changed_instance_has_the_structure_that_it_has() -> None:
 
 def test_nothing_is_remembered_of_the_dead() -> None:
     """What is known about an instance goes with it."""
-    from pydag.jaxinterop._register import _remembered
+    from pydag.jaxinterop.registries.register import _remembered
 
     before = len(_remembered)
     pair = jax.tree.map(lambda _: "x", Pair(jnp.ones(2), jnp.zeros(2)))

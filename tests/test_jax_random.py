@@ -16,9 +16,9 @@ import pydag
 pytest.importorskip("jax")
 
 from pydag import jaxinterop
-from pydag.jaxinterop._form import Options
-from pydag.jaxinterop._match import Side, check_alike
-from pydag.jaxinterop._treatment import Question, treatments
+from pydag.jaxinterop.boundary.match import Side, check_alike
+from pydag.jaxinterop.boundary.prefixes import Question, treatments
+from pydag.jaxinterop.boundary.static_part import Options
 
 QUESTION = Question("prefix", lambda treatment: f"treated by {treatment}", "Don't.")
 

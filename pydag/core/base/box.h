@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A C++ value inside a garbage-collected Python object, for the core's own records.
+//
+// The value lists its references once, as `auto python_refs()`; traverse and clear are made from
+// that list, so neither can forget a member.
+#pragma once
+
+#include "base/capi.h"
+
+#include <new>
+#include <tuple>
+#include <utility>
+
+namespace pydag {
+
+template <class Value>
+int traverse_refs(Value &value, visitproc visit, void *arg) {
+    return std::apply(
+        [&](auto &...ref) {
+            int status = 0;
+            (void)((ref.is_valid() && (status = visit(ref.ptr(), arg)) != 0) || ...);
+            return status;
+        },
+        value.python_refs());
+}
+
+// Moves the references out before it releases any: a finalizer must not see half of them gone.
+template <class Value>
+void clear_refs(Value &value) {
+    std::apply([](auto &...ref) { auto dropped = std::make_tuple(std::move(ref)...); }, value.python_refs());
+}
+
+template <class Value>
+class Box {
+public:
+    // Makes the Python type. Called once, when the module is loaded.
+    static void ready(const char *name, const char *doc) {
+        PyType_Slot slots[] = {
+            {Py_tp_doc, const_cast<char *>(doc)},
+            {Py_tp_dealloc, reinterpret_cast<void *>(+[](PyObject *self) {
+                 PyTypeObject *const type = Py_TYPE(self);
+                 PyObject_GC_UnTrack(self);
+                 of(self).~Value();
+                 PyObject_GC_Del(self);
+                 decref(reinterpret_cast<PyObject *>(type));
+             })},
+            {Py_tp_traverse, reinterpret_cast<void *>(+[](PyObject *self, visitproc visit, void *arg) {
+                 if (const int status = visit(reinterpret_cast<PyObject *>(Py_TYPE(self)), arg)) return status;
+                 return traverse_refs(of(self), visit, arg);
+             })},
+            {Py_tp_clear, reinterpret_cast<void *>(+[](PyObject *self) {
+                 clear_refs(of(self));
+                 return 0;
+             })},
+            {0, nullptr},
+        };
+        PyType_Spec spec = {
+            name, sizeof(Layout), 0,
+            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+            slots};
+        type_ = reinterpret_cast<PyTypeObject *>(checked(PyType_FromSpec(&spec)).release().ptr());
+    }
+
+    template <class... Arguments>
+    static nb::object make(Arguments &&...arguments) {
+        Layout *const self = PyObject_GC_New(Layout, type_);
+        if (!self) nb::raise_python_error();
+        new (&self->value) Value{std::forward<Arguments>(arguments)...};
+        PyObject_GC_Track(reinterpret_cast<PyObject *>(self));
+        return nb::steal(reinterpret_cast<PyObject *>(self));
+    }
+
+    static nb::handle type() { return reinterpret_cast<PyObject *>(type_); }
+    static bool check(nb::handle object) { return Py_TYPE(object.ptr()) == type_; }
+    static Value &of(nb::handle object) { return reinterpret_cast<Layout *>(object.ptr())->value; }
+
+private:
+    struct Layout {
+        PyObject ob_base;
+        Value value;
+    };
+    static inline PyTypeObject *type_ = nullptr;
+};
+
+}  // namespace pydag

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Growable arrays for the scratch memory of one call. The first elements live inside the object,
+// on the C stack, so that a small tree costs no allocation; callbacks that re-enter the library
+// get buffers of their own.
+#pragma once
+
+#include "base/capi.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace pydag {
+
+template <class T, size_t kInline>
+class Buffer {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+    Buffer() = default;
+    Buffer(const Buffer &) = delete;
+    Buffer &operator=(const Buffer &) = delete;
+    ~Buffer() {
+        if (data_ != inline_data()) std::free(data_);
+    }
+
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    T *data() { return data_; }
+    const T *data() const { return data_; }
+    T &operator[](size_t i) { return data_[i]; }
+    const T &operator[](size_t i) const { return data_[i]; }
+    T &back() { return data_[size_ - 1]; }
+
+    void push(T value) {
+        if (size_ == capacity_) [[unlikely]]
+            reserve(1);
+        data_[size_++] = value;
+    }
+    T pop() { return data_[--size_]; }
+
+    // Makes room for `count` more elements.
+    void reserve(size_t count) {
+        if (capacity_ - size_ >= count) return;
+        size_t capacity = capacity_ * 2 > size_ + count ? capacity_ * 2 : size_ + count;
+        const bool moves_out = data_ == inline_data();
+        T *data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, capacity * sizeof(T)));
+        if (!data) throw std::bad_alloc();
+        if (moves_out) std::memcpy(static_cast<void *>(data), data_, size_ * sizeof(T));
+        data_ = data;
+        capacity_ = capacity;
+    }
+    // Grows by `count` elements that the caller writes next; returns the first of them.
+    T *extend(size_t count) {
+        reserve(count);
+        T *first = data_ + size_;
+        size_ += count;
+        return first;
+    }
+    void resize_down(size_t size) { size_ = size; }
+
+protected:
+    size_t size_ = 0;
+
+private:
+    T *inline_data() { return reinterpret_cast<T *>(storage_); }
+
+    alignas(T) unsigned char storage_[kInline * sizeof(T)];
+    T *data_ = reinterpret_cast<T *>(storage_);
+    size_t capacity_ = kInline;
+};
+
+// Memory for runs of elements that stay where they are until the end of a walk.
+template <class T, size_t kInline>
+class Arena {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+    Arena() {}  // not `= default`: that could clear the memory
+    Arena(const Arena &) = delete;
+    Arena &operator=(const Arena &) = delete;
+
+    // Arena for `count` elements, behind what was taken before.
+    T *take(size_t count) {
+        if (static_cast<size_t>(end_ - next_) < count) [[unlikely]]
+            grow(count);
+        return std::exchange(next_, next_ + count);
+    }
+    // Gives back all from `first` on, which is what was taken last.
+    void give_back(T *first) { next_ = first; }
+
+private:
+    void grow(size_t count) {
+        size_ = std::max(2 * size_, count);
+        chunks_.push_back(std::make_unique_for_overwrite<T[]>(size_));
+        next_ = chunks_.back().get();
+        end_ = next_ + size_;
+    }
+
+    T inline_[kInline];
+    T *next_ = inline_, *end_ = inline_ + kInline;
+    size_t size_ = kInline;  // of the last chunk
+    std::vector<std::unique_ptr<T[]>> chunks_;
+};
+
+// Owns a reference to each of its objects. Where `extend` is used, the new slots must be filled
+// before anything can raise.
+template <size_t kInline>
+class RefBuffer : public Buffer<PyObject *, kInline> {
+public:
+    ~RefBuffer() { drop_to(0); }
+
+    // For a buffer that has the room: nothing is checked.
+    void push_reserved(PyObject *object) { this->data()[this->size_++] = object; }
+    void push_new(nb::object object) { this->push(object.ptr()), object.release(); }
+    void push_borrowed(PyObject *object) { this->push(incref(object)); }
+    nb::object pop_owned() { return nb::steal(this->pop()); }
+    // A tuple or list of the objects from `base` on, which it takes. Nobody sees it before it is
+    // full: no code runs between the allocation and the last item.
+    nb::object take_tuple(size_t base = 0) {
+        const size_t count = this->size() - base;
+        nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+        if (count) std::memcpy(&PyTuple_GET_ITEM(tuple.ptr(), 0), this->data() + base, count * sizeof(PyObject *));
+        this->resize_down(base);
+        return tuple;
+    }
+    nb::object take_list(size_t base = 0) {
+        const size_t count = this->size() - base;
+        nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
+        if (count)
+            std::memcpy(reinterpret_cast<PyListObject *>(list.ptr())->ob_item, this->data() + base,
+                        count * sizeof(PyObject *));
+        this->resize_down(base);
+        return list;
+    }
+    // Releases the objects from `size` on. An object's finalizer may run here.
+    void drop_to(size_t size) {
+        while (this->size() > size) decref(this->pop());
+    }
+};
+
+}  // namespace pydag

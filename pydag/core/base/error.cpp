@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/error.h"
+
+#include <cstdarg>
+#include <new>
+
+namespace pydag {
+namespace {
+
+constexpr size_t kLongestText = 1500;
+constexpr size_t kLongestPath = 400;
+
+// Cuts out the middle, never in the middle of a UTF-8 sequence.
+std::string shortened(const std::string &text, size_t longest) {
+    if (text.size() <= longest) return text;
+    size_t head = longest / 2, tail = text.size() - longest / 2;
+    const auto is_inside = [&](size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80; };
+    while (head > 0 && is_inside(head)) --head;
+    while (tail < text.size() && is_inside(tail)) ++tail;
+    return text.substr(0, head) + " ... " + text.substr(tail);
+}
+
+PyObject *new_exception(nb::module_ &module, const char *name, const char *doc) {
+    const std::string qualified = std::string("pydag.") + name;
+    nb::object type = checked(PyErr_NewExceptionWithDoc(qualified.c_str(), doc, PyExc_ValueError, nullptr));
+    module.attr(name) = type;
+    return type.release().ptr();
+}
+
+}  // namespace
+
+void make_exceptions(nb::module_ &module) {
+    cycle_error = new_exception(module, "CycleError", "An object contains itself, so that the structure is not a DAG.");
+    sharing_error = new_exception(module, "SharingError",
+                                  "One shared object was given two different answers, or two structures "
+                                  "that should be shared alike are not.");
+}
+
+void fail(PyObject *type, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    PyObject *const text = PyUnicode_FromFormatV(format, arguments);
+    va_end(arguments);
+    throw Complaint(type, text_of(checked(text)));
+}
+
+nb::object short_repr(nb::handle object) {
+    static PyObject *const function = import_forever("pydag._repr", "short_repr");
+    return call(nb::handle(function), object);
+}
+
+std::string text_of(nb::handle str) {
+    Py_ssize_t size = 0;
+    const char *const data = PyUnicode_AsUTF8AndSize(str.ptr(), &size);
+    if (data) return std::string(data, static_cast<size_t>(size));
+    PyErr_Clear();  // lone surrogates have no UTF-8
+    const nb::object bytes = checked(PyUnicode_AsEncodedString(str.ptr(), "utf-8", "backslashreplace"));
+    return std::string(PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+}
+
+std::string path_text(const Steps &steps, const char *root) {
+    // A path may be a million steps long: only those that will be seen are written out.
+    constexpr size_t kSeen = kLongestPath / 4;
+    std::string head = root, tail;
+    const auto write = [](std::string &out, const Step &step) {
+        if (step.is_attribute && PyUnicode_Check(step.entry.ptr())) out += "." + text_of(step.entry);
+        else out += "[" + text_of(short_repr(step.entry)) + "]";
+    };
+    if (steps.size() <= 2 * kSeen) {
+        for (const Step &step : steps) write(head, step);
+        return shortened(head, kLongestPath);
+    }
+    for (size_t i = 0; i < kSeen; ++i) write(head, steps[i]);
+    for (size_t i = steps.size() - kSeen; i < steps.size(); ++i) write(tail, steps[i]);
+    return shortened(head, kLongestPath / 2) + " ... " + shortened(tail, kLongestPath / 2);
+}
+
+void rethrow_at(const std::string &place, const char *doing) {
+    try {
+        throw;
+    } catch (const Complaint &complaint) {
+        const std::string text = shortened(complaint.text(), kLongestText) + "\n  at " + place;
+        PyErr_SetString(complaint.type(), text.c_str());
+        throw nb::python_error();
+    } catch (nb::python_error &error) {
+        // The note is a courtesy: where it can't be added, the exception goes on without it.
+        const nb::object exception = nb::borrow(error.value());
+        const std::string note = std::string("raised while ") + doing + " " + place;
+        const nb::object text = nb::steal(PyUnicode_FromString(note.c_str()));
+        const nb::object name = nb::steal(PyUnicode_InternFromString("add_note"));
+        if (text.is_valid() && name.is_valid())
+            nb::steal(PyObject_CallMethodOneArg(exception.ptr(), name.ptr(), text.ptr())).reset();
+        PyErr_Clear();
+        throw;
+    }
+}
+
+void set_python_error() {
+    try {
+        throw;
+    } catch (nb::python_error &error) {
+        error.restore();
+    } catch (const Complaint &complaint) {
+        PyErr_SetString(complaint.type(), shortened(complaint.text(), kLongestText).c_str());
+    } catch (const std::bad_alloc &) {
+        PyErr_NoMemory();
+    } catch (const std::exception &error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+}
+
+}  // namespace pydag

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Errors that say what, where and what to do.
+//
+// Code below a walk raises with `fail`; it doesn't know where in the tree it is. The walk catches,
+// and adds the place: to the text of the library's own errors, as a PEP 678 note to a user's
+// exception, which otherwise passes through unchanged.
+#pragma once
+
+#include "base/capi.h"
+
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace pydag {
+
+// The library's own complaint, before the place is known.
+class Complaint : public std::exception {
+public:
+    Complaint(PyObject *type, std::string text) : type_(type), text_(std::move(text)) {}
+    PyObject *type() const { return type_; }
+    const std::string &text() const { return text_; }
+    const char *what() const noexcept override { return text_.c_str(); }
+
+private:
+    PyObject *type_;  // a builtin or one of the two below: lives as long as the process
+    std::string text_;
+};
+
+inline PyObject *cycle_error = nullptr;    // pydag.CycleError
+inline PyObject *sharing_error = nullptr;  // pydag.SharingError
+void make_exceptions(nb::module_ &module);
+
+// Throws a Complaint; `format` is PyUnicode_FromFormat's.
+[[noreturn]] void fail(PyObject *type, const char *format, ...);
+
+// repr() that stays short and shallow, whatever the object: a shared structure can be
+// exponentially long when written out.
+nb::object short_repr(nb::handle object);
+
+std::string text_of(nb::handle str);
+
+// One step of a path: `.entry` or `[entry]`.
+struct Step {
+    nb::object entry;
+    bool is_attribute;
+};
+using Steps = std::vector<Step>;
+
+// "tree['layers'][3].w"; the middle of a very long one is left out.
+std::string path_text(const Steps &steps, const char *root = "tree");
+
+// Turns the exception in flight into a Python error that names the place. Call it in a catch
+// block. `doing`: "flattening", "unflattening", ...
+[[noreturn]] void rethrow_at(const std::string &place, const char *doing);
+
+// Sets the Python error that stands for the exception in flight.
+void set_python_error();
+
+}  // namespace pydag

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The door: one function per topic, called by module.cpp.
+#pragma once
+
+#include "base/capi.h"
+
+namespace pydag {
+
+void bind_registry(nb::module_ &module);
+void bind_spec(nb::module_ &module);
+void bind_operations(nb::module_ &module);
+
+}  // namespace pydag

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "types/registry.h"
+#include "base/error.h"
+#include "bind/bind.h"
+#include "rewrites/deref.h"
+#include "spec/cache.h"
+#include "types/keys.h"
+
+namespace pydag {
+
+void bind_registry(nb::module_ &module) {
+    KeysBox::ready("pydag._core.Keys", "The keys of a mapping node.");
+    RegistrationBox::ready("pydag._core.Registration", "How a class is opened and built.");
+
+    module.def(
+        "register_node",
+        [](nb::object type, nb::object flatten, nb::object unflatten, nb::object path_entry_type, nb::object namespace_,
+           bool has_identity) {
+            nb::object box = RegistrationBox::make();
+            Registration &registration = RegistrationBox::of(box);
+            registration.type = std::move(type);
+            registration.flatten = std::move(flatten);
+            registration.unflatten = std::move(unflatten);
+            registration.path_entry_type = std::move(path_entry_type);
+            registration.namespace_ = std::move(namespace_);
+            registration.resolve_fields = nb::none();
+            registration.has_identity = has_identity;
+            add_registration(std::move(box));
+        },
+        nb::sig("def register_node(type: type, flatten: object, unflatten: object, path_entry_type: type, "
+                "namespace: str, has_identity: bool, /) -> None"));
+    module.def(
+        "register_fields",
+        [](nb::object type, nb::object resolve_fields, nb::object path_entry_type, nb::object namespace_,
+           bool has_identity) {
+            nb::object box = RegistrationBox::make();
+            Registration &registration = RegistrationBox::of(box);
+            registration.type = std::move(type);
+            registration.flatten = nb::none();
+            registration.unflatten = nb::none();
+            registration.resolve_fields = std::move(resolve_fields);
+            registration.path_entry_type = std::move(path_entry_type);
+            registration.namespace_ = std::move(namespace_);
+            registration.has_identity = has_identity;
+            add_registration(std::move(box));
+        },
+        nb::sig("def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, "
+                "has_identity: bool, /) -> None"));
+    module.def(
+        "unregister",
+        [](nb::object type, nb::object namespace_) {
+            if (is_deref_class(type))
+                fail(PyExc_ValueError, "%R is a part of pydag and cannot be unregistered.", type.ptr());
+            const nb::object box = remove_registration(type, namespace_);
+            const Registration &registration = RegistrationBox::of(box);
+            return nb::make_tuple(registration.flatten, registration.unflatten, registration.path_entry_type);
+        },
+        nb::sig("def unregister(type: type, namespace: str, /) -> tuple[object, object, type]"));
+    module.def("set_lookup", set_lookup,
+               nb::sig("def set_lookup(find_foreign: object, classify_leaf: object, is_insertion_ordered: object, /) "
+                       "-> None"));
+    module.def("watch_registry", watch_registry, nb::sig("def watch_registry(dict: dict, /) -> None"));
+    module.def(
+        "clear_caches",
+        [] {
+            forget_specs();
+            forget_keys();
+            forget_types();
+        },
+        nb::sig("def clear_caches() -> None"));
+}
+
+}  // namespace pydag

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spec/spec.h"
+#include "base/error.h"
+#include "bind/bind.h"
+#include "structure/explain.h"
+#include "structure/paths.h"
+#include "structure/sharing.h"
+#include "walks/match.h"
+#include "walks/unflatten.h"
+
+namespace pydag {
+namespace {
+
+// A C slot must not let a C++ exception out.
+template <class Result, class Body>
+Result slot(Result on_error, Body body) {
+    try {
+        return body();
+    } catch (...) {
+        set_python_error();
+        return on_error;
+    }
+}
+
+int traverse_spec(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(reinterpret_cast<PyObject *>(Py_TYPE(self)));
+    return nb::inst_ready(self) ? nb::inst_ptr<Spec>(self)->traverse(visit, arg) : 0;
+}
+
+int clear_spec(PyObject *self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<Spec>(self)->clear();
+    return 0;
+}
+
+Py_hash_t hash_spec(PyObject *self) {
+    return slot<Py_hash_t>(-1, [&] { return spec_of(self).hash(); });
+}
+
+PyObject *compare_specs(PyObject *a, PyObject *b, int operation) {
+    return slot<PyObject *>(nullptr, [&]() -> PyObject * {
+        const bool is_equality = operation == Py_EQ || operation == Py_NE;
+        if (!is_equality || !nb::isinstance<Spec>(b)) return incref(Py_NotImplemented);
+        const bool are_equal = a == b || spec_of(a).equals(spec_of(b));
+        return incref(are_equal == (operation == Py_EQ) ? Py_True : Py_False);
+    });
+}
+
+nb::object text_object(const std::string &text) {
+    return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
+// A key or aux_data may hold the spec itself.
+PyObject *repr_spec(PyObject *self) {
+    return slot<PyObject *>(nullptr, [&]() -> PyObject * {
+        const int is_running = checked(Py_ReprEnter(self));
+        if (is_running) return PyUnicode_FromString("PyDagSpec(...)");
+        struct Leave {
+            PyObject *object;
+            ~Leave() { Py_ReprLeave(object); }
+        } leave{self};
+        const std::string text = nb::inst_ready(self) ? nb::inst_ptr<Spec>(self)->text() : "PyDagSpec(<empty>)";
+        return text_object(text).release().ptr();
+    });
+}
+
+PyType_Slot spec_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse_spec)},
+    {Py_tp_clear, reinterpret_cast<void *>(clear_spec)},
+    {Py_tp_hash, reinterpret_cast<void *>(hash_spec)},
+    {Py_tp_richcompare, reinterpret_cast<void *>(compare_specs)},
+    {Py_tp_repr, reinterpret_cast<void *>(repr_spec)},
+    {0, nullptr},
+};
+
+Node root(const Spec &spec) { return spec.structure().nodes[0]; }
+
+nb::object root_type(const Spec &spec) {
+    if (root(spec).kind == Kind::kLeaf) return nb::none();
+    return type_of(root(spec).kind, spec.structure().refs);
+}
+
+nb::object root_kind(const Spec &spec) {
+    static PyObject *const kinds = import_forever("optree", "PyTreeKind");
+    const Kind kind = root(spec).kind == Kind::kFields ? Kind::kCustom : root(spec).kind;
+    return call(nb::handle(kinds), checked(PyLong_FromLong(static_cast<long>(kind))));
+}
+
+nb::object flatten_up_to(nb::handle self, nb::handle tree) {
+    Leaves found;
+    match(spec_of(self).structure(), tree.ptr(), found);
+    return found.take_list();
+}
+
+bool is_leaf(nb::handle self, bool strict) {
+    const Node node = root(spec_of(self));
+    return strict ? node.kind == Kind::kLeaf : num_children(node) == 0;
+}
+
+nb::object entries(const Spec &spec) {
+    nb::object list = checked(PyList_New(0));
+    for (uint32_t i = 0; i < num_children(root(spec)); ++i)
+        checked(PyList_Append(list.ptr(), entry_of(root(spec).kind, spec.structure().refs, i).ptr()));
+    return list;
+}
+
+void set_state(nb::handle_t<Spec> self, nb::handle state) {
+    if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
+    StructureBuilder builder;
+    restore_state(state, builder);  // may run the keys' own code, which may come back here
+    if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
+    new (nb::inst_ptr<Spec>(self)) Spec(std::move(builder));
+    nb::inst_mark_ready(self);
+}
+
+nb::object reduce(nb::handle self) {
+    static PyObject *const new_object = import_forever("copyreg", "__newobj__");
+    return nb::make_tuple(nb::handle(new_object), nb::make_tuple(self.type()), state_of(spec_of(self)));
+}
+
+// A method or property of a spec that has a structure. The spec is taken as an object: nanobind's
+// own conversion warns about one that was never restored.
+template <class Body>
+auto on_spec(Body body) {
+    return [body](nb::handle self) { return body(spec_of(self)); };
+}
+template <class Body>
+auto on_structure(Body body) {
+    return [body](nb::handle self) { return body(spec_of(self).structure()); };
+}
+
+}  // namespace
+
+void bind_spec(nb::module_ &module) {
+    nb::class_<Spec>(module, "PyDagSpec", nb::type_slots(spec_slots), nb::is_weak_referenceable(), nb::is_final(),
+                     "The structure of a DAG: its nodes, their keys and aux_data, and which of its objects are "
+                     "shared.\n\nImmutable and hashable. Specs that differ in sharing are unequal.")
+        .def(
+            "unflatten",
+            [](nb::handle self, nb::handle leaves) { return unflatten(spec_of(self).structure(), leaves); },
+            nb::arg("leaves").none(), nb::sig("def unflatten(self, leaves: Iterable[Any], /) -> Any"),
+            "Build the DAG with these leaves; every shared object is built once.")
+        .def("flatten_up_to", flatten_up_to, nb::arg("tree").none(),
+             nb::sig("def flatten_up_to(self, tree: Any, /) -> list[Any]"),
+             "What stands in `tree` at the place of each leaf. Each shared object must have one answer.")
+        .def("paths", on_structure(leaf_paths), nb::sig("def paths(self, /) -> list[tuple[Any, ...]]"),
+             "The path of each leaf: to a shared one, its anchor's.")
+        .def("accessors", on_structure(leaf_accessors), nb::sig("def accessors(self, /) -> list[PyTreeAccessor]"),
+             "The accessor of each leaf.")
+        .def("entries", on_spec(entries), nb::sig("def entries(self, /) -> list[Any]"),
+             "The entries of the root's children.")
+        .def("is_leaf", is_leaf, nb::kw_only(), nb::arg("strict") = true,
+             nb::sig("def is_leaf(self, /, *, strict: bool = True) -> bool"),
+             "Whether the root is a leaf; with `strict=False`, whether it has no children.")
+        .def_prop_ro("num_leaves", on_structure([](const Structure &s) { return s.num_leaves; }),
+                     nb::sig("def num_leaves(self, /) -> int"), "The number of distinct leaves.")
+        .def_prop_ro("num_nodes", on_structure(num_distinct_nodes), nb::sig("def num_nodes(self, /) -> int"),
+                     "The number of distinct nodes, leaves included.")
+        .def_prop_ro("num_children", on_spec([](const Spec &spec) { return num_children(root(spec)); }),
+                     nb::sig("def num_children(self, /) -> int"), "The number of the root's children.")
+        .def_prop_ro("num_shared", on_structure([](const Structure &s) { return s.num_shared; }),
+                     nb::sig("def num_shared(self, /) -> int"), "The number of shared objects.")
+        .def_prop_ro("num_paths", on_structure(num_paths), nb::sig("def num_paths(self, /) -> int"),
+                     "The number of leaves when every path counts; may be astronomically large.")
+        .def_prop_ro("none_is_leaf", on_structure([](const Structure &s) { return s.none_is_leaf; }),
+                     nb::sig("def none_is_leaf(self, /) -> bool"), "Whether None is a leaf.")
+        .def_prop_ro("namespace", on_structure([](const Structure &s) { return nb::borrow(s.namespace_); }),
+                     nb::sig("def namespace(self, /) -> str"),
+                     "The namespace of the registered classes in it, or \"\".")
+        .def_prop_ro("type", on_spec(root_type), nb::sig("def type(self, /) -> type | None"),
+                     "The class of the root; None for a leaf.")
+        .def_prop_ro("kind", on_spec(root_kind), nb::sig("def kind(self, /) -> PyTreeKind"), "The kind of the root.")
+        .def("_shared", on_structure(shared_of),
+             nb::sig("def _shared(self, /) -> list[tuple[int, int, type | None, tuple[tuple[Any, ...], ...]]]"))
+        .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),
+             nb::sig("def __len__(self, /) -> int"))
+        .def(
+            "__sizeof__",
+            [](nb::handle self) {
+                return static_cast<size_t>(Py_TYPE(self.ptr())->tp_basicsize) + spec_of(self).size_in_bytes();
+            },
+            nb::sig("def __sizeof__(self, /) -> int"))
+        .def(
+            "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self, /) -> PyDagSpec"))
+        .def(
+            "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo").none(),
+            nb::sig("def __deepcopy__(self, memo: Any, /) -> PyDagSpec"))
+        .def("__getstate__", on_spec(state_of), nb::sig("def __getstate__(self, /) -> tuple[Any, ...]"))
+        .def("__setstate__", set_state, nb::arg("state").none(),
+             nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
+        .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
+    module.def(
+        "explain",
+        [](nb::handle a, nb::handle b) { return text_object(explain(spec_of(a).structure(), spec_of(b).structure())); },
+        nb::arg("a"), nb::arg("b"), nb::sig("def explain(a: PyDagSpec, b: PyDagSpec, /) -> str"));
+}
+
+}  // namespace pydag

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Builds a node from its children: the other half of children.h.
+#pragma once
+
+#include "nodes/open.h"
+
+namespace pydag {
+namespace detail {
+nb::object build_dict(PyObject *const *refs, Stack &values, size_t base);
+nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base);
+nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base);
+nb::object build_deque(PyObject *const *refs, Stack &values, size_t base);
+nb::object build_custom(PyObject *const *refs, Stack &values, size_t base);
+nb::object build_fields(PyObject *const *refs, Stack &values, size_t base);
+
+// As `_make` does: the class's own `__new__` may have another signature.
+inline nb::object build_namedtuple(PyObject *const *refs, Stack &values, size_t base) {
+    auto *const type = reinterpret_cast<PyTypeObject *>(refs[0]);
+    nb::object tuple = tuple_of_class(type, values.data() + base, values.size() - base);
+    values.resize_down(base);
+    return tuple;
+}
+}  // namespace detail
+
+// Builds the node of this kind with the references `refs` from the objects in `values` from `base`
+// on, which it takes. On an exception nothing is lost: `values` still owns what it has.
+inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, size_t base) {
+    using namespace detail;
+    switch (kind) {
+        case Kind::kNone:
+            return nb::none();
+        case Kind::kTuple:
+            return values.take_tuple(base);
+        case Kind::kList:
+            return values.take_list(base);
+        case Kind::kDict:
+            return build_dict(refs, values, base);
+        case Kind::kNamedTuple:
+            return build_namedtuple(refs, values, base);
+        case Kind::kOrderedDict:
+            return build_ordered_dict(refs, values, base);
+        case Kind::kDefaultDict:
+            return build_default_dict(refs, values, base);
+        case Kind::kDeque:
+            return build_deque(refs, values, base);
+        case Kind::kStructSequence:
+            return call(nb::handle(refs[0]), values.take_tuple(base));
+        case Kind::kCustom:
+            return build_custom(refs, values, base);
+        case Kind::kFields:
+            return build_fields(refs, values, base);
+        case Kind::kLeaf:
+        case Kind::kAlias:
+            break;
+    }
+    nb::raise("leaves and aliases are not built");
+}
+
+}  // namespace pydag

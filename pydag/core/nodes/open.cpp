@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nodes/open.h"
+
+#include "base/error.h"
+#include "nodes/items.h"
+#include "types/fields.h"
+
+namespace pydag {
+namespace detail {
+namespace {
+
+uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &stack, Refs &refs) {
+    const uint32_t count = checked_count(object, static_cast<Py_ssize_t>(items.size()));
+    items.push_values(KeysBox::of(keys), stack);
+    refs.push_new(std::move(keys));
+    return count;
+}
+
+void add_dict_items(PyObject *dict, Items &items) {
+    items.reserve(static_cast<size_t>(PyDict_GET_SIZE(dict)));
+    Py_ssize_t position = 0;
+    for (PyObject *key, *value; PyDict_Next(dict, &position, &key, &value);) items.add(key, value);
+}
+
+}  // namespace
+
+void fail_too_many_children(PyObject *object) {
+    fail(PyExc_OverflowError, "a node can't have more than %zu children: %U", size_t{UINT32_MAX - 1},
+         short_repr(reinterpret_cast<PyObject *>(Py_TYPE(object))).ptr());
+}
+
+void fail_unfinished() { fail(PyExc_ValueError, "a list or tuple that isn't filled yet can't be flattened"); }
+
+nb::object default_factory_of(PyObject *dict) {
+    static PyObject *const name = intern_forever("default_factory");
+    return checked(PyObject_GetAttr(dict, name));
+}
+
+uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs) {
+    static PyObject *const name = intern_forever("maxlen");
+    nb::object maxlen = checked(PyObject_GetAttr(deque, name));
+    const nb::object items = checked(PySequence_List(deque));
+    refs.push_new(std::move(maxlen));
+    const uint32_t count = checked_count(deque, PyList_GET_SIZE(items.ptr()));
+    return push_items(reinterpret_cast<PyListObject *>(items.ptr())->ob_item, count, stack);
+}
+
+uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs) {
+    Items items;
+    add_dict_items(dict, items);
+    nb::object keys = items.make_keys(true);
+    if (!KeysBox::of(keys).in_order() && options.is_insertion_ordered()) keys = items.make_keys(false);
+    return push_mapping(dict, items, std::move(keys), stack, refs);
+}
+
+uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
+    const nb::object iterator = checked(PyObject_GetIter(dict));
+    Items items;
+    items.own();
+    while (PyObject *const key = PyIter_Next(iterator.ptr())) {
+        nb::object owned = nb::steal(key);
+        PyObject *const value = PyDict_GetItemWithError(dict, key);
+        if (!value) {
+            if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, key);
+            nb::raise_python_error();
+        }
+        items.add(owned.release().ptr(), incref(value));
+    }
+    if (PyErr_Occurred()) nb::raise_python_error();
+    nb::object keys = items.make_keys(false);
+    return push_mapping(dict, items, std::move(keys), stack, refs);
+}
+
+uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Refs &refs) {
+    const nb::object owned_registration = nb::borrow(registration);
+    const nb::object flatten = RegistrationBox::of(registration).flatten;
+    const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
+    const PyObject *const type = reinterpret_cast<PyObject *>(Py_TYPE(object));
+    const Py_ssize_t size = PyTuple_GET_SIZE(parts.ptr());
+    if (size != 2 && size != 3)
+        fail(PyExc_RuntimeError, "PyTree custom flatten function for type %R should return a 2- or 3-tuple, got %zd.",
+             type, size);
+    PyObject *const children = PyTuple_GET_ITEM(parts.ptr(), 0);
+    if (!Py_TYPE(children)->tp_iter && !PySequence_Check(children))
+        fail(PyExc_TypeError,
+             "Object of type '%.200s' is not an instance of 'iterable': the children that the flatten "
+             "function for type %R returned",
+             Py_TYPE(children)->tp_name, type);
+    const nb::object items = checked(PySequence_Tuple(children));
+    nb::object entries = nb::none();
+    if (size == 3 && PyTuple_GET_ITEM(parts.ptr(), 2) != Py_None) {
+        entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
+        if (PyTuple_GET_SIZE(entries.ptr()) != PyTuple_GET_SIZE(items.ptr()))
+            fail(PyExc_RuntimeError,
+                 "PyTree custom flatten function for type %R returned inconsistent number of "
+                 "children (%zd) and number of entries (%zd).",
+                 type, PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
+    }
+    refs.push_borrowed(registration);
+    refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));
+    refs.push_new(std::move(entries));
+    return push_items(&PyTuple_GET_ITEM(items.ptr(), 0), checked_count(object, PyTuple_GET_SIZE(items.ptr())), stack);
+}
+
+nb::object read_meta(PyObject *object, const Registration &registration) {
+    RefBuffer<8> values;
+    for (const FieldAccess &field : registration.meta_access) values.push_new(read_field(object, field));
+    return values.take_tuple();
+}
+
+uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) {
+    const nb::object owned_registration = nb::borrow(box);
+    const Registration &registration = RegistrationBox::of(box);
+    nb::object meta = read_meta(object, registration);
+
+    if (!registration.data.is_none()) {
+        const size_t count = registration.data_access.size();
+        for (size_t i = count; i-- > 0;) stack.push_new(read_field(object, registration.data_access[i]));
+        refs.push_borrowed(box);
+        refs.push_borrowed(registration.data.ptr());
+        refs.push_new(std::move(meta));
+        return static_cast<uint32_t>(count);
+    }
+
+    // All attributes: those in `__dict__`, then the `__slots__` members that are set.
+    Items items;
+    nb::object dict;
+    if (Py_TYPE(object)->tp_dictoffset != 0) {
+        dict = checked(PyObject_GenericGetDict(object, nullptr));
+        Py_ssize_t position = 0;
+        for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
+            // Only exact strings are compared: another key's `__eq__` could change the dict.
+            const bool is_meta = PyTuple_GET_SIZE(meta.ptr()) > 0 && is_exact_str(key) &&
+                                 checked(PySequence_Contains(registration.meta_names.ptr(), key));
+            if (!is_meta) items.add(key, value);
+        }
+    }
+    for (const FieldAccess &slot : registration.slot_access)
+        if (PyObject *const value = read_slot(object, slot.offset)) {
+            if (dict.is_valid() && checked(PyDict_Contains(dict.ptr(), slot.name.ptr())))
+                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__", slot.name.ptr(),
+                     Py_TYPE(object)->tp_name);
+            items.add(slot.name.ptr(), value);
+        }
+    nb::object keys = items.make_keys(false);
+    refs.push_borrowed(box);
+    const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);
+    refs.push_new(std::move(meta));
+    return count;
+}
+
+}  // namespace detail
+}  // namespace pydag

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each kind of node consists of. The other half, how to build one again, is build.h; no other
+// file tells the kinds apart.
+//
+// There are three ways to the children of an object. `read_known_node`: it is probably what a structure
+// says. `read_node`: nothing is known of it. Both run no Python code, so that they may lend the
+// children, and give up where some would have to run. `open_node` never gives up.
+#pragma once
+
+#include "structure/structure.h"
+#include "types/keys.h"
+#include "types/registry.h"
+
+namespace pydag {
+
+using Stack = RefBuffer<192>;
+
+struct OpenOptions {
+    Namespace *space;
+    Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
+    // -1 until a dict needs to know: whether dicts keep their insertion order here.
+    int insertion_ordered = -1;
+    bool is_insertion_ordered() {
+        if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
+        return insertion_ordered != 0;
+    }
+};
+
+namespace detail {
+uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs);
+uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs);
+uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs);
+uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Refs &refs);
+uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, Refs &refs);
+nb::object default_factory_of(PyObject *dict);
+// Whether an OrderedDict, whose dict has just these keys, also has them in this order.
+bool is_in_order_of(const Keys &keys, PyObject *dict);
+PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs);
+PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs);
+bool has_default_factory(PyObject *dict, PyObject *expected);
+bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
+bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **values);
+[[noreturn]] void fail_too_many_children(PyObject *object);
+// For a list or tuple that somebody who is filling it has let others see.
+[[noreturn]] void fail_unfinished();
+
+inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
+    if (static_cast<size_t>(count) >= UINT32_MAX) [[unlikely]]
+        fail_too_many_children(object);
+    return static_cast<uint32_t>(count);
+}
+// Puts the values of a dict that has just these keys, in just this insertion order, in traversal
+// order. False for any other dict.
+inline bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **values) {
+    const uint32_t count = keys.size();
+    if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(count)) return false;
+    PyObject *const *const expected = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
+    const uint32_t *const ranks = keys.ranks();
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (!PyDict_Next(dict, &position, &key, &value) || key != expected[i]) [[unlikely]]
+            return false;
+        values[ranks ? ranks[i] : i] = value;
+    }
+    return true;
+}
+// Whether a dict with these keys is traversed in their order.
+inline bool has_order_of(const Keys &keys, OpenOptions *options) {
+    if (!options || (keys.is_sorted && keys.in_order())) return true;
+    return options->is_insertion_ordered() != keys.is_sorted;
+}
+inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack) {
+    if (std::find(items, items + count, nullptr) != items + count) [[unlikely]]
+        fail_unfinished();
+    PyObject **const slots = stack.extend(count);
+    for (uint32_t i = 0; i < count; ++i) slots[count - 1 - i] = incref(items[i]);
+    return count;
+}
+}  // namespace detail
+
+// The children of `object`, in the order of the structure, if it is what the node says: of this
+// kind and size, and with these very references. They stand in the object itself, or else in
+// `values`, where there is room for them. Null if it is anything else, and where that can't be told
+// without running Python code. They are borrowed, and hold until Python code runs; the caller keeps a
+// GcPause. `options` is null where the structure alone says in which order the keys of a dict come.
+inline PyObject *const *read_known_node(Node node, PyObject *const *refs, PyObject *object, OpenOptions *options,
+                                        PyObject **values) {
+    using namespace detail;
+    PyTypeObject *const type = Py_TYPE(object);
+    const auto count = static_cast<Py_ssize_t>(node.count);
+    switch (node.kind) {
+        case Kind::kLeaf:
+        case Kind::kAlias:
+        case Kind::kCustom:
+            return nullptr;
+        case Kind::kNone:
+            return object == Py_None ? values : nullptr;
+        case Kind::kTuple:
+            return type == &PyTuple_Type && PyTuple_GET_SIZE(object) == count ? &PyTuple_GET_ITEM(object, 0) : nullptr;
+        case Kind::kNamedTuple:
+        case Kind::kStructSequence: {
+            const bool fits = reinterpret_cast<PyObject *>(type) == refs[0] && PyTuple_GET_SIZE(object) == count;
+            return fits ? &PyTuple_GET_ITEM(object, 0) : nullptr;
+        }
+        case Kind::kList:
+            if (type != &PyList_Type || PyList_GET_SIZE(object) != count) return nullptr;
+            return count ? reinterpret_cast<PyListObject *>(object)->ob_item : values;
+        case Kind::kDict: {
+            const Keys &keys = KeysBox::of(refs[0]);
+            const bool fits =
+                type == &PyDict_Type && has_order_of(keys, options) && read_known_mapping(keys, object, values);
+            return fits ? values : nullptr;
+        }
+        case Kind::kOrderedDict: {
+            const Keys &keys = KeysBox::of(refs[0]);
+            const bool fits = type == &PyODict_Type && keys.in_order() && keys.has_only_strings &&
+                              read_known_mapping(keys, object, values) && is_in_order_of(keys, object);
+            return fits ? values : nullptr;
+        }
+        case Kind::kDefaultDict: {
+            const Keys &keys = KeysBox::of(refs[0]);
+            const bool fits = type == default_dict_type() && has_order_of(keys, options) &&
+                              read_known_mapping(keys, object, values) && has_default_factory(object, refs[1]);
+            return fits ? values : nullptr;
+        }
+        case Kind::kDeque:
+            return type == deque_type() && read_known_deque(object, refs[0], node.count, values) ? values : nullptr;
+        case Kind::kFields:
+            return read_known_fields(object, refs, values) ? values : nullptr;
+    }
+    return nullptr;
+}
+
+// The children of `object`, as above; what the structure must remember of it is pushed to `refs`,
+// and `count` is how many there are. Null, with `refs` as before, where Python code has to run.
+inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Refs &refs,
+                                  uint32_t &count) {
+    using namespace detail;
+    switch (info.kind) {
+        case Kind::kLeaf:
+        case Kind::kAlias:
+        case Kind::kNone:
+        case Kind::kCustom:
+        case Kind::kDeque:
+            return nullptr;
+        case Kind::kNamedTuple:
+        case Kind::kStructSequence:
+            refs.push_borrowed(reinterpret_cast<PyObject *>(Py_TYPE(object)));
+            [[fallthrough]];
+        case Kind::kTuple:
+            count = checked_count(object, PyTuple_GET_SIZE(object));
+            return &PyTuple_GET_ITEM(object, 0);
+        case Kind::kList:
+            count = checked_count(object, PyList_GET_SIZE(object));
+            return count ? reinterpret_cast<PyListObject *>(object)->ob_item : options.arena.take(0);
+        case Kind::kDict:
+        case Kind::kOrderedDict:
+        case Kind::kDefaultDict: {
+            count = checked_count(object, PyDict_GET_SIZE(object));
+            const bool is_ordered = info.kind == Kind::kOrderedDict;
+            PyObject **const values = read_mapping(object, !is_ordered, options, refs);
+            if (values && is_ordered && !is_in_order_of(KeysBox::of(refs.back()), object)) {
+                refs.drop_to(refs.size() - 1);
+                return nullptr;
+            }
+            if (values && info.kind == Kind::kDefaultDict) refs.push_new(default_factory_of(object));
+            return values;
+        }
+        case Kind::kFields: {
+            const size_t before = refs.size();
+            PyObject **const values = read_fields(object, info.registration, options, refs);
+            if (values) count = KeysBox::of(refs[before + 1]).size();
+            return values;
+        }
+    }
+    return nullptr;
+}
+
+// Pushes the children of `object` on `stack`, which owns them, the last one first, so that a walk
+// pops them in order; and what the structure must remember of it to `refs`. Returns the number of
+// children. All are taken at once: what a callback does to the container later does not change what
+// the walk will see. The caller owns `object` and `info.registration` meanwhile.
+inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs) {
+    using namespace detail;
+    {
+        const GcPause pause;
+        uint32_t count = 0;
+        if (PyObject *const *const children = read_node(object, info, options, refs, count)) {
+            push_items(children, count, stack);
+            return count;
+        }
+    }
+    switch (info.kind) {
+        case Kind::kDict:
+            return open_dict(object, options, stack, refs);
+        case Kind::kDefaultDict: {
+            nb::object factory = default_factory_of(object);
+            const uint32_t count = open_dict(object, options, stack, refs);
+            refs.push_new(std::move(factory));
+            return count;
+        }
+        case Kind::kOrderedDict:
+            return open_ordered_dict(object, stack, refs);
+        case Kind::kDeque:
+            return open_deque(object, stack, refs);
+        case Kind::kCustom:
+            return open_custom(object, info.registration, stack, refs);
+        case Kind::kFields:
+            return open_fields(object, info.registration, stack, refs);
+        default:
+            return 0;
+    }
+}
+
+// Whether an object that only this container holds can be met only once, given that the container
+// itself is opened only once.
+inline bool owns_its_slots(Kind kind, PyObject *container) {
+    switch (kind) {
+        case Kind::kDict:
+        case Kind::kOrderedDict:
+        case Kind::kDefaultDict:
+        case Kind::kTuple:
+        case Kind::kNamedTuple:
+        case Kind::kStructSequence:
+            // A dict may be the attributes of an instance, which is then a second way to its
+            // values. A tuple that somebody else holds may be reached, and opened, again.
+            return has_references(container, 1);
+        case Kind::kList:
+        case Kind::kDeque:
+            return true;
+        default:
+            return false;  // attributes and callbacks' children may be reached in other ways
+    }
+}
+
+}  // namespace pydag

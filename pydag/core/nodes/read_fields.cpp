@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks into instances of `register_fields` classes, without running Python code: attributes are
+// read by walking through the instance's dict, since looking one up could compare it with a hostile
+// key.
+#include "nodes/open.h"
+#include "types/fields.h"
+
+#include <algorithm>
+
+namespace pydag::detail {
+namespace {
+
+// The `__dict__` of an instance; null where it has none, or where making it fails.
+nb::object dict_of(PyObject *object) {
+    nb::object dict = nb::steal(PyObject_GenericGetDict(object, nullptr));
+    if (!dict.is_valid()) PyErr_Clear();
+    return dict;
+}
+
+// Puts down the order in which an instance has the fields that are in its `__dict__`, for the next
+// one. Instances of a class mostly agree in it.
+void learn_order(const Registration &registration, PyObject *dict) {
+    auto &order = registration.dict_order;
+    size_t next = 0;
+    Py_ssize_t position = 0;
+    for (PyObject *key, *value; next < order.size() && PyDict_Next(dict, &position, &key, &value); ++next) {
+        const auto is_key = [=](const FieldPlace &field) { return field.name == key; };
+        const auto found = std::find_if(order.begin() + next, order.end(), is_key);
+        if (found == order.end()) return;
+        std::iter_swap(order.begin() + next, found);
+    }
+}
+
+// False for an instance that has an attribute in another place than the last one had it, too.
+bool read_dict_fields(const Registration &registration, PyObject *dict, PyObject **values, PyObject **meta) {
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    for (const FieldPlace &field : registration.dict_order) {
+        if (!PyDict_Next(dict, &position, &key, &value)) return false;
+        if (key != field.name) return learn_order(registration, dict), false;
+        (field.is_meta ? meta : values)[field.index] = value;
+    }
+    return true;
+}
+
+bool read_slots(PyObject *object, const std::vector<FieldAccess> &fields, PyObject **values) {
+    for (const FieldAccess &field : fields) {
+        if (field.offset && !(*values = read_slot(object, field.offset))) return false;
+        ++values;
+    }
+    return true;
+}
+
+// The fields that were named, in `__dict__` and in slots.
+bool read_named(PyObject *object, const Registration &registration, PyObject **values, PyObject **meta) {
+    if (!read_slots(object, registration.data_access, values) || !read_slots(object, registration.meta_access, meta))
+        return false;
+    if (registration.dict_order.empty()) return true;
+    const nb::object dict = dict_of(object);
+    return dict.is_valid() && read_dict_fields(registration, dict.ptr(), values, meta);
+}
+
+// Whether a key of a `__dict__` names the field. A string that isn't interned may be missed where
+// the field is an ordinary attribute: then it is not found at all.
+bool is_name_of(PyObject *key, const FieldAccess &field) {
+    return field.name.ptr() == key ||
+           (field.offset && is_exact_str(key) && PyUnicode_Compare(field.name.ptr(), key) == 0);
+}
+
+// All attributes but the meta fields: those in `__dict__`, then the `__slots__` members that are
+// set. Calls `add(name, value, is_slot)`, which says whether to go on.
+template <class Add>
+bool read_all(PyObject *object, const Registration &registration, Add add, PyObject **meta) {
+    const auto &fields = registration.meta_access;
+    size_t num_meta = 0;
+    if (Py_TYPE(object)->tp_dictoffset != 0) {
+        const nb::object dict = dict_of(object);
+        if (!dict.is_valid()) return false;
+        Py_ssize_t position = 0;
+        for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
+            size_t i = 0;
+            while (i < fields.size() && !is_name_of(key, fields[i])) ++i;
+            if (i < fields.size()) meta[i] = value, num_meta += fields[i].offset == 0;  // a slot hides the key
+            else if (!add(key, value, false)) return false;
+        }
+    }
+    for (const FieldAccess &slot : registration.slot_access)
+        if (PyObject *const value = read_slot(object, slot.offset))
+            if (!add(slot.name.ptr(), value, true)) return false;
+    for (const FieldAccess &field : fields) num_meta += field.offset != 0;
+    return num_meta == fields.size() && read_slots(object, fields, meta);
+}
+
+}  // namespace
+
+bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **values) {
+    const Registration &registration = RegistrationBox::of(refs[0]);
+    if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr() || !registration.is_plain)
+        return false;
+    Buffer<PyObject *, 8> meta;
+    PyObject **const found = meta.extend(registration.meta_access.size());
+    if (refs[1] == registration.data.ptr()) [[likely]] {
+        if (!read_named(object, registration, values, found)) return false;
+    } else {
+        const Keys &keys = KeysBox::of(refs[1]);
+        uint32_t count = 0;
+        const auto add = [&](PyObject *name, PyObject *value, bool) {
+            if (count == keys.size() || name != keys.inserted_key(count)) return false;
+            values[count++] = value;
+            return true;
+        };
+        if (!registration.data.is_none() || !read_all(object, registration, add, found) || count != keys.size())
+            return false;
+    }
+    return std::equal(found, found + meta.size(), &PyTuple_GET_ITEM(refs[2], 0));
+}
+
+PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs) {
+    const Registration &registration = RegistrationBox::of(box);
+    if (!registration.is_plain) return nullptr;
+    Buffer<PyObject *, 8> meta;
+    PyObject **const found = meta.extend(registration.meta_access.size()), **values;
+    nb::object keys;
+    if (!registration.data.is_none()) {
+        keys = registration.data;
+        values = options.arena.take(registration.data_access.size());
+        if (!read_named(object, registration, values, found)) return nullptr;
+    } else {
+        Buffer<PyObject *, 16> names, items;
+        size_t num_in_dict = 0;
+        const auto add = [&](PyObject *name, PyObject *value, bool is_slot) {
+            if (!is_exact_str(name)) return false;
+            // A name that is both a slot and in `__dict__` is an error.
+            for (size_t i = 0; is_slot && i < num_in_dict; ++i)
+                if (PyUnicode_Compare(names[i], name) == 0) return false;
+            names.push(name), items.push(value);
+            num_in_dict += !is_slot;
+            return true;
+        };
+        if (!read_all(object, registration, add, found)) return nullptr;
+        const size_t count = names.size();
+        keys = keys_of(names.data(), count, false);
+        values = options.arena.take(count);
+        std::copy_n(items.data(), count, values);
+    }
+    refs.push_borrowed(box);
+    refs.push_new(std::move(keys));
+    refs.push_new(tuple_of(found, meta.size()));
+    return values;
+}
+
+}  // namespace pydag::detail

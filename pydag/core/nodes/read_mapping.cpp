@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks into mappings and deques. Nothing here runs Python code.
+#include "nodes/open.h"
+
+#include <algorithm>
+
+namespace pydag::detail {
+namespace {
+
+// Visits the keys of an OrderedDict as the collector does, until one differs from the expected one
+// or `end` is reached.
+struct KeyVisit {
+    PyObject *const *next, *const *end;
+
+    // Whether the dict's own links were seen to lead along just these keys.
+    bool agrees(PyObject *ordered_dict) {
+        const visitproc visit = [](PyObject *key, void *arg) -> int {
+            KeyVisit &self = *static_cast<KeyVisit *>(arg);
+            return self.next == self.end || key != *self.next || ++self.next == self.end;
+        };
+        PyODict_Type.tp_traverse(ordered_dict, visit, this);
+        return next == end;
+    }
+};
+
+// CPython visits the links of an OrderedDict in their order. Nobody promises that, so it is tried
+// out, once; elsewhere an iterator has to be asked.
+bool visits_in_order() {
+    const nb::object dict = checked(PyODict_New());
+    const char *const names[] = {"b", "a", "c"};
+    for (const char *name : names) checked(PyODict_SetItem(dict.ptr(), nb::str(name).ptr(), Py_None));
+    dict.attr("move_to_end")("a");
+    const nb::object keys = checked(PySequence_Tuple(dict.ptr()));
+    PyObject *const *const first = &PyTuple_GET_ITEM(keys.ptr(), 0);
+    return KeyVisit{first, first + 3}.agrees(dict.ptr());
+}
+
+}  // namespace
+
+// PyDict_Next gives the order of the dict underneath, which `move_to_end` leaves alone. The last
+// key needs no look. The keys are exact strings, so no Python code runs.
+bool is_in_order_of(const Keys &keys, PyObject *dict) {
+    static const bool may_visit = visits_in_order();
+    const uint32_t last = keys.size() - 1;
+    if (keys.size() <= 1) return true;
+    PyObject *const *const first = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
+    if (may_visit && KeyVisit{first, first + last}.agrees(dict)) return true;
+    const nb::object iterator = checked(PyObject_GetIter(dict));
+    const iternextfunc next = Py_TYPE(iterator.ptr())->tp_iternext;
+    for (uint32_t i = 0; i < last; ++i) {
+        const nb::object key = nb::steal(next(iterator.ptr()));
+        if (key.ptr() == first[i]) [[likely]]
+            continue;
+        PyErr_Clear();
+        return false;
+    }
+    return true;
+}
+
+bool has_default_factory(PyObject *dict, PyObject *expected) { return default_factory_of(dict).is(expected); }
+
+bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values) {
+    static PyObject *const name = intern_forever("maxlen");
+    const nb::object found = checked(PyObject_GetAttr(deque, name));
+    // Both are None or exact integers.
+    if (PyObject_Size(deque) != static_cast<Py_ssize_t>(count) ||
+        !checked(PyObject_RichCompareBool(found.ptr(), maxlen, Py_EQ)))
+        return false;
+    const nb::object iterator = checked(PyObject_GetIter(deque));
+    // The deque holds its items, so what the iterator gives may be let go at once.
+    for (uint32_t i = 0; i < count; ++i) values[i] = checked(PyIter_Next(iterator.ptr())).ptr();
+    return true;
+}
+
+PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs) {
+    const auto count = static_cast<size_t>(PyDict_GET_SIZE(dict));
+    PyObject **const values = options.arena.take(count);
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    if (PyDict_Next(dict, &position, &key, &value)) {
+        PyObject *const guess = guess_keys(key, count, sorted);
+        const bool may_fit = guess && (!sorted || has_order_of(KeysBox::of(guess), &options));
+        if (may_fit && read_known_mapping(KeysBox::of(guess), dict, values)) {
+            refs.push_borrowed(guess);
+            return values;
+        }
+    }
+    PyObject **const names = options.arena.take(2 * count), **const found = names + count;
+    position = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (!PyDict_Next(dict, &position, &names[i], &found[i])) return nullptr;
+        prefetch(names[i]), prefetch(found[i]);
+    }
+    if (!std::all_of(names, names + count, is_exact_str)) return nullptr;
+    nb::object box = keys_of(names, count, sorted);
+    if (!has_order_of(KeysBox::of(box), sorted ? &options : nullptr)) box = keys_of(names, count, false);
+    const Keys &keys = KeysBox::of(box);
+    for (uint32_t i = 0; i < count; ++i) values[keys.rank(i)] = found[i];
+    options.arena.give_back(names);
+    refs.push_new(std::move(box));
+    return values;
+}
+
+}  // namespace pydag::detail

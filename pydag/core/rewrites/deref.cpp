@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/deref.h"
+
+#include "structure/paths.h"
+#include "types/fields.h"
+#include "types/keys.h"
+
+namespace pydag {
+namespace {
+
+PyObject *registrations[3];  // by Mark; owned for the life of the process
+
+// Adds a node of one of the three classes; its meta fields are `meta`.
+void add_mark(detail::Mark mark, nb::object meta, uint32_t count, StructureBuilder &result) {
+    PyObject *const registration = registrations[static_cast<size_t>(mark)];
+    result.add(Kind::kFields, count);
+    result.refs.push_borrowed(registration);
+    result.refs.push_borrowed(RegistrationBox::of(registration).data.ptr());
+    result.refs.push_new(std::move(meta));
+}
+
+nb::object index_meta(uint64_t index) {
+    return checked(PyTuple_Pack(1, checked(PyLong_FromUnsignedLongLong(index)).ptr()));
+}
+
+// The aux_data of a Node: what is not a child. Null for a node that JAX can open by itself.
+nb::object node_aux(Kind kind, PyObject *const *refs) {
+    if (kind == Kind::kDeque) return nb::borrow(refs[0]);
+    if (kind == Kind::kStructSequence) return nb::none();
+    if (kind == Kind::kCustom) return RegistrationBox::of(refs[0]).is_foreign ? nb::object() : nb::borrow(refs[1]);
+    if (kind != Kind::kFields || detail::mark_of(kind, refs) != detail::Mark::kOther) return nb::object();
+    return checked(PyTuple_Pack(2, KeysBox::of(refs[1]).order().ptr(), refs[2]));
+}
+
+// One more than the highest index of an Anchor that is there already.
+uint64_t first_free_index(const Structure &structure) {
+    uint64_t next = 0;
+    PyObject *const *refs = structure.refs;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        const Node node = structure.nodes[i];
+        if (detail::mark_of(node.kind, refs) == detail::Mark::kAnchor) {
+            const uint64_t index = detail::index_of(structure, i, refs);
+            if (index >= next) next = index + 1;
+        }
+        refs += num_refs(node);
+    }
+    return next;
+}
+
+}  // namespace
+
+namespace detail {
+
+Mark mark_of(Kind kind, PyObject *const *refs) {
+    if (kind != Kind::kFields) return Mark::kOther;
+    for (int i = 0; i < 3; ++i)
+        if (refs[0] == registrations[i]) return static_cast<Mark>(i);
+    return Mark::kOther;
+}
+
+uint64_t index_of(const Structure &structure, uint32_t node, PyObject *const *refs) {
+    PyObject *const index = PyTuple_GET_ITEM(refs[2], 0);
+    const char *const what = "the index of an Anchor or Alias must be an int from 0 to 2**63 - 1, got %U, at %s";
+    const auto path = [&] { return path_text(steps_to(structure, {node}).front()); };
+    if (!PyLong_Check(index)) fail(PyExc_TypeError, what, short_repr(index).ptr(), path().c_str());
+    const long long value = PyLong_AsLongLong(index);
+    PyErr_Clear();
+    if (value < 0) fail(PyExc_ValueError, what, short_repr(index).ptr(), path().c_str());
+    return static_cast<uint64_t>(value);
+}
+
+}  // namespace detail
+
+bool is_deref_class(nb::handle type) {
+    for (PyObject *registration : registrations)
+        if (registration && RegistrationBox::of(registration).type.is(type)) return true;
+    return false;
+}
+
+void set_deref_classes(nb::object anchor, nb::object alias, nb::object node) {
+    const nb::object namespace_ = checked(PyUnicode_FromString(""));
+    const nb::object classes[3] = {std::move(anchor), std::move(alias), std::move(node)};
+    for (int i = 0; i < 3; ++i) {
+        nb::object registration = find_registration(classes[i], namespace_);
+        resolve_fields(RegistrationBox::of(registration));
+        registrations[i] = registration.release().ptr();
+    }
+}
+
+void deref(const Structure &structure, Namespace &space, StructureBuilder &result) {
+    uint64_t next = first_free_index(structure);
+    const uint64_t offset = next;
+    PyObject *const *refs = structure.refs;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        const Node node = structure.nodes[i];
+        if (node.kind == Kind::kAlias) {
+            add_mark(detail::Mark::kAlias, index_meta(offset + node.count), 0, result);
+            continue;
+        }
+        if (node.is_anchor) add_mark(detail::Mark::kAnchor, index_meta(next++), 1, result);
+        if (nb::object aux = node_aux(node.kind, refs); aux.is_valid()) {
+            nb::object meta = checked(PyTuple_Pack(2, type_of(node.kind, refs).ptr(), aux.ptr()));
+            add_mark(detail::Mark::kNode, std::move(meta), 1, result);
+            result.add(Kind::kTuple, node.count);
+        } else {
+            result.add(node.kind, node.count);
+            for (uint32_t j = 0; j < num_refs(node); ++j) result.refs.push_borrowed(refs[j]);
+        }
+        refs += num_refs(node);
+    }
+    result.num_leaves = structure.num_leaves;
+    result.none_is_leaf = structure.none_is_leaf;
+    result.namespace_ = nb::borrow(space.name());
+}
+
+}  // namespace pydag

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/deref.h"
+
+#include "structure/paths.h"
+#include "types/fields.h"
+#include "types/keys.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace pydag {
+namespace {
+
+using detail::Mark;
+
+// The nodes are rewritten depth first, from the root; a node that is referred to before its turn is
+// rewritten there, and its own place becomes the alias.
+class Rewriter {
+public:
+    Rewriter(const Structure &structure, const Leaves &leaves, Namespace &space, StructureBuilder &result,
+             Leaves &result_leaves)
+        : structure_(structure), leaves_(leaves), space_(space), result_(result), result_leaves_(result_leaves) {}
+
+    void run() {
+        index_nodes();
+        std::vector<Step> pending = {{0, false}};
+        bool has_aliases = false;
+        while (!pending.empty()) {
+            const Step step = pending.back();
+            pending.pop_back();
+            if (step.closes) {
+                places_[step.node].state = State::kDone;
+                continue;
+            }
+            const uint32_t node = resolve(step.node);
+            NodePlace &place = places_[node];
+            if (place.state == State::kOpen)
+                fail(sharing_error, "an Alias stands within its own Anchor, at %s", path(step.node).c_str());
+            if (place.state == State::kDone) {
+                result_.nodes[place.result].is_anchor = true;
+                result_.add(Kind::kAlias, place.result);
+                has_aliases = true;
+                continue;
+            }
+            place.result = static_cast<uint32_t>(result_.nodes.size());
+            place.state = State::kOpen;
+            pending.push_back({node, true});
+            const size_t first = pending.size();
+            for (uint32_t child : emit(node)) pending.push_back({child, false});
+            std::reverse(pending.begin() + static_cast<std::ptrdiff_t>(first), pending.end());
+        }
+        if (has_aliases) number_anchors(result_);
+        result_.num_leaves = static_cast<uint32_t>(result_leaves_.size());
+        result_.none_is_leaf = structure_.none_is_leaf;
+        result_.namespace_ = nb::borrow(space_.name());
+    }
+
+private:
+    static constexpr uint32_t kUnknown = UINT32_MAX;
+    struct Step {
+        uint32_t node;
+        bool closes;
+    };
+    enum class State : uint8_t { kNew, kOpen, kDone };
+    struct NodePlace {
+        uint32_t ref, leaf, end, result;
+        uint32_t target;  // what `resolve` found
+        State state;
+    };
+
+    Node node_at(uint32_t node) const { return structure_.nodes[node]; }
+    PyObject *const *refs_at(uint32_t node) const { return structure_.refs + places_[node].ref; }
+    Mark mark_at(uint32_t node) const { return detail::mark_of(node_at(node).kind, refs_at(node)); }
+    std::string path(uint32_t node) const { return path_text(steps_to(structure_, {node}).front()); }
+
+    uint64_t index_at(uint32_t node) const { return detail::index_of(structure_, node, refs_at(node)); }
+
+    // Notes where each node's references, leaves and subtree end lie, and where the anchors are.
+    void index_nodes() {
+        places_.resize(structure_.num_nodes);
+        std::vector<std::pair<uint32_t, uint32_t>> open;  // node, children to come
+        uint32_t ref = 0, leaf = 0;
+        for (uint32_t i = 0; i < structure_.num_nodes; ++i) {
+            const Node node = node_at(i);
+            places_[i] = {ref, leaf, i + 1, 0, kUnknown, State::kNew};
+            if (node.is_anchor) shared_.push_back(i);
+            ref += num_refs(node);
+            leaf += node.kind == Kind::kLeaf;
+            if (num_children(node) > 0) {
+                open.push_back({i, node.count});
+                continue;
+            }
+            while (!open.empty() && --open.back().second == 0) {
+                places_[open.back().first].end = i + 1;
+                open.pop_back();
+            }
+        }
+        for (uint32_t i = 0; i < structure_.num_nodes; ++i)
+            if (mark_at(i) == Mark::kAnchor) add_anchor(i);
+    }
+
+    void add_anchor(uint32_t node) {
+        const auto [known, is_new] = anchors_.try_emplace(index_at(node), node);
+        if (is_new || stands_for(known->second) == stands_for(node)) return;
+        fail(sharing_error,
+             "two anchors of index %llu are not one object\n  first:  %s\n  other:  %s\n"
+             "  Trees that are put together must be derefed together.",
+             static_cast<unsigned long long>(index_at(node)), path(known->second).c_str(), path(node).c_str());
+    }
+
+    // The node that an Anchor's value is, as far as the tree's own sharing tells.
+    uint32_t stands_for(uint32_t anchor) const {
+        uint32_t node = anchor + 1;
+        while (node_at(node).kind == Kind::kAlias) node = shared_[node_at(node).count];
+        return node;
+    }
+
+    // The node that really stands at a place: through aliases and anchors of either sort. What the
+    // way leads over is remembered, so that a long one is gone once.
+    uint32_t resolve(uint32_t start) {
+        const uint32_t target = follow(start);
+        for (const uint32_t node : way_) places_[node].target = target;
+        return target;
+    }
+
+    uint32_t follow(uint32_t start) {
+        way_.clear();
+        uint32_t node = start;
+        while (way_.size() <= structure_.num_nodes) {
+            if (places_[node].target != kUnknown) return places_[node].target;
+            way_.push_back(node);
+            if (node_at(node).kind == Kind::kAlias) {
+                node = shared_[node_at(node).count];
+                continue;
+            }
+            const Mark mark = mark_at(node);
+            if (mark == Mark::kAnchor) {
+                node = anchors_.at(index_at(node)) + 1;
+            } else if (mark == Mark::kAlias) {
+                const auto anchor = anchors_.find(index_at(node));
+                if (anchor == anchors_.end())
+                    fail(sharing_error,
+                         "there is no Anchor(%llu, ...) for the Alias at %s\n"
+                         "  A derefed tree must be put together whole.",
+                         static_cast<unsigned long long>(index_at(node)), path(node).c_str());
+                node = anchor->second + 1;
+            } else {
+                return node;
+            }
+        }
+        fail(sharing_error, "the Alias at %s leads back to itself", path(start).c_str());
+    }
+
+    // Writes a node to the result; returns the places of its children.
+    std::vector<uint32_t> emit(uint32_t node) {
+        const Node source = node_at(node);
+        if (source.kind == Kind::kLeaf) result_leaves_.push_borrowed(leaves_[places_[node].leaf]);
+        if (mark_at(node) == Mark::kNode) return emit_marked(node);
+        result_.add(source.kind, source.count);
+        for (uint32_t i = 0; i < num_refs(source); ++i) result_.refs.push_borrowed(refs_at(node)[i]);
+        return children_of(node);
+    }
+
+    // Node(type, aux_data, children): the node of that class.
+    std::vector<uint32_t> emit_marked(uint32_t node) {
+        const uint32_t tuple = resolve(node + 1);
+        PyObject *const meta = refs_at(node)[2];
+        const nb::handle type(PyTuple_GET_ITEM(meta, 0)), aux(PyTuple_GET_ITEM(meta, 1));
+        if (node_at(tuple).kind != Kind::kTuple && node_at(tuple).kind != Kind::kList)
+            fail(PyExc_ValueError, "the children of a Node must be a tuple, at %s", path(node).c_str());
+        if (!PyType_Check(type.ptr()))
+            fail(PyExc_TypeError, "the type of a Node must be a class, got %U, at %s", short_repr(type).ptr(),
+                 path(node).c_str());
+        const TypeInfo info = space_.find(reinterpret_cast<PyTypeObject *>(type.ptr()));
+        const nb::object registration = nb::borrow(info.registration);
+        const uint32_t count = node_at(tuple).count;
+        result_.add(info.kind, count);
+        if (info.kind == Kind::kDeque) {
+            result_.refs.push_borrowed(aux.ptr());
+        } else if (info.kind == Kind::kStructSequence) {
+            result_.refs.push_borrowed(type.ptr());
+        } else if (info.kind == Kind::kCustom) {
+            result_.refs.push_borrowed(registration.ptr());
+            result_.refs.push_borrowed(aux.ptr());
+            result_.refs.push_borrowed(Py_None);
+        } else if (info.kind == Kind::kFields) {
+            emit_fields(registration, aux, count, node);
+        } else {
+            fail(PyExc_ValueError, "the class %R of the Node at %s is not registered here", type.ptr(),
+                 path(node).c_str());
+        }
+        return children_of(tuple);
+    }
+
+    void emit_fields(nb::handle box, nb::handle aux, uint32_t count, uint32_t node) {
+        const Registration &registration = RegistrationBox::of(box);
+        const bool is_pair = PyTuple_Check(aux.ptr()) && PyTuple_GET_SIZE(aux.ptr()) == 2 &&
+                             PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 0)) &&
+                             PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 1));
+        const nb::handle names = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 0) : Py_None;
+        const nb::handle meta = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 1) : Py_None;
+        const bool fits = is_pair && PyTuple_GET_SIZE(names.ptr()) == static_cast<Py_ssize_t>(count) &&
+                          static_cast<size_t>(PyTuple_GET_SIZE(meta.ptr())) == registration.meta_access.size() &&
+                          (registration.data.is_none() || equal_tuples(KeysBox::of(registration.data).order(), names));
+        if (!fits)
+            fail(PyExc_ValueError, "the Node at %s doesn't fit the fields of %R", path(node).c_str(),
+                 registration.type.ptr());
+        result_.refs.push_borrowed(box.ptr());
+        if (registration.data.is_none())
+            result_.refs.push_new(keys_of(&PyTuple_GET_ITEM(names.ptr(), 0), count, false));
+        else result_.refs.push_borrowed(registration.data.ptr());
+        result_.refs.push_borrowed(meta.ptr());
+    }
+
+    std::vector<uint32_t> children_of(uint32_t node) const {
+        std::vector<uint32_t> children;
+        uint32_t child = node + 1;
+        for (uint32_t i = 0; i < num_children(node_at(node)); ++i, child = places_[child].end)
+            children.push_back(child);
+        return children;
+    }
+
+    const Structure &structure_;
+    const Leaves &leaves_;
+    Namespace &space_;
+    StructureBuilder &result_;
+    Leaves &result_leaves_;
+    std::vector<NodePlace> places_;
+    std::vector<uint32_t> way_;                       // of the last `resolve`
+    std::vector<uint32_t> shared_;                    // the node of each anchor of the tree's own sharing
+    std::unordered_map<uint64_t, uint32_t> anchors_;  // the Anchor of each index
+};
+
+}  // namespace
+
+void reref(const Structure &structure, const Leaves &leaves, Namespace &space, StructureBuilder &result,
+           Leaves &result_leaves) {
+    Rewriter(structure, leaves, space, result, result_leaves).run();
+}
+
+}  // namespace pydag

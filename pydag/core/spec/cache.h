@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The structures that were met last, for walks to follow, so that a tree of a known structure
+// gets the spec that it got before.
+//
+// A living spec owns its structure, and the cache only points to it. A spec that dies leaves its
+// structure to the cache. So the cache never keeps a spec alive, but up to kSize structures with
+// kMostNodes nodes in all, and only harmless ones: their references are strings, classes and small constants. It is
+// emptied by `clear_caches()`, and whenever a class is registered or unregistered.
+#pragma once
+
+#include "spec/spec.h"
+#include "types/registry.h"
+
+namespace pydag {
+
+// A structure out of the cache, while a walk follows it. It can't go away meanwhile.
+class CachedStructure {
+public:
+    // What is remembered for trees whose root looks like this one's.
+    CachedStructure(PyObject *root, const Namespace &space, bool none_is_leaf);
+    CachedStructure(const CachedStructure &) = delete;
+    CachedStructure &operator=(const CachedStructure &) = delete;
+    ~CachedStructure();
+
+    // Empty where nothing is remembered.
+    const Structure &structure() const;
+
+    // The spec of the remembered structure: the living one, or a new one.
+    nb::object take_spec();
+    // Replaces what is remembered by the structure in `builder`; returns its spec.
+    nb::object take_spec(StructureBuilder &&builder);
+    // The same without a spec: `structure()` is then the structure of `builder`.
+    void keep(StructureBuilder &&builder);
+
+private:
+    void register_spec(nb::handle spec);
+
+    // Nothing is put into the cache that was made before it was emptied: it may hold what was since
+    // registered anew.
+    bool is_current() const;
+
+    size_t slot_;
+    uint64_t generation_;  // how often the cache had been emptied before the walk
+    const Namespace &space_;
+    bool none_is_leaf_;
+    nb::object living_;  // a PyDagSpec, or
+    Spec structure_;     // a structure that no spec owns
+    bool may_put_back_ = true;
+};
+
+void forget_specs();
+
+}  // namespace pydag

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks whether a sequence of nodes is one that flattening could have made.
+#pragma once
+
+#include "base/error.h"
+#include "structure/structure.h"
+
+#include <vector>
+
+namespace pydag {
+
+inline void require(bool condition, const char *why) {
+    if (!condition) fail(PyExc_ValueError, "malformed state of a PyDagSpec: %s", why);
+}
+
+// Checks the nodes as they come: one root, whole subtrees, aliases behind finished anchors.
+class NodeChecker {
+public:
+    explicit NodeChecker(bool none_is_leaf) : none_is_leaf_(none_is_leaf) {}
+
+    void check(Node node) {
+        require(position_ == 0 || !open_.empty(), "there must be one root");
+        if (node.kind == Kind::kLeaf || node.kind == Kind::kNone)
+            require(node.count == 0, "a leaf can't have children");
+        require(node.kind != Kind::kNone || !none_is_leaf_, "None can't be a node where it is a leaf");
+        if (!open_.empty()) --open_.back().pending;
+        if (node.kind == Kind::kAlias) {
+            require(!node.is_anchor, "an alias can't be an anchor");
+            require(node.count < finished_.size(), "an alias must stand behind its anchor");
+            require(finished_[node.count] != 0, "an alias can't stand within its anchor");
+            finished_[node.count] = 2;
+        }
+        uint32_t number = UINT32_MAX;
+        if (node.is_anchor) {
+            const bool may_be_shared = traits(node.kind).has_identity;
+            require(may_be_shared, "a value can't be an anchor");
+            number = static_cast<uint32_t>(finished_.size());
+            finished_.push_back(0);
+        }
+        if (num_children(node) > 0) open_.push_back({node.count, number});
+        else finish(number);
+        while (!open_.empty() && open_.back().pending == 0) {
+            number = open_.back().number;
+            open_.pop_back();
+            finish(number);
+        }
+        ++position_;
+    }
+    uint32_t finish_all() const {
+        require(position_ > 0 && open_.empty(), "nodes are missing");
+        for (const char state : finished_) require(state == 2, "an anchor must have an alias");
+        return static_cast<uint32_t>(finished_.size());
+    }
+
+private:
+    struct Open {
+        uint32_t pending, number;
+    };
+    void finish(uint32_t number) {
+        if (number != UINT32_MAX) finished_[number] = 1;
+    }
+    bool none_is_leaf_;
+    size_t position_ = 0;
+    std::vector<Open> open_;
+    std::vector<char> finished_;  // of each anchor: 0 open, 1 complete, 2 has an alias
+};
+
+}  // namespace pydag

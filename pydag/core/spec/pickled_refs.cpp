@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spec/pickled_refs.h"
+
+#include "spec/node_checker.h"
+#include "types/keys.h"
+#include "types/registry.h"
+
+#include <algorithm>
+
+namespace pydag {
+namespace {
+
+// As `keys_of` makes them for a mapping of this kind, where that is what the state says: so equal
+// specs, too, have one and the same Keys. Null elsewhere.
+nb::object usual_keys(nb::handle inserted, nb::handle places, bool sorted) {
+    PyObject *const *const names = &PyTuple_GET_ITEM(inserted.ptr(), 0);
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
+    if (!std::all_of(names, names + count, is_exact_str)) return nb::object();
+    nb::object box = nb::borrow(find_equal_keys(names, count, sorted));
+    if (!box.is_valid()) box = keys_of(names, count, sorted);
+    const Keys &keys = KeysBox::of(box);
+    bool agrees = places.is_none() == keys.in_order();
+    for (uint32_t i = 0; agrees && !keys.in_order() && i < keys.size(); ++i) {
+        PyObject *const place = PyTuple_GET_ITEM(places.ptr(), i);
+        agrees = PyLong_CheckExact(place) && PyLong_AsSize_t(place) == keys.rank(i);
+    }
+    PyErr_Clear();
+    return agrees ? box : nb::object();
+}
+
+nb::object decode_keys(nb::handle state, bool sorted) {
+    require(PyTuple_CheckExact(state.ptr()) && PyTuple_GET_SIZE(state.ptr()) == 2, "keys must be a pair");
+    const nb::handle inserted(PyTuple_GET_ITEM(state.ptr(), 0)), places(PyTuple_GET_ITEM(state.ptr(), 1));
+    require(PyTuple_CheckExact(inserted.ptr()), "keys must be a tuple");
+    const size_t count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
+    require(places.is_none() ||
+                (PyTuple_CheckExact(places.ptr()) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count),
+            "there must be one place for each key");
+    const nb::object distinct = checked(PySet_New(inserted.ptr()));  // TypeError for an unhashable key
+    require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
+    if (nb::object usual = usual_keys(inserted, places, sorted); usual.is_valid()) return usual;
+    Permutation given;
+    if (!places.is_none()) {
+        uint32_t *const ranks = given.allocate(count);
+        std::fill_n(ranks + count, count, UINT32_MAX);
+        bool ascends = true;
+        for (size_t i = 0; i < count; ++i) {
+            PyObject *const place = PyTuple_GET_ITEM(places.ptr(), static_cast<Py_ssize_t>(i));
+            const size_t rank = PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
+            PyErr_Clear();
+            require(rank < count && ranks[count + rank] == UINT32_MAX, "the places of keys must be a permutation");
+            ranks[i] = static_cast<uint32_t>(rank);
+            ranks[count + rank] = static_cast<uint32_t>(i);
+            ascends = ascends && rank == i;
+        }
+        require(!ascends, "keys that are in order need no places");
+    }
+    return KeysBox::make(nb::borrow(inserted), nb::object(), std::move(given), static_cast<uint32_t>(count));
+}
+
+nb::object decode_registration(nb::handle state, bool is_fields) {
+    require(PyTuple_CheckExact(state.ptr()) && PyTuple_GET_SIZE(state.ptr()) == 2, "a registration must be a pair");
+    const nb::handle type(PyTuple_GET_ITEM(state.ptr(), 0)), namespace_(PyTuple_GET_ITEM(state.ptr(), 1));
+    require(PyType_Check(type.ptr()) && PyUnicode_CheckExact(namespace_.ptr()),
+            "a registration must be a class and a namespace");
+    const TypeInfo info = Namespace::get(namespace_).find(reinterpret_cast<PyTypeObject *>(type.ptr()));
+    if (!info.registration || (info.kind == Kind::kFields) != is_fields)
+        fail(PyExc_RuntimeError,
+             "Unknown custom type in pickled PyDagSpec: %R in namespace %R. Register it before the "
+             "spec is restored.",
+             type.ptr(), namespace_.ptr());
+    return nb::borrow(info.registration);
+}
+
+// The number of fields of a namedtuple class or of a struct sequence class.
+nb::object decode_tuple_class(nb::handle cls, bool is_namedtuple) {
+    require(PyType_Check(cls.ptr()), "the type of a tuple must be a class");
+    auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
+    require(PyType_IsSubtype(type, &PyTuple_Type), "the type of a tuple must be a tuple class");
+    const char *const attribute = is_namedtuple ? "_fields" : "n_sequence_fields";
+    require(PyObject_HasAttrString(cls.ptr(), attribute), "the type of a tuple must have named fields");
+    nb::object size = checked(PyObject_GetAttrString(cls.ptr(), attribute));
+    return is_namedtuple ? checked(PyLong_FromSsize_t(checked(PyObject_Size(size.ptr())))) : size;
+}
+
+}  // namespace
+
+StateRefs::StateRefs(nb::handle refs, nb::handle places)
+    : refs_(refs),
+      count_(static_cast<size_t>(PyTuple_GET_SIZE(refs.ptr()))),
+      width_(place_width(count_)),
+      places_(reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(places.ptr()))),
+      num_places_(static_cast<size_t>(PyBytes_GET_SIZE(places.ptr())) / width_),
+      decoded_(count_),
+      used_(count_) {
+    require(num_places_ * width_ == static_cast<size_t>(PyBytes_GET_SIZE(places.ptr())),
+            "the places of references must be whole");
+}
+
+void StateRefs::advance(size_t num_refs) {
+    require(next_ + num_refs <= num_places_, "references are missing");
+    for (size_t i = 0; i < num_refs; ++i) {
+        const unsigned char *const bytes = places_ + (next_ + i) * width_;
+        size_t place = 0;
+        for (size_t byte = 0; byte < width_; ++byte) place |= size_t{bytes[byte]} << 8 * byte;
+        require(place < count_, "a reference must be among those given");
+        current_[i] = place;
+        used_[place] = true;
+    }
+    next_ += num_refs;
+}
+
+void StateRefs::finish() const {
+    require(next_ == num_places_, "there are too many references");
+    require(std::find(used_.begin(), used_.end(), false) == used_.end(), "there are too many references");
+}
+
+nb::object StateRefs::decoded(size_t i, Use use) {
+    const size_t place = current_[i];
+    if (decoded_[place].use != use) {
+        nb::object object = decode(use, nb::handle((*this)[i]));
+        decoded_[place] = {use, std::move(object)};
+    }
+    return decoded_[place].object;
+}
+
+nb::object StateRefs::decode(Use use, nb::handle state) {
+    if (use == Use::kSortedKeys || use == Use::kKeys) return decode_keys(state, use == Use::kSortedKeys);
+    if (use == Use::kFields || use == Use::kCustom) return decode_registration(state, use == Use::kFields);
+    return decode_tuple_class(state, use == Use::kNamedTuple);
+}
+
+}  // namespace pydag

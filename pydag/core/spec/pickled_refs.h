@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The references in the pickled state of a spec, decoded. Nothing in a state is believed.
+#pragma once
+
+#include "spec/spec.h"
+
+#include <vector>
+
+namespace pydag {
+
+// The references of a state. What is written out is decoded once for each way in which it is used.
+class StateRefs {
+public:
+    // A tuple and bytes, which the caller owns meanwhile.
+    StateRefs(nb::handle refs, nb::handle places);
+
+    // Goes on to the references of the next node.
+    void advance(size_t num_refs);
+    PyObject *operator[](size_t i) const { return PyTuple_GET_ITEM(refs_.ptr(), current_[i]); }
+    // Keys, a registration, and the number of fields of a tuple class, from the i-th of them.
+    nb::object keys(size_t i, bool sorted) { return decoded(i, sorted ? Use::kSortedKeys : Use::kKeys); }
+    nb::object registration(size_t i, bool is_fields) { return decoded(i, is_fields ? Use::kFields : Use::kCustom); }
+    nb::object tuple_size(size_t i, bool is_namedtuple) {
+        return decoded(i, is_namedtuple ? Use::kNamedTuple : Use::kStructSequence);
+    }
+    // Refuses what no node has used.
+    void finish() const;
+
+private:
+    enum class Use { kNone, kSortedKeys, kKeys, kFields, kCustom, kNamedTuple, kStructSequence };
+    struct Decoded {
+        Use use = Use::kNone;
+        nb::object object;
+    };
+    nb::object decoded(size_t i, Use use);
+    static nb::object decode(Use use, nb::handle state);
+
+    nb::handle refs_;
+    size_t count_, width_;
+    const unsigned char *places_;
+    size_t num_places_, next_ = 0;
+    size_t current_[3] = {};  // the places of the references of this node
+    std::vector<Decoded> decoded_;
+    std::vector<bool> used_;
+};
+
+}  // namespace pydag

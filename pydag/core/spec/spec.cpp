@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spec/spec.h"
+
+#include "base/error.h"
+#include "structure/paths.h"
+
+#include <cstdlib>
+#include <vector>
+
+namespace pydag {
+
+Spec::Spec(StructureBuilder &&builder) : structure_(builder.view()) {
+    const size_t node_bytes = structure_.num_nodes * sizeof(Node), ref_bytes = structure_.num_refs * sizeof(PyObject *);
+    // One block: the references, then the nodes.
+    auto *const block = static_cast<unsigned char *>(std::malloc(ref_bytes + node_bytes));
+    if (!block) throw std::bad_alloc();
+    if (ref_bytes) std::memcpy(block, structure_.refs, ref_bytes);
+    std::memcpy(block + ref_bytes, structure_.nodes, node_bytes);
+    structure_.refs = reinterpret_cast<PyObject *const *>(block);
+    structure_.nodes = reinterpret_cast<const Node *>(block + ref_bytes);
+    builder.refs.resize_down(0);
+    builder.namespace_.release();
+}
+
+size_t Spec::size_in_bytes() const {
+    return structure_.num_nodes * sizeof(Node) + structure_.num_refs * sizeof(PyObject *);
+}
+
+Py_hash_t Spec::hash() const {
+    if (hash_ != -1) return hash_;
+    // Several lanes, so that a multiplication need not wait for the one before.
+    uint64_t lanes[4] = {structure_.num_leaves, structure_.num_shared, structure_.none_is_leaf, structure_.num_nodes};
+    for (uint32_t i = 0; i < structure_.num_nodes; ++i) {
+        uint64_t bits;
+        std::memcpy(&bits, &structure_.nodes[i], sizeof bits);
+        uint64_t &lane = lanes[i % 4];
+        lane = (lane ^ bits) * 0x9E3779B97F4A7C15u;
+        lane ^= lane >> 32;
+    }
+    uint64_t result = 0;
+    for (const uint64_t lane : lanes) result = (result ^ lane) * 0xC2B2AE3D27D4EB4Fu, result ^= result >> 29;
+    const Py_hash_t hash = static_cast<Py_hash_t>(result);
+    return hash_ = hash == -1 ? -2 : hash;
+}
+
+int Spec::traverse(visitproc visit, void *arg) const {
+    for (uint32_t i = 0; i < structure_.num_refs; ++i)
+        if (const int status = visit(structure_.refs[i], arg)) return status;
+    return 0;
+}
+
+namespace {
+
+void release(const Structure &structure) {
+    for (uint32_t i = 0; i < structure.num_refs; ++i) decref(structure.refs[i]);
+    if (structure.namespace_) decref(structure.namespace_);
+    std::free(const_cast<PyObject **>(structure.refs));
+}
+
+}  // namespace
+
+// Empties the spec before it releases anything: a finalizer may look at it. A spec may be the last
+// owner of another one, that of a third: from some depth on they wait in a list, not on the stack.
+void Spec::clear() {
+    constexpr int kDeepest = 50;
+    static int depth = 0;
+    static std::vector<Structure> waiting;
+    const Structure old = std::exchange(structure_, {});
+    if (depth >= kDeepest) return waiting.push_back(old);
+    ++depth;
+    release(old);
+    while (depth == 1 && !waiting.empty()) {
+        const Structure next = waiting.back();
+        waiting.pop_back();
+        release(next);
+    }
+    --depth;
+}
+
+void Spec::fail_empty() { fail(PyExc_ValueError, "This PyDagSpec is empty: it was never restored."); }
+
+nb::object make_spec(Spec &&spec) { return nb::cast(std::move(spec)); }
+
+const Spec &spec_of(nb::handle object) {
+    if (!nb::isinstance<Spec>(object)) fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.", short_repr(object).ptr());
+    static const Spec *const empty = new Spec;
+    return nb::inst_ready(object) ? *nb::inst_ptr<Spec>(object) : *empty;
+}
+
+}  // namespace pydag

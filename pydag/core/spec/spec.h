@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PyDagSpec: a structure that is finished. Immutable; owns its arrays and references.
+#pragma once
+
+#include "structure/structure.h"
+
+#include <string>
+
+namespace pydag {
+
+class Spec {
+public:
+    Spec() = default;  // no structure: what `__new__` alone gives, until `__setstate__`
+    explicit Spec(StructureBuilder &&builder);
+    Spec(Spec &&other) noexcept { swap(other); }
+    Spec &operator=(Spec &&) = delete;
+    ~Spec() {
+        if (is_empty()) return;
+        leave_cache();
+        clear();
+    }
+    void swap(Spec &other) noexcept {
+        std::swap(structure_, other.structure_);
+        std::swap(hash_, other.hash_);
+    }
+
+    bool is_empty() const { return structure_.num_nodes == 0; }
+    // ValueError for an empty spec: one that was never restored, or that the collector cleared.
+    const Structure &structure() const {
+        if (is_empty()) [[unlikely]]
+            fail_empty();
+        return structure_;
+    }
+    const Structure &structure_or_empty() const { return structure_; }
+    size_t size_in_bytes() const;
+
+    // Equal structures have equal hashes, in every process. The keys' and the aux_data's own hashes
+    // are never asked for.
+    Py_hash_t hash() const;
+    // Whether the structures are equal, sharing included. Keys and aux_data are compared by
+    // identity, then `==`.
+    bool equals(const Spec &other) const;
+    std::string text() const;
+
+    int traverse(visitproc visit, void *arg) const;
+    // Releases everything. Only for the collector and the destructor: a spec is immutable.
+    void clear();
+
+    void set_slot(int slot) { slot_ = slot; }
+
+private:
+    [[noreturn]] static void fail_empty();
+    // Leaves the structure to the cache, if the cache knows this spec: spec_cache.cpp.
+    void leave_cache();
+
+    Structure structure_ = {};
+    mutable Py_hash_t hash_ = -1;
+    int slot_ = -1;  // in the cache
+};
+
+// Whether two references in the same place of two structures are equal.
+bool equal_refs(PyObject *a, PyObject *b);
+// How many of a node's references are compared, from the first on. A custom node's entries are
+// names for its children; they don't tell structures apart.
+inline uint32_t num_compared_refs(Node node) { return node.kind == Kind::kCustom ? 2 : num_refs(node); }
+
+// A new PyDagSpec.
+nb::object make_spec(Spec &&spec);
+// The spec in a Python object; TypeError if it isn't one.
+const Spec &spec_of(nb::handle object);
+
+// The state that pickles (spec_pickle.cpp), and back (spec_restore.cpp): everything is checked,
+// ValueError or TypeError says what is wrong.
+inline constexpr long kStateFormat = 2;
+// How many bytes the place of a reference takes, where there are so many.
+inline size_t place_width(size_t num_refs) { return num_refs <= 0x100 ? 1 : num_refs <= 0x10000 ? 2 : 4; }
+nb::object state_of(const Spec &spec);
+void restore_state(nb::handle state, StructureBuilder &builder);
+
+}  // namespace pydag

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where two structures part, in words.
+#pragma once
+
+#include "structure/structure.h"
+
+#include <string>
+
+namespace pydag {
+
+// Empty for structures that are equal, and only for those. Every place at which they part is
+// named by its path, the first few of them; below such a place nothing more is compared. Linear
+// in the nodes. May run Python code, as `==` of specs may.
+std::string explain(const Structure &a, const Structure &b);
+
+}  // namespace pydag

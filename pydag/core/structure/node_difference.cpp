@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "structure/node_difference.h"
+
+#include "base/error.h"
+#include "spec/spec.h"
+#include "structure/paths.h"
+#include "types/keys.h"
+#include "types/registry.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace pydag {
+namespace {
+
+std::string brief(nb::handle object) { return text_of(short_repr(object)); }
+
+std::string attribute(nb::handle object, const char *name) {
+    const nb::object value = nb::steal(PyObject_GetAttrString(object.ptr(), name));
+    PyErr_Clear();  // a metaclass may say anything
+    return value.is_valid() && PyUnicode_Check(value.ptr()) ? text_of(value) : "?";
+}
+
+std::string name_of(Kind kind, PyObject *const *refs) {
+    const nb::object type = type_of(kind, refs);
+    const std::string module = attribute(type, "__module__"), name = attribute(type, "__qualname__");
+    return module == "builtins" || module == "collections" ? name : module + "." + name;
+}
+
+std::string brief_list(const std::vector<PyObject *> &items) {
+    nb::object list = checked(PyList_New(0));
+    for (PyObject *item : items) checked(PyList_Append(list.ptr(), item));
+    return brief(list);
+}
+
+const Keys &keys_in(Kind kind, PyObject *const *refs) { return KeysBox::of(refs[kind == Kind::kFields]); }
+
+std::vector<PyObject *> keys_missing_from(const Keys &others, const Keys &keys) {
+    const nb::object known = checked(PySet_New(others.inserted.ptr()));
+    std::vector<PyObject *> missing;
+    for (uint32_t i = 0; i < keys.size(); ++i)
+        if (!checked(PySet_Contains(known.ptr(), keys.key(i)))) missing.push_back(keys.key(i));
+    return missing;
+}
+
+Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
+    const Keys &a = keys_in(kind, refs_a), &b = keys_in(kind, refs_b);
+    const std::string name = name_of(kind, refs_a), noun = kind == Kind::kFields ? "field" : "key";
+    const auto words = [&](const Keys &keys, const std::vector<PyObject *> &own) {
+        const std::string size = std::to_string(keys.size()) + " " + noun + (keys.size() == 1 ? "" : "s");
+        return name + " of " + size + (own.empty() ? "" : ", only here " + brief_list(own));
+    };
+    const auto only_a = keys_missing_from(b, a), only_b = keys_missing_from(a, b);
+    if (!only_a.empty() || !only_b.empty() || a.size() != b.size()) return {words(a, only_a), words(b, only_b)};
+    for (uint32_t i = 0; i < a.size(); ++i) {
+        if (checked(PyObject_RichCompareBool(a.key(i), b.key(i), Py_EQ))) continue;
+        const std::string place = name + " whose " + noun + " at position " + std::to_string(i) + " is ";
+        return {place + brief(a.key(i)), place + brief(b.key(i))};
+    }
+    return {words(a, {}), words(b, {})};
+}
+
+// The first meta field whose values differ.
+Words meta_difference(PyObject *const *refs_a, PyObject *const *refs_b) {
+    const nb::object names = RegistrationBox::of(refs_a[0]).meta_names;
+    const std::string name = name_of(Kind::kFields, refs_a);
+    const Py_ssize_t count = std::min(PyTuple_GET_SIZE(refs_a[2]), PyTuple_GET_SIZE(refs_b[2]));
+    for (Py_ssize_t i = 0; i < std::min(count, PyTuple_GET_SIZE(names.ptr())); ++i) {
+        const nb::handle a = PyTuple_GET_ITEM(refs_a[2], i), b = PyTuple_GET_ITEM(refs_b[2], i);
+        if (checked(PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ))) continue;
+        const std::string field = name + " with " + text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=";
+        return {field + brief(a), field + brief(b)};
+    }
+    return {name + " with the meta fields " + brief(refs_a[2]), name + " with the meta fields " + brief(refs_b[2])};
+}
+
+// Of two nodes of one kind and class, whose reference number `which` differs.
+Words ref_difference(Kind kind, uint32_t which, PyObject *const *refs_a, PyObject *const *refs_b) {
+    if (kind == Kind::kFields && which == 2) return meta_difference(refs_a, refs_b);
+    const bool is_registration = which == 0 && RegistrationBox::check(refs_a[0]);
+    const auto words = [&](PyObject *const *refs) {
+        const std::string name = name_of(kind, refs);
+        if (is_registration)
+            return name + " as registered in namespace " + brief(RegistrationBox::of(refs[0]).namespace_);
+        const char *const what = kind == Kind::kDefaultDict ? " with the factory "
+                                 : kind == Kind::kDeque     ? " with maxlen "
+                                                            : " with the aux_data ";
+        return name + what + brief(refs[which]);
+    };
+    return {words(refs_a), words(refs_b)};
+}
+
+}  // namespace
+
+std::string outline(Node node, PyObject *const *refs) {
+    if (node.kind == Kind::kLeaf) return "leaf";
+    if (node.kind == Kind::kNone) return "None";
+    const std::string name = name_of(node.kind, refs);
+    if (traits(node.kind).entries != Entries::kKeys) return name + " of " + std::to_string(node.count);
+    const char *const noun = node.kind == Kind::kFields ? " with the fields " : " with the keys ";
+    return name + noun + brief(checked(PySequence_List(keys_in(node.kind, refs).order().ptr())));
+}
+
+bool are_alike(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
+    if (a.kind != b.kind || a.count != b.count) return false;
+    for (uint32_t i = 0; i < num_compared_refs(a); ++i)
+        if (!equal_refs(refs_a[i], refs_b[i])) return false;
+    return true;
+}
+
+Words difference(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
+    const Kind kind = a.kind;
+    const Words outlines = {outline(a, refs_a), outline(b, refs_b)};
+    if (kind != b.kind || num_refs(a) == 0) return outlines;
+    if (!equal_refs(type_of(kind, refs_a).ptr(), type_of(kind, refs_b).ptr())) return outlines;
+    if (traits(kind).entries == Entries::kKeys) {
+        const bool keys = kind == Kind::kFields;
+        if (!equal_keys(refs_a[keys], refs_b[keys])) return key_difference(kind, refs_a, refs_b);
+    }
+    if (a.count != b.count) return outlines;
+    for (uint32_t i = 0; i < num_compared_refs(a); ++i)
+        if (!equal_refs(refs_a[i], refs_b[i])) return ref_difference(kind, i, refs_a, refs_b);
+    return outlines;  // a user's `==` has changed its mind
+}
+
+}  // namespace pydag

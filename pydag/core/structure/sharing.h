@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a structure shares, and how much.
+#pragma once
+
+#include "structure/structure.h"
+
+namespace pydag {
+
+// Nodes and leaves, each object once: aliases are not counted.
+size_t num_distinct_nodes(const Structure &structure);
+
+// The number of leaves when every path is followed: a Python int.
+nb::object num_paths(const Structure &structure);
+
+// A list of (index, kind, type, paths), one for each shared object: `kind` as a number, `type` None
+// for a leaf, and one path for each slot that holds the object, reached through anchors.
+nb::object shared_of(const Structure &structure);
+
+}  // namespace pydag

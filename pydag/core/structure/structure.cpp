@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "structure/structure.h"
+
+#include "base/error.h"
+
+namespace pydag {
+
+void StructureBuilder::fail_too_many_nodes() {
+    fail(PyExc_OverflowError, "a structure can't have more than %zu nodes", size_t{UINT32_MAX - 1});
+}
+
+std::vector<Place> find_places(const Structure &structure, Which which) {
+    struct Open {
+        uint32_t pending;
+        size_t place;
+    };
+    constexpr size_t kNone = SIZE_MAX;
+    std::vector<Place> places;
+    std::vector<Open> open;
+    Extent at = {0, 0, 0};
+    uint32_t num_anchors = 0;
+    while (at.node < structure.num_nodes) {
+        const Node node = structure.nodes[at.node];
+        const bool is_wanted = node.is_anchor || which == Which::kAllNodes;
+        open.push_back({num_children(node), is_wanted ? places.size() : kNone});
+        if (is_wanted) places.push_back({at, at, 0});
+        num_anchors += node.is_anchor;
+        at.ref += num_refs(node);
+        at.leaf += node.kind == Kind::kLeaf;
+        ++at.node;
+        while (!open.empty() && open.back().pending == 0) {
+            if (const size_t place = open.back().place; place != kNone) {
+                places[place].end = at;
+                places[place].next_number = num_anchors;
+            }
+            open.pop_back();
+            if (!open.empty()) --open.back().pending;
+        }
+    }
+    return places;
+}
+
+bool is_same(const Structure &a, const Structure &b) {
+    return a.num_nodes == b.num_nodes && a.num_refs == b.num_refs && a.none_is_leaf == b.none_is_leaf &&
+           std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) == 0 &&
+           std::equal(a.refs, a.refs + a.num_refs, b.refs) &&
+           checked(PyUnicode_Compare(a.namespace_, b.namespace_)) == 0;
+}
+
+void number_anchors(StructureBuilder &builder) {
+    Buffer<uint32_t, 64> numbers;
+    const size_t size = builder.nodes.size();
+    numbers.extend(size);
+    for (size_t i = 0; i < size; ++i) {
+        Node &node = builder.nodes[i];
+        if (node.is_anchor) numbers[i] = builder.num_shared++;
+        if (node.kind == Kind::kAlias) node.count = numbers[node.count];
+    }
+}
+
+}  // namespace pydag

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The text of a spec: every node once, in the field's notation, with YAML's marks for sharing:
+// `&0` before an anchor, `*0` for each alias of it.
+#include "base/error.h"
+#include "spec/spec.h"
+#include "structure/paths.h"
+#include "types/keys.h"
+#include "types/registry.h"
+
+namespace pydag {
+namespace {
+
+std::string repr_text(nb::handle object) { return text_of(checked(PyObject_Repr(object.ptr()))); }
+
+std::string name_of(nb::handle type) { return text_of(checked(PyObject_GetAttrString(type.ptr(), "__name__"))); }
+
+std::string qualified_name_of(nb::handle type) {
+    return text_of(checked(PyObject_GetAttrString(type.ptr(), "__module__"))) + "." +
+           text_of(checked(PyObject_GetAttrString(type.ptr(), "__qualname__")));
+}
+
+std::string opening(Kind kind, PyObject *const *refs, uint32_t count) {
+    const std::string open = traits(kind).open;
+    if (kind == Kind::kCustom)
+        return open + name_of(RegistrationBox::of(refs[0]).type) + "[" + repr_text(refs[1]) + "], [";
+    if (kind == Kind::kFields) return name_of(RegistrationBox::of(refs[0]).type) + open;
+    if (kind == Kind::kNamedTuple) return name_of(refs[0]) + open;
+    if (kind == Kind::kStructSequence) return qualified_name_of(refs[0]) + open;
+    if (kind == Kind::kDefaultDict) return open + repr_text(refs[1]) + ", {";
+    if (kind == Kind::kOrderedDict && count == 0) return "OrderedDict(";
+    if (kind == Kind::kDeque && count == 0) return "deque(";
+    return open;
+}
+
+std::string closing(Kind kind, PyObject *const *refs, uint32_t count) {
+    if (kind == Kind::kTuple && count == 1) return ",)";
+    if (kind == Kind::kOrderedDict && count == 0) return ")";
+    if (kind == Kind::kDeque) {
+        const std::string maxlen = refs[0] == Py_None ? "" : "maxlen=" + repr_text(refs[0]);
+        if (count == 0) return maxlen + ")";
+        return maxlen.empty() ? "])" : "], " + maxlen + ")";
+    }
+    if (kind != Kind::kFields) return traits(kind).close;
+    std::string text;
+    const nb::object names = RegistrationBox::of(refs[0]).meta_names;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(refs[2]); ++i) {
+        if (i > 0 || count > 0) text += ", ";
+        text += text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=" + repr_text(PyTuple_GET_ITEM(refs[2], i));
+    }
+    return text + ")";
+}
+
+std::string label(Kind kind, PyObject *const *refs, uint32_t child) {
+    if (traits(kind).is_mapping) return repr_text(entry_of(kind, refs, child)) + ": ";
+    if (kind != Kind::kFields && kind != Kind::kNamedTuple && kind != Kind::kStructSequence) return "";
+    const Step step = step_of(kind, refs, child);
+    return step.is_attribute ? text_of(step.entry) + "=" : "";
+}
+
+struct Frame {
+    PyObject *const *refs;
+    Kind kind;
+    uint32_t count, next;
+};
+
+std::string nodes_text(const Structure &structure) {
+    std::string text;
+    Buffer<Frame, 24> frames;
+    PyObject *const *refs = structure.refs;
+    uint32_t num_anchors = 0;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        const Node node = structure.nodes[i];
+        if (!frames.empty()) {
+            Frame &frame = frames.back();
+            if (frame.next > 0) text += ", ";
+            text += label(frame.kind, frame.refs, frame.next++);
+        }
+        if (node.is_anchor) text += "&" + std::to_string(num_anchors++) + " ";
+        const bool is_node = node.kind != Kind::kLeaf && node.kind != Kind::kNone && node.kind != Kind::kAlias;
+        if (node.kind == Kind::kAlias) text += "*" + std::to_string(node.count);
+        else text += opening(node.kind, refs, node.count);
+        if (is_node) frames.push({refs, node.kind, node.count, 0});
+        for (; !frames.empty() && frames.back().next == frames.back().count; frames.pop())
+            text += closing(frames.back().kind, frames.back().refs, frames.back().count);
+        refs += num_refs(node);
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string Spec::text() const {
+    if (structure_.num_nodes == 0) return "PyDagSpec(<empty>)";
+    std::string text = "PyDagSpec(" + nodes_text(structure_);
+    if (structure_.none_is_leaf) text += ", NoneIsLeaf";
+    if (PyUnicode_GET_LENGTH(structure_.namespace_) > 0) text += ", namespace=" + repr_text(structure_.namespace_);
+    return text + ")";
+}
+
+}  // namespace pydag

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "types/registry.h"
+
+#include "base/error.h"
+#include "base/identity_table.h"
+#include "spec/cache.h"
+#include "types/fields.h"
+#include "types/type_table.h"
+
+#include <memory>
+#include <new>
+#include <string>
+#include <unordered_map>
+
+namespace pydag {
+
+namespace {
+
+// Lives as long as the process: destroying it after the interpreter is gone would crash.
+struct Globals {
+    std::unordered_map<std::string, std::unique_ptr<Namespace>> namespaces;
+    Namespace *global = nullptr;
+    nb::object registrations = checked(PyDict_New());  // (namespace, class) -> Registration
+    nb::object find_foreign, classify_leaf, is_insertion_ordered;
+    DictWatch watch;
+    uint64_t epoch = 0;  // how often the tables have been emptied
+};
+Globals &globals() {
+    static Globals *const instance = new Globals;
+    return *instance;
+}
+
+nb::object registration_key(nb::handle namespace_, nb::handle type) {
+    return checked(PyTuple_Pack(2, namespace_.ptr(), type.ptr()));
+}
+
+nb::object find_own(nb::handle namespace_, nb::handle type) {
+    const nb::object key = registration_key(namespace_, type);
+    PyObject *const found = PyDict_GetItemWithError(globals().registrations.ptr(), key.ptr());
+    if (!found && PyErr_Occurred()) nb::raise_python_error();
+    return nb::borrow(found);
+}
+
+nb::object find_foreign(nb::handle namespace_, nb::handle type) {
+    if (!globals().find_foreign.is_valid()) return nb::object();
+    const nb::object answer = call(globals().find_foreign, type, namespace_);
+    if (answer.is_none()) return nb::object();
+    nb::object box = RegistrationBox::make();
+    Registration &registration = RegistrationBox::of(box);
+    registration.is_foreign = true;
+    registration.type = nb::borrow(type);
+    registration.namespace_ = nb::borrow(namespace_);
+    registration.flatten = nb::object(answer[0]);
+    registration.unflatten = nb::object(answer[1]);
+    registration.path_entry_type = nb::object(answer[2]);
+    return box;
+}
+
+Kind builtin_kind(PyTypeObject *type) {
+    if (type == Py_TYPE(Py_None)) return Kind::kNone;
+    if (type == &PyTuple_Type) return Kind::kTuple;
+    if (type == &PyList_Type) return Kind::kList;
+    if (type == &PyDict_Type) return Kind::kDict;
+    if (type == &PyODict_Type) return Kind::kOrderedDict;
+    if (type == default_dict_type()) return Kind::kDefaultDict;
+    if (type == deque_type()) return Kind::kDeque;
+    return Kind::kLeaf;
+}
+
+TypeInfo classify_unregistered(nb::handle type) {
+    if (!globals().classify_leaf.is_valid()) return {nullptr, Kind::kLeaf, kObjectLeaf};
+    const std::string answer = text_of(call(globals().classify_leaf, type));
+    if (answer == "namedtuple") return {nullptr, Kind::kNamedTuple, kNoIdentity};
+    if (answer == "structseq") return {nullptr, Kind::kStructSequence, kNoIdentity};
+    return {nullptr, Kind::kLeaf, answer == "object" ? kObjectLeaf : kNoIdentity};
+}
+
+PyObject *on_type_death(PyObject *, PyObject *) {
+    try {
+        forget_types();
+    } catch (const std::bad_alloc &) {
+        return PyErr_NoMemory();
+    }
+    Py_RETURN_NONE;
+}
+PyMethodDef on_type_death_def = {"forget_types", on_type_death, METH_O, nullptr};
+
+nb::object guard(PyTypeObject *type) {
+    if (!is_heap_type(type)) return nb::object();
+    static PyObject *const callback = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
+    return checked(PyWeakref_NewRef(reinterpret_cast<PyObject *>(type), callback));
+}
+
+}  // namespace
+
+Namespace &Namespace::get(nb::handle name) {
+    Globals &state = globals();
+    if (state.watch.take_changed()) [[unlikely]]
+        forget_types();
+    if (!PyUnicode_Check(name.ptr()))
+        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(name).ptr());
+    if (PyUnicode_GET_LENGTH(name.ptr()) == 0 && state.global) [[likely]]
+        return *state.global;
+    std::unique_ptr<Namespace> &slot = state.namespaces[text_of(name)];
+    if (!slot) {
+        slot = std::make_unique<Namespace>();
+        slot->name_ = checked(PyUnicode_FromObject(name.ptr()));  // no subclass
+        slot->table_ = new TypeTable;
+        if (PyUnicode_GET_LENGTH(name.ptr()) == 0) state.global = slot.get();
+    }
+    return *slot;
+}
+
+TypeInfo Namespace::find_in_table(PyTypeObject *type) {
+    if (const TypeInfo *const info = find_known_in_table(type)) return *info;
+    // What was looked up counts only if nothing was registered meanwhile.
+    for (;;) {
+        const uint64_t epoch = globals().epoch;
+        nb::object weakref = guard(type);
+        const TypeInfo info = look_up(type);
+        const nb::object registration = nb::steal(info.registration);
+        if (epoch != globals().epoch) continue;
+        if (!table_->find(type)) table_->add(type, std::move(weakref), info);
+        return *table_->find(type);
+    }
+}
+
+const TypeInfo *Namespace::find_known_in_table(PyTypeObject *type) {
+    const TypeInfo *const info = table_->find(type);
+    if (info) recent_[place(type)] = {type, *info};
+    return info;
+}
+
+// The registration of the result is owned.
+TypeInfo Namespace::look_up(PyTypeObject *type) {
+    const Kind kind = builtin_kind(type);
+    if (kind != Kind::kLeaf) return {nullptr, kind, traits(kind).has_identity ? kObjectNode : kNoIdentity};
+    const nb::handle cls(reinterpret_cast<PyObject *>(type));
+    nb::object found = find_registration(cls, name_);
+    if (!found.is_valid()) return classify_unregistered(cls);
+    Registration &registration = RegistrationBox::of(found);
+    if (registration.is_fields()) resolve_fields(registration);
+    const Identity identity = registration.has_identity ? kObjectNode : kNoIdentity;
+    const Kind node_kind = registration.is_fields() ? Kind::kFields : Kind::kCustom;
+    return {found.release().ptr(), node_kind, identity};
+}
+
+bool Namespace::is_dict_insertion_ordered() const {
+    return globals().is_insertion_ordered.is_valid() &&
+           call(globals().is_insertion_ordered, name_).is(nb::handle(Py_True));
+}
+
+nb::object find_registration(nb::handle type, nb::handle namespace_) {
+    const nb::object global = checked(PyUnicode_FromString(""));
+    nb::object found;
+    if (PyUnicode_GET_LENGTH(namespace_.ptr()) > 0) {
+        found = find_own(namespace_, type);
+        if (!found.is_valid()) found = find_foreign(namespace_, type);
+    }
+    if (!found.is_valid()) found = find_own(global, type);
+    if (!found.is_valid()) found = find_foreign(global, type);
+    return found;
+}
+
+void add_registration(nb::object box) {
+    const Registration &registration = RegistrationBox::of(box);
+    const nb::handle type = registration.type;
+    if (builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr())) != Kind::kLeaf)
+        fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be re-registered.", type.ptr());
+    if (registration.is_fields() && !has_plain_layout(type))
+        fail(PyExc_TypeError,
+             "%R can't be registered by its fields: its instances hold more than attributes. Register "
+             "it with register_pydag_node.",
+             type.ptr());
+    if (find_own(registration.namespace_, type).is_valid()) {
+        if (PyUnicode_GET_LENGTH(registration.namespace_.ptr()) == 0)
+            fail(PyExc_ValueError, "PyTree type %R is already registered in the global namespace.", type.ptr());
+        fail(PyExc_ValueError, "PyTree type %R is already registered in namespace %R.", type.ptr(),
+             registration.namespace_.ptr());
+    }
+    checked(PyDict_SetItem(globals().registrations.ptr(), registration_key(registration.namespace_, type).ptr(),
+                           box.ptr()));
+    forget_types();
+}
+
+nb::object remove_registration(nb::handle type, nb::handle namespace_) {
+    if (PyType_Check(type.ptr()) && builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr())) != Kind::kLeaf)
+        fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be unregistered.", type.ptr());
+    nb::object found = find_own(namespace_, type);
+    if (!found.is_valid()) {
+        if (PyUnicode_GET_LENGTH(namespace_.ptr()) == 0)
+            fail(PyExc_ValueError, "PyTree type %R is not registered in the global namespace.", type.ptr());
+        fail(PyExc_ValueError, "PyTree type %R is not registered in namespace %R.", type.ptr(), namespace_.ptr());
+    }
+    checked(PyDict_DelItem(globals().registrations.ptr(), registration_key(namespace_, type).ptr()));
+    forget_types();
+    return found;
+}
+
+bool same_registration(nb::handle a, nb::handle b) {
+    if (a.is(b)) return true;
+    const Registration &x = RegistrationBox::of(a), &y = RegistrationBox::of(b);
+    return x.type.is(y.type) && x.flatten.is(y.flatten) && x.unflatten.is(y.unflatten) && !x.is_fields() &&
+           !y.is_fields();
+}
+
+void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is_insertion_ordered) {
+    globals().find_foreign = std::move(find_foreign);
+    globals().classify_leaf = std::move(classify_leaf);
+    globals().is_insertion_ordered = std::move(is_insertion_ordered);
+    forget_types();
+}
+
+void watch_registry(nb::handle dict) { globals().watch.add(dict); }
+
+// Moves everything out before it releases anything: a finalizer may come back here.
+void forget_types() {
+    forget_specs();
+    ++globals().epoch;
+    std::vector<std::unique_ptr<TypeTable>> old;
+    for (auto &[name, space] : globals().namespaces) {
+        old.emplace_back(space->table_);
+        space->table_ = new TypeTable;
+        for (Namespace::Recent &recent : space->recent_) recent = {};
+    }
+}
+
+}  // namespace pydag

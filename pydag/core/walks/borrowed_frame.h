@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a walk that only looks is within an open node.
+#pragma once
+
+#include "base/capi.h"
+
+namespace pydag {
+
+struct BorrowedFrame {
+    // Its children from the next one on, borrowed; null where a list isn't filled yet.
+    PyObject *const *next, *const *end;
+    // Whether an object that only this node holds can be met only once.
+    bool owns_slots;
+    uint32_t node;  // its position in the structure
+
+    // Held by one slot alone, and the walk came through it: nothing else can lead here.
+    bool is_only_way_to(PyObject *child) const { return owns_slots && has_references(child, 1); }
+};
+
+}  // namespace pydag

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes a DAG apart: its distinct leaves, and its structure.
+#pragma once
+
+#include "base/error.h"
+#include "base/identity_table.h"
+#include "nodes/open.h"
+#include "spec/cache.h"
+#include "walks/flatten_known.h"
+#include "walks/options.h"
+
+namespace pydag {
+
+// A DAG, taken apart. Raises CycleError for an object that contains itself; whatever a callback
+// raises passes through with a note that names the place.
+class Flattened {
+public:
+    // `shared`, where given, receives the shared objects themselves, by their number.
+    Flattened(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared = nullptr);
+
+    Leaves &leaves() { return leaves_; }
+    // Valid until the spec is taken.
+    Structure structure() const { return is_cached_ ? cached_.structure() : builder_.view(); }
+    nb::object take_spec();
+    nb::object take_leaves() { return leaves_.take_list(); }
+    // For a walk that needs no spec: remembers the structure for the next one.
+    void remember();
+
+private:
+    CachedStructure cached_;
+    StructureBuilder builder_;
+    Leaves leaves_;
+    bool is_cached_ = false;
+};
+
+}  // namespace pydag

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "walks/flatten_known.h"
+
+#include "base/identity_table.h"
+#include "nodes/open.h"
+#include "walks/borrowed_frame.h"
+
+namespace pydag {
+namespace {
+
+// New references that go back unless all of them were found.
+class Taken {
+public:
+    explicit Taken(Leaves &leaves, uint32_t count) : leaves_(leaves) {
+        leaves.reserve(count);
+        first_ = next_ = leaves.data();
+    }
+    Taken(const Taken &) = delete;
+    Taken &operator=(const Taken &) = delete;
+    ~Taken() {
+        while (next_ > first_) decref(*--next_);
+    }
+    void add(PyObject *leaf) { *next_++ = incref(leaf); }
+    void hand_over() {
+        leaves_.extend(static_cast<size_t>(next_ - first_));
+        next_ = first_;
+    }
+
+private:
+    Leaves &leaves_;
+    PyObject **first_, **next_;
+};
+
+// `options` is null for a match: then any object is a leaf where the structure has one.
+template <bool flattens>
+class KnownFlatten {
+public:
+    KnownFlatten(const Structure &structure, const FlattenOptions *options, Leaves &leaves)
+        : structure_(structure), options_(options), taken_(leaves, structure.num_leaves), seen_(structure.num_leaves) {}
+
+    bool run(PyObject *tree) {
+        const GcPause pause;  // a collection could run finalizers
+        OpenOptions open_options{flattens ? options_->space : nullptr};
+        const Node *node = structure_.nodes, *const end = node + structure_.num_nodes;
+        PyObject *const *refs = structure_.refs;
+        // More than all mappings together have children.
+        PyObject **values = values_.extend(structure_.num_nodes);
+        BorrowedFrame level = {&tree, &tree + 1, false, 0};
+        while (node < end) {
+            while (level.next == level.end) level = levels_.pop();
+            PyObject *const object = *level.next++;
+            if (!object) [[unlikely]]
+                return false;
+            const Node expected = *node++;
+            bool is_opened_once = level.owns_slots;
+            if (expected.kind == Kind::kLeaf) {
+                if (!is_leaf(object, expected, level)) return false;
+                taken_.add(object);
+                continue;
+            }
+            if (expected.kind == Kind::kAlias) {
+                if (object != anchors_[expected.count]) return false;
+                continue;
+            }
+            // A restored structure may share what the class, as it is registered now, would not.
+            if (expected.is_anchor || has_identity(expected.kind, refs)) {
+                if (!is_new(object, expected, level)) return false;
+                is_opened_once = true;
+            }
+            PyObject *const *const children =
+                read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
+            if (!children) return false;
+            refs += num_refs(expected);
+            if (expected.count == 0) continue;
+            // The last child of a node needs no way back.
+            if (level.next != level.end) levels_.push(level);
+            level.next = children;
+            level.end = children + expected.count;
+            if (children == values) values += expected.count;
+            level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object);
+        }
+        taken_.hand_over();
+        return true;
+    }
+
+private:
+    static bool has_identity(Kind kind, PyObject *const *refs) {
+        return traits(kind).has_identity && (kind != Kind::kFields || RegistrationBox::of(refs[0]).has_identity);
+    }
+
+    bool is_leaf(PyObject *object, Node expected, const BorrowedFrame &level) {
+        if constexpr (flattens) {
+            PyTypeObject *const type = Py_TYPE(object);
+            if (type != leaf_type_) {
+                const TypeInfo *const info = options_->space->find_known(type);
+                const bool is_leaf =
+                    info && (info->kind == Kind::kLeaf || (info->kind == Kind::kNone && options_->none_is_leaf));
+                if (!is_leaf) return false;
+                leaf_type_ = type;
+                is_leaf_tracked_ = options_->leaf_identity && info->identity == kObjectLeaf;
+            }
+            if (is_leaf_tracked_) return is_new(object, expected, level);
+            return !expected.is_anchor;
+        } else {
+            if (expected.is_anchor) anchors_.push(object);
+            return true;
+        }
+    }
+
+    bool is_new(PyObject *object, Node expected, const BorrowedFrame &level) {
+        if (flattens && level.is_only_way_to(object)) return !expected.is_anchor;
+        if (expected.is_anchor) anchors_.push(object);
+        return !flattens || seen_.find_or_add(object, 0) == IdentityTable::kNew;
+    }
+
+    const Structure &structure_;
+    const FlattenOptions *const options_;
+    Taken taken_;
+    PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
+    bool is_leaf_tracked_ = false;
+    Buffer<BorrowedFrame, 24> levels_;
+    Buffer<PyObject *, 192> values_;
+    Buffer<PyObject *, 16> anchors_;  // by number
+    IdentityTable seen_;
+};
+
+}  // namespace
+
+bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves) {
+    if (structure.num_nodes == 0 || options.is_leaf.is_valid()) return false;
+    return KnownFlatten<true>(structure, &options, leaves).run(tree);
+}
+
+bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves) {
+    return KnownFlatten<false>(structure, nullptr, leaves).run(tree);
+}
+
+}  // namespace pydag

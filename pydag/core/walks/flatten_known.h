@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks a tree along a structure that it probably has.
+//
+// Most trees have been seen before. As long as each object is what the structure says, a look at
+// it is all that it takes: no Python code runs, so nothing changes meanwhile, nothing needs to be
+// owned, and nothing is written but the leaves. At the first difference the attempt is given up.
+#pragma once
+
+#include "walks/flatten_pure.h"
+
+namespace pydag {
+
+// Whether flattening `tree` with these options gives just this structure; if so, `leaves`, empty
+// before, gets the leaves. False also where one can't tell without running Python code.
+bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves);
+
+// Whether `tree` holds one object for each leaf of the structure, in nodes that are opened as the
+// structure says, and at all occurrences of a shared object the same one. `leaves` as above.
+bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves);
+
+}  // namespace pydag

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "walks/flatten_pure.h"
+
+#include "base/identity_table.h"
+#include "nodes/open.h"
+#include "walks/borrowed_frame.h"
+
+#include <algorithm>
+
+namespace pydag {
+namespace {
+
+class PureFlatten {
+public:
+    PureFlatten(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves)
+        : options_(options), open_options_{options.space}, builder_(builder), leaves_(leaves) {}
+
+    bool run(PyObject *tree) {
+        const GcPause pause;  // a collection could run finalizers
+        const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
+        level_ = {&tree, &tree + 1, false, 0};
+        for (;;) {
+            while (level_.next == level_.end) {
+                if (levels_.empty()) return finish();
+                level_ = levels_.pop();
+            }
+            PyObject *const object = *level_.next++;
+            if (!object) return false;
+            const TypeInfo *const info = options_.space->find_known(Py_TYPE(object));
+            if (!info) return false;
+            const bool is_tracked = info->identity & tracks;
+            if (is_tracked && !level_.is_only_way_to(object)) {
+                const uint32_t known = seen_.find_or_add(object, num_nodes());
+                if (known != IdentityTable::kNew) {
+                    if (is_open(known)) return false;  // a cycle
+                    builder_.nodes[known].is_anchor = has_aliases_ = true;
+                    builder_.add(Kind::kAlias, known);
+                    continue;
+                }
+            }
+            if (info->kind == Kind::kLeaf || (info->kind == Kind::kNone && options_.none_is_leaf)) {
+                builder_.add(Kind::kLeaf, 0);
+                leaves_.push_borrowed(object);
+            } else if (info->kind == Kind::kNone) {
+                builder_.add(Kind::kNone, 0);
+            } else if (!open(object, *info, is_tracked)) {
+                return false;
+            }
+        }
+    }
+
+private:
+    bool open(PyObject *object, const TypeInfo &info, bool is_tracked) {
+        if (info.registration) {
+            if (info.identity == kNoIdentity) return false;  // cycles through it are not found here
+            uses_namespace_ = true;
+        }
+        uint32_t count = 0;
+        PyObject *const *const children = read_node(object, info, open_options_, builder_.refs, count);
+        if (!children) return false;
+        const uint32_t node = builder_.add(info.kind, count);
+        if (count == 0) return true;
+        const bool owns_slots = (is_tracked || level_.owns_slots) && owns_its_slots(info.kind, object);
+        levels_.push(level_);
+        constexpr uint32_t kFarthest = 16;
+        for (uint32_t i = 1; i < std::min(count, kFarthest); ++i) prefetch(children[i]);
+        level_ = {children, children + count, owns_slots, node};
+        return true;
+    }
+
+    // Whether the walk is inside of the node at this position. Open nodes ascend.
+    bool is_open(uint32_t node) const {
+        if (builder_.nodes[node].count == 0) return false;
+        const BorrowedFrame *const first = levels_.data(), *const end = first + levels_.size();
+        const auto is_before = [](const BorrowedFrame &level, uint32_t position) { return level.node < position; };
+        const BorrowedFrame *const found = std::lower_bound(first, end, node, is_before);
+        return level_.node == node || (found != end && found->node == node);
+    }
+
+    bool finish() {
+        if (has_aliases_) number_anchors(builder_);
+        const bool uses_namespace = uses_namespace_ || open_options_.insertion_ordered == 1;
+        options_.describe(builder_, leaves_.size(), uses_namespace);
+        return true;
+    }
+
+    uint32_t num_nodes() const { return static_cast<uint32_t>(builder_.nodes.size()); }
+
+    const FlattenOptions &options_;
+    OpenOptions open_options_;
+    StructureBuilder &builder_;
+    Leaves &leaves_;
+    bool uses_namespace_ = false, has_aliases_ = false;
+    BorrowedFrame level_;
+    Buffer<BorrowedFrame, 24> levels_;
+    IdentityTable seen_;
+};
+
+}  // namespace
+
+bool flatten_pure(PyObject *tree, const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves) {
+    if (options.is_leaf.is_valid()) return false;
+    if (PureFlatten(options, builder, leaves).run(tree)) return true;
+    builder.nodes.resize_down(0);
+    builder.refs.drop_to(0);
+    leaves.drop_to(0);
+    return false;
+}
+
+}  // namespace pydag

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The open containers of a walk, the root first: those whose children are not all taken from the
+// stack yet, or whose last child is being walked.
+#pragma once
+
+#include "structure/paths.h"
+
+namespace pydag {
+
+struct Frame {
+    uint32_t node;  // its position in the structure
+    bool is_registered;
+    bool is_callback;   // registered, with a flatten function
+    bool is_untracked;  // registered, without identity
+    size_t base;        // the height of the stack without its children
+};
+
+class Frames : public Buffer<Frame, 24> {
+public:
+    // At the bottom stands a frame for what is outside of the root.
+    Frames() { push({0, false, false, false, 0}); }
+
+    // Whether the container at this position is open. The nodes ascend: it is found by bisection.
+    bool is_open(uint32_t node) const {
+        size_t low = 1, high = size();
+        while (low < high) {
+            const size_t middle = (low + high) / 2;
+            if ((*this)[middle].node < node) low = middle + 1;
+            else high = middle;
+        }
+        return low < size() && (*this)[low].node == node;
+    }
+
+    // The way to the node that is being visited, the stack below which is `height` high; with
+    // `stop`, to that open container.
+    Steps steps(const Node *nodes, PyObject *const *refs, size_t height, uint32_t stop = UINT32_MAX) const {
+        Steps path;
+        uint32_t node = 0;
+        for (size_t i = 1; i < size() && (*this)[i].node != stop; ++i) {
+            for (; node < (*this)[i].node; ++node) refs += num_refs(nodes[node]);
+            const size_t rest = (i + 1 < size() ? (*this)[i + 1].base : height) - (*this)[i].base;
+            path.push_back(step_of(nodes[node].kind, refs, static_cast<uint32_t>(nodes[node].count - 1 - rest)));
+        }
+        return path;
+    }
+};
+
+}  // namespace pydag

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "walks/match.h"
+
+#include "nodes/match_node.h"
+#include "structure/paths.h"
+#include "types/keys.h"
+
+#include <set>
+
+namespace pydag {
+namespace {
+
+bool differs_from_itself(nb::handle value) {
+    return !checked(PyObject_RichCompare(value.ptr(), value.ptr(), Py_EQ)).is(nb::handle(Py_True));
+}
+
+// Whether two answers for one leaf are one: the same object, or equal values of one type. Tuples
+// are compared item by item. No object's own `__eq__` runs.
+bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
+    RefBuffer<16> pending;
+    pending.push_borrowed(a), pending.push_borrowed(b);
+    while (!pending.empty()) {
+        const nb::object x = pending.pop_owned(), y = pending.pop_owned();
+        if (x.is(y)) continue;
+        PyTypeObject *const type = Py_TYPE(x.ptr());
+        if (type != Py_TYPE(y.ptr())) return false;
+        const TypeInfo info = space.find(type);
+        const bool is_tuple = PyTuple_Check(x.ptr()) && !info.registration && info.kind != Kind::kLeaf;
+        if (is_tuple) {
+            if (PyTuple_GET_SIZE(x.ptr()) != PyTuple_GET_SIZE(y.ptr())) return false;
+            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x.ptr()); ++i) {
+                pending.push_borrowed(PyTuple_GET_ITEM(x.ptr(), i));
+                pending.push_borrowed(PyTuple_GET_ITEM(y.ptr(), i));
+            }
+            continue;
+        }
+        const bool has_plain_equality = type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
+                                        type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
+                                        type == &PyRange_Type;
+        if (!has_plain_equality) return false;
+        if (checked(PyObject_RichCompareBool(x.ptr(), y.ptr(), Py_EQ))) continue;
+        // NaN is the one value that differs from itself; here it is equal to another NaN.
+        if (!differs_from_itself(x) || !differs_from_itself(y)) return false;
+    }
+    return true;
+}
+
+class Matcher {
+public:
+    Matcher(const Structure &structure, Leaves &found)
+        : structure_(structure), found_(found), space_(Namespace::get(structure.namespace_)) {}
+
+    void run(PyObject *tree) {
+        if (structure_.num_shared > 0) anchors_ = find_places(structure_, Which::kAnchors);
+        walk({0, 0, 0}, tree, nullptr);
+        if (!pending_.empty()) places_ = find_places(structure_, Which::kAllNodes);
+        while (!pending_.empty()) {
+            const Alias alias = pending_.back();
+            pending_.pop_back();
+            walk(anchors_[alias.number].begin, alias.object.ptr(), &alias);
+        }
+    }
+
+private:
+    // An alias at which the tree holds another object than at the anchor.
+    struct Alias {
+        uint32_t node, number;
+        nb::object object;
+    };
+
+    // Walks the subtree at `start` along with `tree`. With `alias`, the answers are held against
+    // those found before; else they are collected.
+    void walk(Extent start, PyObject *tree, const Alias *alias) {
+        Stack stack;
+        stack.push_borrowed(tree);
+        Extent at = start;
+        uint32_t number = 0;
+        if (alias) number = alias->number;
+        try {
+            while (!stack.empty()) {
+                nb::object object = stack.pop_owned();
+                const Node node = structure_.nodes[at.node];
+                current_ = at.node;
+                if (node.is_anchor) {
+                    if (!alias) first_.push_borrowed(object.ptr());
+                    ++number;
+                }
+                if (alias && num_children(node) > 0 && !is_new_here(at.node, number - 1, object)) {
+                    at = places_[current_].end;
+                    number = places_[current_].next_number;
+                    continue;
+                }
+                if (node.kind == Kind::kLeaf) {
+                    if (alias) check_answer(at, object, *alias);
+                    else found_.push_new(std::move(object));
+                } else if (node.kind == Kind::kAlias) {
+                    add_alias(at.node, node.count, std::move(object));
+                } else {
+                    match_node(node, structure_.refs + at.ref, object, space_, stack);
+                }
+                at.leaf += node.kind == Kind::kLeaf;
+                at.ref += num_refs(node);
+                ++at.node;
+            }
+        } catch (...) {
+            rethrow_at(place(alias), "matching");
+        }
+    }
+
+    // On the way through an alias: whether this very object has not been walked here before.
+    bool is_new_here(uint32_t node, uint32_t number, nb::handle object) {
+        if (structure_.nodes[node].is_anchor && object.is(first_[number])) return false;
+        if (!walked_.emplace(node, object.ptr()).second) return false;
+        kept_.push_borrowed(object.ptr());
+        return true;
+    }
+
+    void add_alias(uint32_t node, uint32_t number, nb::object object) {
+        if (object.is(first_[number]) || walked_.count({anchors_[number].begin.node, object.ptr()})) return;
+        pending_.push_back({node, number, std::move(object)});
+    }
+
+    void check_answer(Extent at, nb::handle object, const Alias &alias) {
+        PyObject *const first = found_[at.leaf];
+        if (is_same_answer(space_, first, object.ptr())) return;
+        fail(sharing_error,
+             "the trees are shared differently\n  first tree:  %s and %s are one object\n"
+             "  other tree:  they are two: %U and %U\n"
+             "  Put one object at both paths, or give leaves no identity with identity=\"nodes\".",
+             path_text(steps_to(structure_, {at.node}).front()).c_str(), place(&alias).c_str(), short_repr(first).ptr(),
+             short_repr(object).ptr());
+    }
+
+    // The path to the current node; below an alias it goes through the alias.
+    std::string place(const Alias *alias) const {
+        Steps steps = steps_to(structure_, {current_}).front();
+        if (alias) {
+            const size_t depth = steps_to(structure_, {anchors_[alias->number].begin.node}).front().size();
+            Steps through = steps_to(structure_, {alias->node}).front();
+            through.insert(through.end(), steps.begin() + static_cast<std::ptrdiff_t>(depth), steps.end());
+            steps = std::move(through);
+        }
+        return path_text(steps);
+    }
+
+    const Structure &structure_;
+    Leaves &found_;
+    Namespace &space_;
+    std::vector<Place> anchors_, places_;               // places_: of all nodes, once an alias is walked
+    RefBuffer<16> first_;                               // the object at each anchor, by its number
+    RefBuffer<16> kept_;                                // what `walked_` knows by address
+    std::set<std::pair<uint32_t, PyObject *>> walked_;  // (node, object) that an alias led to
+    std::vector<Alias> pending_;
+    uint32_t current_ = 0;
+};
+
+}  // namespace
+
+void match(const Structure &structure, PyObject *tree, Leaves &found) { Matcher(structure, found).run(tree); }
+
+}  // namespace pydag

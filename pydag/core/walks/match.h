@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Holds another tree against a structure: what stands in it at the place of each leaf.
+//
+// One answer per object: where the structure has a shared object, the other tree must hold one
+// object too, or equal values. An alias at which it holds the very object that it held at the
+// anchor costs one comparison; another object is walked once for each (anchor, object).
+#pragma once
+
+#include "walks/flatten.h"
+
+namespace pydag {
+
+// Fills `found`, empty before, with one object for each leaf of the structure. ValueError where
+// the tree doesn't fit, SharingError where it gives one shared object two answers.
+void match(const Structure &structure, PyObject *tree, Leaves &found);
+
+}  // namespace pydag

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "walks/options.h"
+
+#include "base/error.h"
+
+namespace pydag {
+
+FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
+                                     nb::handle identity) {
+    FlattenOptions options;
+    if (!is_leaf.is_none()) {
+        if (!PyCallable_Check(is_leaf.ptr()))
+            fail(PyExc_TypeError, "is_leaf must be callable or None, got %U.", short_repr(is_leaf).ptr());
+        options.is_leaf = nb::borrow(is_leaf);
+    }
+    options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
+    options.space = &Namespace::get(namespace_);
+    static PyObject *const all = intern_forever("all");
+    if (identity.is(nb::handle(all))) return options;
+    const auto is = [&](const char *text) {
+        return PyUnicode_Check(identity.ptr()) && PyUnicode_CompareWithASCIIString(identity.ptr(), text) == 0;
+    };
+    if (is("all")) return options;
+    if (!is("nodes")) fail(PyExc_ValueError, "identity must be 'all' or 'nodes', got %U.", short_repr(identity).ptr());
+    options.leaf_identity = false;
+    return options;
+}
+
+void FlattenOptions::describe(StructureBuilder &builder, size_t num_leaves, bool uses_namespace) const {
+    builder.num_leaves = static_cast<uint32_t>(num_leaves);
+    builder.none_is_leaf = none_is_leaf;
+    builder.namespace_ = uses_namespace ? nb::borrow(space->name()) : nb::object(nb::str(""));
+}
+
+}  // namespace pydag

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "walks/unflatten.h"
+
+namespace pydag {
+namespace {
+
+// A node whose children are being built.
+struct Frame {
+    PyObject *const *refs;
+    uint32_t node;
+    uint32_t number;   // of an anchor
+    uint32_t pending;  // how many children the node around it waits for, this one included
+};
+
+// `Source` is a LeafSource; known by its own type where that saves a call for each leaf.
+template <class Source>
+class Builder {
+public:
+    Builder(const Structure &structure, Source &leaves) : structure_(structure), leaves_(leaves) {
+        PyObject **const slots = memo_.extend(structure.num_shared);
+        for (uint32_t i = 0; i < structure.num_shared; ++i) slots[i] = incref(Py_None);
+        values_.reserve(structure.num_nodes);
+    }
+
+    nb::object run() {
+        PyObject *const *refs = structure_.refs;
+        uint32_t pending = 1;  // how many children the innermost open node waits for
+        for (node_ = 0; node_ < structure_.num_nodes; ++node_) {
+            const Node node = structure_.nodes[node_];
+            if (node.kind == Kind::kLeaf) {
+                values_.push_reserved(leaves_.next().release().ptr());
+                if (node.is_anchor) [[unlikely]]
+                    memorize(num_anchors_++);
+            } else if (node.kind == Kind::kNone) {
+                values_.push_reserved(incref(Py_None));
+            } else if (node.kind == Kind::kAlias) {
+                values_.push_reserved(incref(memo_[node.count]));
+            } else {
+                const Frame frame = {refs, node_, node.is_anchor ? num_anchors_++ : 0, pending};
+                refs += num_refs(node);
+                if (node.count > 0) {
+                    frames_.push(frame);
+                    pending = node.count;
+                    continue;
+                }
+                build(node, frame);
+            }
+            while (--pending == 0 && !frames_.empty()) pending = build_last();
+        }
+        return values_.pop_owned();
+    }
+
+    uint32_t failed_node() const { return node_; }
+
+private:
+    // Builds a node whose children are the last values.
+    void build(Node node, const Frame &frame) {
+        const size_t base = values_.size() - node.count;
+        values_.push_reserved(build_node(node.kind, frame.refs, values_, base).release().ptr());
+        if (node.is_anchor) [[unlikely]]
+            memorize(frame.number);
+    }
+    // Builds the innermost open node. Returns what the node around it waits for.
+    uint32_t build_last() {
+        const Frame frame = frames_.pop();
+        const uint32_t position = std::exchange(node_, frame.node);
+        build(structure_.nodes[frame.node], frame);
+        node_ = position;
+        return frame.pending;
+    }
+
+    void memorize(uint32_t number) { nb::steal(std::exchange(memo_[number], incref(values_.back()))).reset(); }
+
+    const Structure &structure_;
+    Source &leaves_;
+    Stack values_;
+    Buffer<Frame, 24> frames_;
+    RefBuffer<16> memo_;
+    uint32_t node_ = 0, num_anchors_ = 0;
+};
+
+template <class Source>
+nb::object build(const Structure &structure, Source &leaves, const char *doing) {
+    Builder<Source> builder(structure, leaves);
+    try {
+        return builder.run();
+    } catch (...) {
+        rethrow_at(path_text(steps_to(structure, {builder.failed_node()}).front()), doing);
+    }
+}
+
+// Leaves that stand in a list or tuple.
+class ItemSource final : public LeafSource {
+public:
+    ItemSource(nb::handle items, uint32_t expected)
+        : size_(reinterpret_cast<PyVarObject *>(items.ptr())->ob_size),
+          tuple_items_(PyTuple_Check(items.ptr()) ? &PyTuple_GET_ITEM(items.ptr(), 0) : nullptr),
+          items_(tuple_items_ ? tuple_items_ : reinterpret_cast<PyListObject *>(items.ptr())->ob_item),
+          expected_(expected) {}
+
+    // Size and place are read each time: an unflatten function may change the list.
+    nb::object next() override {
+        if (next_ >= size_) [[unlikely]]
+            fail(PyExc_ValueError, "Too few leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{expected_}, next_);
+        return nb::borrow(items_[next_++]);
+    }
+
+private:
+    const Py_ssize_t &size_;
+    PyObject **tuple_items_;
+    PyObject **const &items_;
+    uint32_t expected_;
+    Py_ssize_t next_ = 0;
+};
+
+// Leaves that nobody else can change.
+class ArraySource final : public LeafSource {
+public:
+    explicit ArraySource(PyObject *const *leaves) : leaves_(leaves) {}
+    nb::object next() override { return nb::borrow(*leaves_++); }
+
+private:
+    PyObject *const *leaves_;
+};
+
+}  // namespace
+
+nb::object unflatten(const Structure &structure, PyObject *const *leaves) {
+    ArraySource source(leaves);
+    return build(structure, source, "unflattening");
+}
+
+nb::object unflatten(const Structure &structure, LeafSource &leaves, const char *doing) {
+    return build(structure, leaves, doing);
+}
+
+nb::object unflatten(const Structure &structure, nb::handle leaves) {
+    if (!Py_TYPE(leaves.ptr())->tp_iter && !PySequence_Check(leaves.ptr()))
+        fail(PyExc_TypeError, "unflatten(): the leaves must be an iterable, got %U.", short_repr(leaves).ptr());
+    const nb::object items = checked(PySequence_Fast(leaves.ptr(), "the leaves must be an iterable"));
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
+    if (static_cast<size_t>(count) < structure.num_leaves)
+        fail(PyExc_ValueError, "Too few leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{structure.num_leaves},
+             count);
+    if (static_cast<size_t>(count) > structure.num_leaves)
+        fail(PyExc_ValueError, "Too many leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{structure.num_leaves},
+             count);
+    ItemSource source(items, structure.num_leaves);
+    return build(structure, source, "unflattening");
+}
+
+}  // namespace pydag

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DAGs as JAX's own pytrees, for code that calls plain JAX."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import optree
+from jax import tree_util
+
+from pydag._core import PyDagSpec
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Identity, Leaf
+
+from .static_part import Options, StaticPart, take_apart
+
+D = TypeVar("D", bound="Dag")
+_UNBUILT: Any = object()
+
+
+class Dag:
+    """A pytree of JAX whose leaves are the distinct leaves of a DAG.
+
+    Plain JAX, optax and orbax functions so see no leaf twice. `Dag(tree).tree` is `tree` itself;
+    the `tree` of a Dag that JAX made (a gradient, a result of `jax.tree.map` or `jax.jit`) is
+    built when it is first asked for, shared as the original was: whatever the new leaves are, the
+    structure stays. Leaves that JAX can't trace are part of the structure.
+
+    A Dag holds the leaves that its tree had when it was made. Dags are equal only to themselves.
+
+    >>> import jax
+    >>> w = jax.numpy.ones(2)
+    >>> doubled = jax.tree.map(lambda x: 2 * x, Dag({"a": w, "b": w}))
+    >>> len(jax.tree.leaves(doubled)), doubled.tree["a"] is doubled.tree["b"]
+    (1, True)
+    """
+
+    __slots__ = ("__weakref__", "_static_part", "_leaves", "_tree")
+    _static_part: StaticPart
+    _leaves: Sequence[Leaf]
+    _tree: AnyDag
+
+    def __init__(self, tree: AnyDag, *, namespace: str = "", identity: Identity = "all") -> None:
+        self._static_part, self._leaves = take_apart(tree, Options(namespace, identity))
+        self._tree = tree
+
+    @property
+    def tree(self) -> AnyDag:
+        """The DAG."""
+        if self._tree is _UNBUILT:
+            self._tree = self._static_part.build(self._leaves)
+        return self._tree
+
+    @property
+    def spec(self) -> PyDagSpec:
+        """The structure of the DAG, sharing included."""
+        return self._static_part.spec
+
+    def __repr__(self) -> str:
+        structure = repr(self.spec).removeprefix("PyDagSpec(").removesuffix(")")
+        return f"Dag({structure}, [{', '.join(map(_brief, self._leaves))}])"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuilt, (self._static_part, tuple(self._leaves), type(self))
+
+
+def _brief(leaf: Leaf) -> str:
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    if shape is None or dtype is None:
+        return repr(leaf)
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+def rebuilt(static_part: StaticPart, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D:  # type: ignore[assignment]  # mypy has no defaults for type variables
+    """The Dag of a static part and leaves, which need not be arrays: JAX may put others."""
+    dag = object.__new__(cls)
+    dag._static_part, dag._leaves, dag._tree = static_part, tuple(leaves), _UNBUILT
+    return dag
+
+
+def to_dag(tree: AnyDag, options: Options) -> Dag:
+    """The Dag of a tree, for a wrapper with these options."""
+    return Dag(tree, namespace=options.namespace, identity=options.identity)
+
+
+def keyed(tree: AnyDag, root: str, options: Options) -> Dag:
+    """The Dag of a tree that is part of the key of what JAX traces.
+
+    Args:
+        root: The name of the tree, for paths in errors.
+    """
+    return hashable(to_dag(tree, options), lambda accessor: accessor.codify(root))
+
+
+def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
+    """The Dag, which JAX may use as a part of a key.
+
+    Args:
+        text: Writes down the way to a leaf.
+
+    Raises:
+        TypeError: A static leaf can't be hashed.
+    """
+    static_part = dag._static_part
+    for position, static in zip(static_part.positions, static_part.statics, strict=True):
+        try:
+            static.check_hashable()
+        except TypeError as error:
+            raise unhashable(text(static_part.spec.accessors()[position]), error) from error
+    return dag
+
+
+def unhashable(where: str, error: TypeError) -> TypeError:
+    """What is raised for a leaf that can be neither traced nor hashed."""
+    return TypeError(
+        f"{where} is no array and can't be hashed: {error}\n"
+        "  A leaf that JAX can't trace is part of the key of the compiled function. Make it "
+        "hashable, register its class as a node, or pass it in another way."
+    )
+
+
+def to_tree(dag: Dag) -> AnyDag:
+    """A tree of its own, which a user's function may change: `dag.tree` may be the caller's."""
+    return dag._static_part.build(dag._leaves)
+
+
+def dag_like(dag: Dag, tree: AnyDag, what: str) -> Dag:
+    """A Dag structured as `dag`, with what `tree` has in the place of its leaves."""
+    return rebuilt(dag._static_part, dag._static_part.match(tree, what))
+
+
+def keys_of(static_part: StaticPart, root: str) -> list[tree_util.GetAttrKey]:
+    """A name for each traced leaf; JAX writes a dot before it."""
+    skipped = frozenset(static_part.positions)
+    return [
+        tree_util.GetAttrKey(accessor.codify(root).removeprefix("."))
+        for i, accessor in enumerate(static_part.spec.accessors())
+        if i not in skipped
+    ]
+
+
+def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
+    return list(zip(keys_of(dag._static_part, "tree"), dag._leaves, strict=True)), dag._static_part
+
+
+tree_util.register_pytree_with_keys(
+    Dag, _dag_with_keys, rebuilt, lambda dag: (dag._leaves, dag._static_part)
+)

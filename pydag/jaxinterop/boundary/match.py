@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structures that must be alike: a loop's carry before and after, the results of branches."""
+
+from typing import NamedTuple
+
+from pydag import PyDagSpec, SharingError
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Path
+
+from .dag import Dag, to_dag
+from .prefixes import path_text, shortened
+from .static import Static
+from .static_part import Options
+
+
+class Side(NamedTuple):
+    """One of two structures that are compared."""
+
+    name: str  # such as "given" or "returned by branch 1"
+    dag: Dag
+
+
+def _aliases(spec: PyDagSpec) -> dict[Path, Path]:
+    """For each further path of a shared object, its first."""
+    return {path: shared.paths[0] for shared in spec.shared for path in shared.paths[1:]}
+
+
+def _resolved(path: Path, aliases: dict[Path, Path]) -> Path:
+    """The path through first occurrences alone: equal for two paths to one object."""
+    done: Path = ()
+    for entry in path:
+        done = (*done, entry)
+        done = aliases.get(done, done)
+    return done
+
+
+def _pair_of(one: PyDagSpec, other: PyDagSpec) -> tuple[Path, Path] | None:
+    """Two paths that lead to one object in `one` and to two in `other`."""
+    aliases = _aliases(other)
+    for path, first in _aliases(one).items():
+        if _resolved(path, aliases) != _resolved(first, aliases):
+            return first, path
+    return None
+
+
+def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> None:
+    """Checks that two Dags have one static part.
+
+    Args:
+        what: What has to be alike, for the first line of the error.
+        root: The name of both trees in paths.
+
+    Raises:
+        SharingError: They are shared differently.
+        TypeError: They are structured differently, or have different static leaves.
+    """
+    if one.dag._static_part == other.dag._static_part:
+        return
+    if one.dag.spec == other.dag.spec:
+        raise TypeError(_static_difference(what, root, one, other))
+    for side, against in ((one, other), (other, one)):
+        try:
+            side.dag.spec.flatten_up_to(against.dag.tree)
+        except SharingError:
+            pass
+        except ValueError as error:
+            raise TypeError(
+                f"{what} must be structured alike\n  {against.name} compared with {side.name}: "
+                f"{shortened(str(error))}"
+            ) from error
+    for side, against in ((one, other), (other, one)):
+        pair = _pair_of(side.dag.spec, against.dag.spec)
+        if pair is not None:
+            first, second = (path_text(side.dag.tree, path, root, _options(side)) for path in pair)
+            raise SharingError(
+                f"{what} must be shared alike\n"
+                f"  {side.name}: {first} and {second} are one object\n"
+                f"  {against.name}: they are two\n"
+                f"  {advice}"
+            )
+    texts = [f"  {side.name}: {shortened(repr(side.dag.spec))}" for side in (one, other)]
+    raise TypeError("\n".join([f"{what} must be structured alike", *texts]))
+
+
+def alike(what: str, root: str, given: Dag, returned: AnyDag, options: Options) -> Dag:
+    """What a function returned, for JAX: it must be like what the function was given."""
+    dag = to_dag(returned, options)
+    check_alike(
+        what,
+        root,
+        Side("given", given),
+        Side("returned", dag),
+        "Let it return one object at both places, or give it two: give one of them a copy.",
+    )
+    return dag
+
+
+def _options(side: Side) -> Options:
+    return Options(side.dag.spec.namespace)
+
+
+def _static_difference(what: str, root: str, one: Side, other: Side) -> str:
+    """Says which leaf that JAX can't trace differs, or is an array on the other side."""
+    found = [_statics(one.dag), _statics(other.dag)]
+    positions = sorted(found[0].keys() | found[1].keys())
+    differs = next(i for i in positions if found[0].get(i) != found[1].get(i))
+    where = path_text(one.dag.tree, one.dag.spec.paths()[differs], root, _options(one))
+    texts = [
+        shortened(repr(statics[differs].value), 200) if differs in statics else "an array"
+        for statics in found
+    ]
+    return (
+        f"{what} must have the same leaves where JAX can't trace them\n"
+        f"  {one.name}: {where} is {texts[0]}\n"
+        f"  {other.name}: it is {texts[1]}\n"
+        "  Such a leaf is part of what is compiled. Pass what differs as an array."
+    )
+
+
+def _statics(dag: Dag) -> dict[int, Static]:
+    return dict(zip(dag._static_part.positions, dag._static_part.statics, strict=True))

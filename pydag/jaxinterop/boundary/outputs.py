@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results whose leaves get different treatments: axes, specs or shardings, as a tree prefix.
+
+JAX wants these before it calls the function, when nobody knows yet which leaves are distinct. But
+the treatments themselves are known. So the leaves are returned in groups, one for each treatment.
+"""
+
+from typing import Any
+
+from jax import tree_util
+
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Leaf
+
+from .dag import to_dag
+from .prefixes import Question, distinct, one_level, treatments
+from .static_part import Options
+
+
+class Shell:
+    """A pytree without children, which carries something past JAX."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+class Grouped:
+    """A result taken apart: for each treatment the leaves that get it."""
+
+    def __init__(self, shell: Any, *groups: Any) -> None:
+        self.shell = shell
+        self.groups = groups
+
+    @property
+    def tree(self) -> AnyDag:
+        """The result, put together."""
+        static_part, order = self.shell.content
+        waiting = [iter(group) for group in self.groups]
+        leaves: list[Leaf] = [next(waiting[group]) for group in order]
+        return static_part.build(leaves)
+
+
+tree_util.register_pytree_node(Shell, lambda s: ((), s.content), lambda content, _: Shell(content))
+tree_util.register_pytree_node(
+    Grouped, lambda g: ((g.shell, *g.groups), None), lambda _, children: Grouped(*children)
+)
+
+
+class Outputs:
+    """How a function's result goes to JAX, given the treatments of its leaves.
+
+    Args:
+        prefix: The treatments.
+        nothing: A treatment that fits a part without leaves.
+    """
+
+    def __init__(self, prefix: Any, nothing: Any, question: Question, options: Options) -> None:
+        self.question, self.options, self.given = question, options, prefix
+        self.is_one = one_level(prefix, options)[2].is_leaf()
+        self.values = distinct(prefix, question, options)
+        self.prefix = prefix if self.is_one else Grouped(nothing, *self.values)
+
+    def pack(self, result: AnyDag) -> Any:
+        """The result, for JAX: it has `prefix` as its prefix, and `.tree`."""
+        dag = to_dag(result, self.options)
+        if self.is_one:
+            return dag
+        given = treatments({"result": result}, {"result": self.given}, self.question, self.options)
+        order = [self.values.index(given[i]) for i in dag._static_part.traced_positions()]
+        groups: list[list[Leaf]] = [[] for _ in self.values]
+        for group, leaf in zip(order, dag._leaves, strict=True):
+            groups[group].append(leaf)
+        return Grouped(Shell((dag._static_part, tuple(order))), *groups)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the wrappers of one function by `jit` share: the function that JAX compiles, and groups.
+
+JAX is given `flat(key, donated, kept)`: the key is a static argument, the other two are flat
+sequences of distinct leaves, or, where leaves get different shardings, one sequence for each. A
+`LeafGroups` say how the leaves of one structure are divided. They are made when the structure is first seen,
+so that a call does no work per leaf outside of the core.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.boundary.arguments import (
+    Args,
+    Chosen,
+    Kwargs,
+    argument_text,
+    by_argument,
+    wrap_static,
+)
+from pydag.jaxinterop.boundary.dag import unhashable
+from pydag.jaxinterop.boundary.prefixes import Question
+from pydag.jaxinterop.boundary.result import result
+from pydag.jaxinterop.boundary.static import Static, static_positions
+from pydag.jaxinterop.boundary.static_part import Options, StaticPart
+from pydag.typing import Dag, Leaf
+
+from .leaf_groups import MOST, Key, LeafGroups
+from .shardings import Shardings
+
+_DONATION = Question(
+    "donate_argnums", str, "Donate both arguments or neither, or give one of them a copy."
+)
+
+FlatArguments = tuple["Key", Sequence[Leaf], Sequence[Leaf]]
+
+
+class CompiledFunction:
+    """A function with options, ready to be compiled.
+
+    Args:
+        fun: Gives the function. The compiled function outlives its wrappers, so it must not own it.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[[], Callable[..., Any]],
+        name: str,
+        static: Chosen,
+        donated: Chosen,
+        shardings: Shardings,
+        options: Options,
+        jax_options: dict[str, Any],
+    ) -> None:
+        def flat(key: Key, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
+            args, kwargs = key.build(donated, kept)
+            return pack(fun()(*args, **kwargs))
+
+        outputs = shardings.outputs(options)
+
+        def pack(tree: Dag) -> Any:
+            return result(tree, options) if outputs.is_one else outputs.pack(tree)
+
+        flat.__name__ = flat.__qualname__ = name
+        self.static = static
+        self.has_static = bool(static.numbers or static.names)
+        self.donated = donated
+        self.options = options
+        self.leaf_groups: dict[PyDagSpec, LeafGroups] = {}
+        # What `jitted` gets before the leaves, by structure, where they are all traced and kept.
+        self.plain: dict[PyDagSpec, tuple[Key, tuple[()]]] = {}
+        self.shardings = shardings
+        self.jitted: Any = jax.jit(
+            flat,
+            static_argnums=0,
+            donate_argnums=1,
+            **shardings.for_jax(options),
+            **jax_options,
+        )
+
+    def run(self, args: Args, kwargs: Kwargs) -> Any:
+        """Calls the compiled function."""
+        try:
+            return _core.build_result(self.jitted(*self.take_apart(args, kwargs)))
+        except TypeError:
+            # JAX refuses, before it traces, a leaf that the groups take for an array.
+            if not self.forget_wrong_groups(args, kwargs):
+                raise
+        return _core.build_result(self.jitted(*self.take_apart(args, kwargs)))
+
+    def caller(self) -> Callable[..., Any]:
+        """A function that takes the arguments of a call; one frame and the core, where it can."""
+        if self.has_static:
+            return lambda *args, **kwargs: self.run(args, kwargs)
+        short, jitted, plain = _core.call_flat, self.jitted, self.plain
+        namespace, identity = self.options
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                answer = short(jitted, plain, (args, kwargs), namespace, identity)
+            except TypeError:
+                if not self.forget_wrong_groups(args, kwargs):
+                    raise
+                answer = NotImplemented
+            return self.run(args, kwargs) if answer is NotImplemented else answer
+
+        return call
+
+    def take_apart(self, args: Args, kwargs: Kwargs) -> FlatArguments:
+        """The arguments of the flat function.
+
+        Where the structure was seen before, leaves that were arrays then are taken for arrays.
+        """
+        if self.has_static:
+            args, kwargs = wrap_static(self.static, args, kwargs)
+        namespace, identity = self.options
+        leaves, spec = _core.flatten((args, kwargs), None, False, namespace, identity)
+        if (plain := self.plain.get(spec)) is not None:
+            return *plain, leaves
+        division = self.leaf_groups.get(spec)
+        key = division.key(leaves) if division is not None else None
+        if division is None or key is None:
+            division, key = self._prepare(args, kwargs, leaves, spec)
+        return key, division.take_donated(leaves), division.take_kept(leaves)
+
+    def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
+        """Whether the groups for these arguments were made for other types of leaves."""
+        if self.has_static:
+            args, kwargs = wrap_static(self.static, args, kwargs)
+        leaves, spec = self.options.flatten((args, kwargs))
+        division = self.leaf_groups.get(spec)
+        is_wrong = division is not None and division.positions != static_positions(leaves)
+        if is_wrong:
+            self.leaf_groups.pop(spec, None)
+            self.plain.pop(spec, None)
+        return is_wrong
+
+    def forget_groups(self) -> None:
+        self.leaf_groups.clear()
+        self.plain.clear()
+
+    def _prepare(
+        self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec: PyDagSpec
+    ) -> tuple[LeafGroups, Key]:
+        positions = static_positions(leaves)
+        division = self.leaf_groups.get(spec)
+        if division is None or division.positions != positions:
+            donated = self._donated_leaves(args, kwargs)
+            groups = self.shardings.groups(args, kwargs, self.static, self.options)
+            division = LeafGroups(len(leaves), positions, donated, groups, self.shardings.number)
+            if len(self.leaf_groups) >= MOST:
+                self.forget_groups()
+            self.leaf_groups[spec] = division
+        statics = tuple(Static(leaves[i]) for i in positions)
+        for position, static in zip(positions, statics, strict=True):
+            try:
+                static.check_hashable()
+            except TypeError as error:
+                raise self._unhashable(args, kwargs, position, static.value, error) from error
+        key = Key(StaticPart(spec, positions, statics), division.donated, division.order)
+        division.remember(leaves, key)
+        if division.is_plain:
+            self.plain[spec] = key, ()
+        return division, key
+
+    def _donated_leaves(self, args: Args, kwargs: Kwargs) -> frozenset[int]:
+        spots = self.donated.spots(args, kwargs)
+        if not spots:
+            return frozenset()
+        given = by_argument(
+            args,
+            kwargs,
+            lambda spot: "donated" if spot in spots else "kept",
+            _DONATION,
+            self.options,
+        )
+        return frozenset(i for i, treatment in enumerate(given) if treatment == "donated")
+
+    def _unhashable(
+        self, args: Args, kwargs: Kwargs, position: int, leaf: Leaf, error: TypeError
+    ) -> Exception:
+        accessor = self.options.flatten((args, kwargs))[1].accessors()[position]
+        where = argument_text(accessor)
+        if isinstance(leaf, Static):
+            return ValueError(
+                f"{where} is a static argument and can't be hashed: {error}\n"
+                "  A static argument is part of the key of the compiled function. Pass a hashable "
+                "value, such as a tuple for a list."
+            )
+        return unhashable(where, error)

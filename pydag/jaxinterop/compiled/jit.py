@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.jit` for functions of DAGs."""
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, cast, overload
+
+import jax
+
+from pydag.jaxinterop.boundary.arguments import Chosen, as_names, as_numbers
+from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen, name_of
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+from .compiled_function import CompiledFunction
+from .shardings import UNSPECIFIED, Shardings
+from .stages import Lowered, Traced
+
+
+class Jitted(Protocol):
+    """A compiled function. All of its methods take the arguments of the function."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace it, without compiling; arrays may be given as `jax.ShapeDtypeStruct`s."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace it and translate it for the compiler."""
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The result, with `jax.ShapeDtypeStruct`s for arrays."""
+
+    def clear_cache(self) -> None:
+        """Forget what was compiled."""
+
+
+@overload
+def jit(fun: Callable[..., Any], /, **options: Any) -> Jitted: ...
+@overload
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    fun: Any = None,
+    /,
+    *,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    **options: Any,
+) -> Any:
+    """Compile a function of DAGs; as `jax.jit`, and what is shared stays shared.
+
+    One identity table spans all arguments, another all of the result: inside of the function and
+    outside, `a.shared is b.shared` holds. A shared array is passed once, donated once and returned
+    once. Leaves that JAX can't trace are static. The function is traced anew when the structure,
+    the sharing, a static leaf, or the shape or type of an array is new.
+
+    Args:
+        fun: Left out, `jit` returns a decorator.
+        static_argnums, static_argnames: Arguments that are not opened: part of the key, compared
+            by type and value.
+        donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
+        in_shardings, out_shardings: One sharding for everything, or tree prefixes: of the tuple of
+            positional arguments, and of the result.
+        options: All other options that `jax.jit` has.
+
+    Raises:
+        SharingError: When called: a donated argument and a kept one hold the same array, or two
+            places of one array are given two shardings.
+        CycleError: When called: an argument contains itself.
+        TypeError: When called: a leaf is neither an array nor hashable.
+
+    >>> w = jax.numpy.ones(2)
+    >>> out = jit(lambda model: pydag.dag_map(lambda x: 2 * x, model))({"a": w, "b": w})
+    >>> out["a"] is out["b"]
+    True
+    """
+    if fun is None:
+        given = {name: value for name, value in locals().items() if name not in ("fun", "options")}
+        return functools.partial(jit, **given, **options)
+    how = Options(namespace, identity)
+    shardings = Shardings(in_shardings, out_shardings, how)
+    arguments = {
+        "static_argnums": None if static_argnums is None else as_numbers(static_argnums),
+        "static_argnames": None if static_argnames is None else as_names(static_argnames),
+        "donate_argnums": None if donate_argnums is None else as_numbers(donate_argnums),
+        "donate_argnames": None if donate_argnames is None else as_names(donate_argnames),
+    }
+    jax.jit(fun, **cast(Any, arguments))  # checks them against the signature
+    static = Chosen.of(fun, static_argnums, static_argnames)
+    donated = Chosen.of(fun, donate_argnums, donate_argnames)
+    original, compiled = cached_for_function(
+        fun,
+        ("jit", static, donated, how, shardings.key(how), frozen(options)),
+        lambda get: CompiledFunction(get, name_of(fun), static, donated, shardings, how, options),
+    )
+    return _wrapper(original, compiled)
+
+
+def _wrapper(fun: Callable[..., Any], compiled: CompiledFunction) -> Jitted:
+    jitted: Any = functools.wraps(fun, updated=())(compiled.caller())
+    jitted._fun = fun
+    jitted.trace = functools.partial(_trace, fun, compiled)
+    jitted.lower = functools.partial(_lower, fun, compiled)
+    jitted.eval_shape = functools.partial(_eval_shape, fun, compiled)
+    jitted.clear_cache = functools.partial(_clear_cache, compiled)
+    return cast(Jitted, jitted)
+
+
+# The compiled function doesn't own the function, so each of these is given it to hold.
+
+
+def _trace(
+    fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
+) -> Traced:
+    compiled.forget_wrong_groups(args, kwargs)
+    flat = compiled.take_apart(args, kwargs)
+    return Traced(compiled.jitted.trace(*flat), compiled, flat[0])
+
+
+def _lower(
+    fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
+) -> Lowered:
+    return _trace(fun, compiled, *args, **kwargs).lower()
+
+
+def _eval_shape(
+    fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
+) -> Any:
+    return _trace(fun, compiled, *args, **kwargs).out_info
+
+
+def _clear_cache(compiled: CompiledFunction) -> None:
+    compiled.forget_groups()
+    compiled.jitted.clear_cache()

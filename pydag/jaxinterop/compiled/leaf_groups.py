@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How `jit` divides the leaves of one structure: static, donated and kept, by sharding."""
+
+from collections.abc import Sequence
+from operator import is_
+from typing import Any, NamedTuple
+
+from pydag.jaxinterop.boundary.arguments import Args, Kwargs, joined, unwrap_static
+from pydag.jaxinterop.boundary.static import Static
+from pydag.jaxinterop.boundary.static_part import Picker, StaticPart, picker
+from pydag.typing import Leaf
+
+MOST = 4096  # plans and keys that are remembered; they are easily made again
+
+
+class Key(NamedTuple):
+    """What a compiled function is made for, but for the shapes and types of its arrays."""
+
+    static_part: StaticPart
+    donated: tuple[int, ...]  # positions among the traced leaves
+    order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
+
+    def build(self, donated: Sequence[Any], kept: Sequence[Any]) -> tuple[Args, Kwargs]:
+        """The arguments that were divided into groups."""
+        if self.order is None:
+            leaves = joined(self.donated, donated, kept)
+        else:
+            chosen = frozenset(self.donated)
+            waiting = [list(map(iter, groups)) for groups in (kept, donated)]
+            leaves = [next(waiting[i in chosen][group]) for i, group in enumerate(self.order)]
+        args, kwargs = self.static_part.build(leaves)
+        return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}
+
+
+class LeafGroups:
+    """How the leaves of one structure are divided.
+
+    Args:
+        size: The number of leaves.
+        positions: Of the static ones.
+        donated: Positions of the donated ones.
+        groups: For each leaf, which of the shardings it gets; None where there is but one.
+        number: Of shardings.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        positions: tuple[int, ...],
+        donated: frozenset[int],
+        groups: Sequence[int] | None = None,
+        number: int = 0,
+    ) -> None:
+        traced = sorted(set(range(size)).difference(positions))
+
+        def take(chosen: list[int]) -> Picker:
+            if groups is None:
+                return picker(chosen, size)
+            parts = [[i for i in chosen if groups[i] == group] for group in range(number)]
+            pickers = [picker(part, size) for part in parts]
+            return lambda leaves: tuple(pick(leaves) for pick in pickers)
+
+        self.positions = positions
+        self.donated = tuple(i for i, leaf in enumerate(traced) if leaf in donated)
+        self.order = None if groups is None else tuple(groups[i] for i in traced)
+        self.pick_static = picker(positions, size)
+        self.take_donated = take([i for i in traced if i in donated])
+        self.take_kept = take([i for i in traced if i not in donated])
+        self.keys: dict[tuple[Static, ...], Key] = {}
+        self.recent: tuple[Sequence[Leaf], Key] | None = None
+        # Whether all leaves are traced, kept and in one group.
+        self.is_plain = not positions and not self.donated and self.order is None
+
+    def key(self, leaves: Sequence[Leaf]) -> Key | None:
+        """The key for these leaves, if there has been such a call.
+
+        The very same static leaves, the ordinary case, are recognized without comparing them.
+        """
+        if self.recent is None:
+            return None
+        static = self.pick_static(leaves)
+        last, key = self.recent
+        if all(map(is_, static, last)):
+            return key
+        found = self.keys.get(tuple(map(Static, static)))
+        if found is not None:
+            self.recent = static, found
+        return found
+
+    def remember(self, leaves: Sequence[Leaf], key: Key) -> None:
+        if len(self.keys) >= MOST:
+            self.keys.clear()
+        self.keys[key.static_part.statics] = key
+        self.recent = self.pick_static(leaves), key

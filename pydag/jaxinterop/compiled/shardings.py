@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shardings that `jit` is given: one for everything, or tree prefixes."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from pydag.jaxinterop.boundary.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.prefixes import Question, distinct, one_level, shortened, treatments
+from pydag.jaxinterop.boundary.static_part import Options
+
+UNSPECIFIED: Any = object()
+
+
+def _describe(sharding: Any) -> str:
+    return "left to JAX" if sharding is None else f"given {shortened(str(sharding), 200)}"
+
+
+def _is_sharding(sharding: Any) -> bool:
+    """Whether it may be one; JAX knows for sure."""
+    return not (callable(sharding) or isinstance(sharding, str | bytes | int | float | complex))
+
+
+_ADVICE = "Give both places one sharding, or one of them a copy."
+_IN = Question("jit in_shardings", _describe, _ADVICE, _is_sharding)
+_OUT = Question("jit out_shardings", _describe, _ADVICE, _is_sharding)
+
+
+class Shardings:
+    """`in_shardings` and `out_shardings`, as they were given."""
+
+    def __init__(self, given_in: Any, given_out: Any, options: Options) -> None:
+        self.given_in = tuple(given_in) if isinstance(given_in, list) else given_in
+        self.given_out = given_out
+        self.is_one = self.given_in is UNSPECIFIED or one_level(self.given_in, options)[2].is_leaf()
+        self.values = () if self.is_one else tuple(distinct(self.given_in, _IN, options))
+        self.number = len(self.values)
+
+    def key(self, options: Options) -> Hashable:
+        """Equal for equal shardings in equal structures."""
+        prefixes = map(options.flatten, (self.given_in, self.given_out))
+        return tuple((spec, tuple(leaves)) for leaves, spec in prefixes)
+
+    def outputs(self, options: Options) -> Outputs:
+        given = None if self.given_out is UNSPECIFIED else self.given_out
+        return Outputs(given, None, _OUT, options)
+
+    def for_jax(self, options: Options) -> dict[str, Any]:
+        """The options of `jax.jit` for a function of `(donated, kept)`."""
+        found = {}
+        if self.given_in is not UNSPECIFIED:
+            found["in_shardings"] = self.given_in if self.is_one else (self.values, self.values)
+        if self.given_out is not UNSPECIFIED:
+            found["out_shardings"] = self.outputs(options).prefix
+        return found
+
+    def groups(
+        self, args: Args, kwargs: Kwargs, static: Chosen, options: Options
+    ) -> Sequence[int] | None:
+        """For each distinct leaf the number of its sharding; None where there is but one.
+
+        Raises:
+            SharingError: Two paths to an array are given two shardings.
+            ValueError: The shardings don't fit the arguments, or there are keyword arguments.
+        """
+        if self.is_one:
+            return None
+        spots = static.spots(args, kwargs)
+        if kwargs.keys() - spots:
+            raise ValueError(
+                "in_shardings that are no single sharding speak of positional arguments alone, but "
+                f"there are keyword arguments: {', '.join(sorted(kwargs.keys() - spots))}"
+            )
+        prefix = self.given_in
+        if isinstance(prefix, tuple) and len(prefix) == len(args) - len(spots - kwargs.keys()):
+            rest = iter(prefix)
+            prefix = tuple(None if i in spots else next(rest) for i in range(len(args)))
+        given = treatments(
+            {"args": args, "kwargs": kwargs}, {"args": prefix, "kwargs": None}, _IN, options
+        )
+        return [self.values.index(s) if s in self.values else 0 for s in given]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions between tracing and calling: JAX's stages, with the signature of the function."""
+
+import functools
+import re
+from typing import Any
+
+from pydag import _core, explain
+from pydag._repr import short_repr
+from pydag.jaxinterop.boundary.prefixes import shortened
+from pydag.jaxinterop.boundary.static import Static
+from pydag.jaxinterop.boundary.static_part import StaticPart
+
+from .compiled_function import CompiledFunction
+
+
+class _Stage:
+    """A stage of JAX's; what isn't overridden is asked of it."""
+
+    def __init__(self, stage: Any, compiled: CompiledFunction, key: Any) -> None:
+        self._stage, self._compiled, self._key = stage, compiled, key
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stage, name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._stage!r})"
+
+    @functools.cached_property
+    def out_info(self) -> Any:
+        """Shapes and types of the result, in the result's own form."""
+        return _core.build_result(self._stage.out_info)
+
+
+class Traced(_Stage):
+    """What `jit(f).trace(...)` returns: the function as JAX's own language has it."""
+
+    def lower(self, **options: Any) -> "Lowered":
+        return Lowered(self._stage.lower(**options), self._compiled, self._key)
+
+
+class Lowered(_Stage):
+    """What `jit(f).lower(...)` returns: the function as the compiler gets it."""
+
+    def compile(self, *options: Any, **more: Any) -> "Compiled":
+        return Compiled(self._stage.compile(*options, **more), self._compiled, self._key)
+
+
+class Compiled(_Stage):
+    """A compiled function, for arguments of one structure."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls it. Static arguments are given as well, and must be those it was compiled for.
+
+        Raises:
+            TypeError: The arguments are structured, or shared, in another way.
+        """
+        key, *leaves = self._compiled.take_apart(args, kwargs)
+        if key != self._key and self._compiled.forget_wrong_groups(args, kwargs):
+            key, *leaves = self._compiled.take_apart(args, kwargs)
+        if key != self._key:
+            raise TypeError(
+                "the function was compiled for arguments of another structure, sharing or static "
+                "content\n  (first: compiled for, second: called with)\n"
+                f"{why(self._key.static_part, key.static_part)}"
+            )
+        return _core.build_result(self._stage(*leaves))
+
+
+def why(first: StaticPart, second: StaticPart) -> str:
+    """Where the arguments of two calls differ, in words."""
+    text = explain(first.spec, second.spec)
+    if not text:
+        paths = first.spec.accessors()
+        one, other = (dict(zip(f.positions, f.statics, strict=True)) for f in (first, second))
+        text = "\n".join(
+            f"{paths[i].codify('tree')}\n  first:  {_shown(one, i)}\n  second: {_shown(other, i)}"
+            for i in sorted(one.keys() | other.keys())
+            if one.get(i) != other.get(i)
+        )
+    return shortened(
+        re.sub(r"\btree\[([01])\]", lambda m: ("args", "kwargs")[int(m[1])], text), 1600
+    )
+
+
+def _shown(statics: dict[int, Any], position: int) -> str:
+    static = statics.get(position)
+    while isinstance(static, Static):
+        static = static.value
+    return "an array" if position not in statics else short_repr(static)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.lax.cond` and `jax.lax.switch`, of DAGs: branches whose results are alike."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.call import Call, kept_flat
+from pydag.jaxinterop.boundary.match import Side, check_alike
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+_NONE: Any = object()
+_ADVICE = "Let each branch return one object, or two, at these places."
+
+
+def _choose(
+    choose: Callable[..., Any],
+    branches: Sequence[Callable[..., Any]],
+    names: Sequence[str],
+    operands: tuple[Any, ...],
+    options: Options,
+) -> Any:
+    """Calls JAX; where that fails, looks whether it is because the results differ."""
+    made = [kept_flat(branch, options) for branch in branches]
+    call = Call.keyed(operands, {}, options)
+    try:
+        return choose([function for _, function in made], call).tree
+    except TypeError as error:
+        try:
+            results = [jax.eval_shape(function, call) for _, function in made]
+        except Exception:
+            raise error from None  # it was about something else
+        sides = [Side(f"returned by {name}", dag) for name, dag in zip(names, results, strict=True)]
+        for side in sides[1:]:
+            check_alike("the results of the branches", "result", sides[0], side, _ADVICE)
+        raise
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NONE,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """Apply one of two functions of DAGs; as `jax.lax.cond`.
+
+    Raises:
+        SharingError: The results of the two are shared differently.
+
+    >>> w = jnp.float32(3.0)
+    >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
+    >>> out = cond(w > 2, double, lambda p: p, {"a": w, "b": w})
+    >>> out["a"] is out["b"], float(out["a"])
+    (True, 6.0)
+    """
+    return _choose(
+        lambda branches, call: jax.lax.cond(pred, *branches, call),
+        (true_fun, false_fun),
+        ("true_fun", "false_fun"),
+        operands if operand is _NONE else (operand,),
+        Options(namespace, identity),
+    )
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = _NONE,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """Apply one of several functions of DAGs; as `jax.lax.switch`.
+
+    Raises:
+        SharingError: The results of two branches are shared differently.
+
+    >>> w = jnp.float32(3.0)
+    >>> out = switch(1, [lambda p: p, lambda p: pydag.dag_map(jnp.negative, p)], {"a": w, "b": w})
+    >>> out["a"] is out["b"], float(out["a"])
+    (True, -3.0)
+    """
+    return _choose(
+        lambda branches, call: jax.lax.switch(index, branches, call),
+        branches,
+        [f"branch {i}" for i in range(len(branches))],
+        operands if operand is _NONE else (operand,),
+        Options(namespace, identity),
+    )

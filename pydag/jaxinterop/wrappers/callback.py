@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.pure_callback` for functions of DAGs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.call import Call, flat
+from pydag.jaxinterop.boundary.dag import Dag, dag_like, to_dag
+from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.static_part import Options
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function without side effects from a compiled one; as `jax.pure_callback`.
+
+    Args:
+        callback: Takes and returns DAGs of arrays.
+        result_shape_dtypes: What it returns, with `jax.ShapeDtypeStruct`s for arrays. One that
+            stands at two places stands for one array at both.
+
+    >>> w = jnp.float32(3.0)
+    >>> out = pure_callback(lambda p: [p["a"] * p["b"]], [w], {"a": w, "b": w})
+    >>> float(out[0])
+    9.0
+    """
+    options = Options()
+    shape: Dag = to_dag(result_shape_dtypes, options)
+
+    def pack(result: Any) -> Dag:
+        return dag_like(shape, result, f"what {name_of(callback)} returned")
+
+    function = flat(lambda: callback, name_of(callback), pack)
+    call = Call.of(args, kwargs, options)
+    return jax.pure_callback(function, shape, call, sharding=sharding, vmap_method=vmap_method).tree

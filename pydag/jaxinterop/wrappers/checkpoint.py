@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.checkpoint` for functions of DAGs."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.arguments import Chosen, as_names, as_numbers
+from pydag.jaxinterop.boundary.call import Call, kept_flat, per_leaf
+from pydag.jaxinterop.boundary.prefixes import Question
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+_CSE = Question(
+    "checkpoint prevent_cse", lambda x: f"given {x}", "Give both places the same, or copy one."
+)
+
+
+def checkpoint(
+    fun: Callable[..., Any],
+    *,
+    prevent_cse: bool | Sequence[Any] = True,
+    policy: Callable[..., bool] | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., Any]:
+    """Compute `fun` again when it is differentiated, rather than keep its values.
+
+    As `jax.checkpoint`. `remat` is the same function.
+
+    Args:
+        prevent_cse: With newer JAX also a tree prefix of the tuple of arguments.
+        static_argnums, static_argnames: Arguments that are not opened.
+
+    >>> w = jnp.float32(3.0)
+    >>> float(jax.grad(lambda w: checkpoint(lambda p: p["a"] * p["b"])({"a": w, "b": w}))(w))
+    6.0
+    """
+    options = Options(namespace, identity)
+    static = Chosen.of(fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None)
+
+    @functools.wraps(fun, updated=())
+    def again(*args: Any, **kwargs: Any) -> Any:
+        call = Call.keyed(args, kwargs, options, static)
+        cse: Any = prevent_cse
+        if not isinstance(cse, bool):
+            prefixes = {"args": tuple(cse), "kwargs": True}
+            cse = (per_leaf(call, prefixes, _CSE, options),)
+        _owner, function = kept_flat(fun, options)
+        return jax.checkpoint(function, prevent_cse=cse, policy=policy)(call).tree
+
+    return again
+
+
+remat = checkpoint

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.custom_jvp` and `jax.custom_vjp` for functions of DAGs.
+
+Rules are written per argument: a rule for `f(x, y)` gives a cotangent for `x` and one for `y`. So
+identity spans each argument and not all of them, and what `f(w, w)` makes of both is added up by
+JAX, for which they are two inputs.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from pydag.jaxinterop.boundary.argnums import QUESTION
+from pydag.jaxinterop.boundary.arguments import by_argument
+from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+
+class Custom:
+    """What both have in common: the function of Dags, and how it is called."""
+
+    _transformation: Callable[..., Any]
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+        *,
+        namespace: str = "",
+        identity: Identity = "all",
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self._options = Options(namespace, identity)
+        self._signature = inspect.signature(fun)
+        names = list(self._signature.parameters)
+        by_name = map(names.index, nondiff_argnames)
+        self.nondiff_argnums = tuple(sorted({*nondiff_argnums, *by_name}))
+
+        def flat(*args: Any) -> Dag:
+            return self._pack(fun(*self._trees(args)))
+
+        self._jax: Any = type(self)._transformation(
+            named(flat, name_of(fun)), nondiff_argnums=self.nondiff_argnums
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                "a function with a derivative of its own has positional arguments alone; these "
+                f"are given by keyword: {', '.join(bound.kwargs)}"
+            )
+        skipped = self.nondiff_argnums
+        if skipped:
+            by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, self._options)
+        given = (x if i in skipped else self._pack(x) for i, x in enumerate(bound.args))
+        return self._jax(*given).tree
+
+    def _pack(self, tree: Any) -> Dag:
+        return to_dag(tree, self._options)
+
+    def _trees(self, args: Sequence[Any]) -> Iterator[Any]:
+        """The function's arguments, as the user has them."""
+        return (x if i in self.nondiff_argnums else opened(x) for i, x in enumerate(args))
+
+
+def opened(dag: Dag) -> Any:
+    """The tree of a Dag. Python's numbers in it are arrays, as they are where JAX traces.
+
+    JAX may call the function as it is. What that made of numbers would be numbers, which have no
+    identity, and a result that is shared would not be shared.
+    """
+    leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
+    return dag._static_part.build(leaves)

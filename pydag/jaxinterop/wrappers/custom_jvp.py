@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.custom_jvp` for functions of DAGs."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.dag import Dag, dag_like
+from pydag.jaxinterop.boundary.function_cache import name_of
+
+from .custom import Custom, opened
+
+R = TypeVar("R", bound=Callable[..., Any])
+
+
+class custom_jvp(Custom):  # noqa: N801 (JAX's name)
+    """A function of DAGs with its own derivative, forward; as `jax.custom_jvp`.
+
+    Identity spans each argument: an object in two arguments is two inputs, whose tangents JAX adds
+    up. Inside of one argument, what is one object is one in the rule, and has one tangent.
+
+    Args:
+        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
+
+    >>> @custom_jvp
+    ... def f(p):
+    ...     return p["a"] * p["b"]
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     (p,), (t,) = primals, tangents
+    ...     return f(p), t["a"] * p["b"] + p["a"] * t["b"]
+    >>> float(jax.grad(lambda w: f({"a": w, "b": w}))(jnp.float32(3.0)))
+    6.0
+    """
+
+    _transformation = jax.custom_jvp
+
+    def defjvp(self, jvp: R, symbolic_zeros: bool = False) -> R:
+        """Set the rule: `jvp(*nondiff_args, primals, tangents)` to `(result, tangent)`.
+
+        Also a decorator. The tangent is structured as the result is.
+        """
+
+        def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
+            *others, primals, tangents = args
+            result, tangent = jvp(
+                *others, tuple(map(opened, primals)), tuple(map(opened, tangents))
+            )
+            dag = self._pack(result)
+            return dag, dag_like(dag, tangent, f"the tangent that {name_of(jvp)} returned")
+
+        self._jax.defjvp(named(flat_jvp, name_of(jvp)), symbolic_zeros=symbolic_zeros)
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set a rule for each argument: `jvp(tangent, result, *primals)` to a part of the tangent.
+
+        None stands for zero. The parts are added up.
+        """
+        if self.nondiff_argnums:
+            raise TypeError("defjvps and nondiff_argnums don't go together; use defjvp")
+
+        def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
+            result = self(*primals)
+            dag = self._pack(result)
+            parts = [
+                dag_like(dag, jvp(tangent, result, *primals), f"what {name_of(jvp)} returned")
+                for jvp, tangent in zip(jvps, tangents, strict=True)
+                if jvp is not None
+            ]
+            zeros = jax.tree.map(jnp.zeros_like, dag)
+            return result, jax.tree.map(
+                lambda *leaves: sum(leaves[1:], leaves[0]), zeros, *parts
+            ).tree
+
+        self.defjvp(rule)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.custom_vjp` for functions of DAGs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.outputs import Shell
+from pydag.jaxinterop.boundary.prefixes import shortened
+from pydag.jaxinterop.boundary.static_part import StaticPart
+
+from .custom import Custom, opened
+
+
+class custom_vjp(Custom):  # noqa: N801 (JAX's name)
+    """A function of DAGs with its own derivative, backward; as `jax.custom_vjp`.
+
+    Identity spans each argument: an object in two arguments is two inputs, whose cotangents JAX
+    adds up. Inside of one argument, and of the result, what is one object is one in the rules, and
+    has one cotangent: the whole, at each of its places. So a rule sums over the places of an
+    argument itself, and doesn't sum over those of the result again. Parts that differ are refused;
+    one object that was meant as two equal parts can't be told from the whole.
+
+    Args:
+        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
+
+    >>> @custom_vjp
+    ... def f(p):
+    ...     return p["a"] * p["b"]
+    >>> def forward(p):
+    ...     return f(p), p
+    >>> def backward(p, cotangent):
+    ...     both = cotangent * (p["a"] + p["b"])
+    ...     return ({"a": both, "b": both},)
+    >>> f.defvjp(forward, backward)
+    >>> float(jax.grad(lambda w: f({"a": w, "b": w}))(jnp.float32(3.0)))
+    6.0
+    """
+
+    _transformation = jax.custom_vjp
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+        **jax_options: Any,
+    ) -> None:
+        """Set the rules.
+
+        `fwd(*args)` returns `(result, saved)`, `bwd(*nondiff_args, saved, cotangent)` a tuple with
+        a cotangent for each differentiable argument.
+
+        Each cotangent is structured as its argument is, and shares at least as much; anything may
+        stand for leaves that JAX can't trace. None stands for zero.
+
+        Raises:
+            SharingError: When differentiated: a cotangent has two objects where there was one.
+        """
+
+        def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
+            result, saved = fwd(*self._trees(args))
+            static_parts = (
+                x._static_part for i, x in enumerate(args) if i not in self.nondiff_argnums
+            )
+            return self._pack(result), (self._pack(saved), Shell(tuple(static_parts)))
+
+        def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
+            *others, (saved, static_parts), cotangent = args
+            found = bwd(*others, opened(saved), opened(cotangent))
+            count = len(static_parts.content)
+            if not isinstance(found, tuple) or len(found) != count:
+                raise TypeError(
+                    f"{name_of(bwd)} must return a tuple with a cotangent for each of {count} "
+                    f"differentiable arguments, but it returned {shortened(repr(found))}"
+                )
+            return tuple(map(self._cotangent, range(count), static_parts.content, found))
+
+        self._jax.defvjp(
+            named(flat_fwd, name_of(fwd)),
+            named(flat_bwd, name_of(bwd)),
+            symbolic_zeros=symbolic_zeros,
+            optimize_remat=optimize_remat,
+            **jax_options,
+        )
+
+    def _cotangent(self, i: int, static_part: StaticPart, found: Any) -> Dag | None:
+        if found is None:
+            return None
+        what = f"the cotangent for differentiable argument {i} of {name_of(self.fun)}"
+        return rebuilt(static_part, static_part.match(found, what))

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.argnums import Argnums, Divided
+from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity, Leaf
+
+
+def pair(result: Any) -> tuple[Any, Any]:
+    """The result of a function with `has_aux`."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(
+            "with has_aux=True the function must return a pair (value, aux), a tuple of two, "
+            f"but it returned an object of type {type(result).__name__}"
+        )
+    return result
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Iterable[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., tuple[Any, Any]]:
+    """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
+
+    The gradient of a shared array is the sum over all its uses, and stands, shared, wherever the
+    array stood, in one argument or in several. Leaves that JAX can't trace stand in the gradient
+    where they stood, so that `pydag.dag_map(update, model, gradient)` fits.
+
+    Args:
+        argnums: The positional arguments to differentiate by: an int, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on;
+            the two may share.
+
+    Raises:
+        SharingError: When called: an array is in an argument that is differentiated and in one
+            that isn't.
+
+    >>> w = jnp.float32(3.0)
+    >>> value, gradient = value_and_grad(lambda p: p["a"] * p["b"])({"a": w, "b": w})
+    >>> float(gradient["a"]), gradient["a"] is gradient["b"]
+    (6.0, True)
+    """
+    options, by = Options(namespace, identity), Argnums.of(argnums)
+    jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
+    if reduce_axes:
+        jax_options["reduce_axes"] = reduce_axes
+
+    @functools.wraps(fun, updated=())
+    def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        divided = Divided(by, args, kwargs, options)
+
+        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Dag]:
+            result = divided.run(fun, leaves, others)
+            return pair(result)[0] if has_aux else result, to_dag(result, options)
+
+        differentiate = jax.value_and_grad(
+            named(flat, name_of(fun)), 0, has_aux=True, **jax_options
+        )
+        try:
+            (_, result), gradients = differentiate(divided.by, divided.others)
+        except TypeError as error:
+            if not allow_int:
+                divided.say_where(error)
+            raise
+        return result.tree, divided.gradient(gradients)
+
+    return value_and_gradient
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Iterable[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `fun`; as `jax.grad`, and as `value_and_grad` here.
+
+    Returns:
+        With `has_aux`, a function that returns the gradient and what `fun` passed on.
+
+    >>> w = jnp.float32(3.0)
+    >>> gradient = grad(lambda p: p["a"] * p["b"])({"a": w, "b": w})
+    >>> float(gradient["a"]), gradient["a"] is gradient["b"]
+    (6.0, True)
+    """
+    both = value_and_grad(
+        fun,
+        argnums,
+        has_aux,
+        holomorphic,
+        allow_int,
+        reduce_axes,
+        namespace=namespace,
+        identity=identity,
+    )
+
+    @functools.wraps(fun, updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return gradient

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.jacfwd`, `jax.jacrev` and `jax.hessian` for functions of DAGs."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.argnums import Argnums, Divided
+from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
+from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity, Leaf
+
+from .grad import pair
+
+
+def _jacobian(
+    transformation: Callable[..., Any],
+    fun: Callable[..., Any],
+    argnums: int | Iterable[int],
+    has_aux: bool,
+    options: Options,
+    jax_options: dict[str, Any],
+) -> Callable[..., Any]:
+    """The function that computes it, as JAX's `transformation` does."""
+    by = Argnums.of(argnums)
+
+    @functools.wraps(fun, updated=())
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        divided = Divided(by, args, kwargs, options)
+
+        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Dag]:
+            result = divided.run(fun, leaves, others)
+            value, aux = pair(result) if has_aux else (result, None)
+            return to_dag(value, options), to_dag(aux, options)
+
+        differentiate = transformation(named(flat, name_of(fun)), has_aux=True, **jax_options)
+        if divided.by:
+            rows, aux = differentiate(divided.by, divided.others)
+            # In the place of each leaf of the value there is a list: an array for each of `by`.
+            found = [divided.gradient(row) for row in rows._leaves]
+        else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
+            rows, aux = flat((), divided.others)
+            found = [divided.gradient(()) for _ in rows._leaves]
+        derivatives: Any = rebuilt(rows._static_part, found).tree
+        return (derivatives, aux.tree) if has_aux else derivatives
+
+    return jacobian
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
+
+    In the place of each leaf of the result stands a tree like the arguments `argnums`. A shared
+    leaf of the result has one such tree, in which the derivative by a shared array is one array.
+
+    >>> w = jnp.float32(3.0)
+    >>> jacobian = jacfwd(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
+    >>> float(jacobian[0]["a"]), jacobian[0]["a"] is jacobian[0]["b"]
+    (6.0, True)
+    """
+    options = Options(namespace, identity)
+    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, {"holomorphic": holomorphic})
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `fun`, row by row; as `jax.jacrev`, see `jacfwd`.
+
+    >>> w = jnp.float32(3.0)
+    >>> jacobian = jacrev(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
+    >>> float(jacobian[0]["a"]), jacobian[0]["a"] is jacobian[0]["b"]
+    (6.0, True)
+    """
+    options = Options(namespace, identity)
+    jax_options = {"holomorphic": holomorphic, "allow_int": allow_int}
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, jax_options)
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., Any]:
+    """A function that returns the Hessian of `fun`; as `jax.hessian`.
+
+    >>> w = jnp.float32(3.0)
+    >>> second = hessian(lambda p: p["a"] * p["b"])({"a": w, "b": w})
+    >>> float(second["a"]["b"]), second["a"] is second["b"]
+    (2.0, True)
+    """
+    how: dict[str, Any] = {"namespace": namespace, "identity": identity}
+    inner = jacrev(fun, argnums, has_aux, holomorphic, **how)
+    return jacfwd(inner, argnums, has_aux, holomorphic, **how)

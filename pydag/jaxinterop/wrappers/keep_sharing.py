@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrapping what has no wrapper here."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.call import Call, kept_flat
+from pydag.jaxinterop.boundary.dag import Dag
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+
+def trees(result: Any) -> Any:
+    """What JAX returned, with trees for Dags."""
+
+    def is_dag(x: Any) -> bool:
+        return isinstance(x, Dag)
+
+    return jax.tree.map(lambda x: x.tree if is_dag(x) else x, result, is_leaf=is_dag)
+
+
+def keep_sharing(
+    transformation: Callable[..., Callable[..., Any]],
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., Callable[..., Any]]:
+    """Make one of JAX's transformations keep sharing: for those that have no wrapper here.
+
+    What is made takes a function of DAGs, and the options of the transformation. JAX sees a
+    function of one argument, whose leaves are the distinct leaves of all arguments; options that
+    speak of arguments (`argnums`, axes) mean that one. Leaves that JAX can't trace are static. A
+    function that JAX calls later than it is passed on (a callback) must be kept by somebody else.
+
+    Args:
+        transformation: Takes a function, and perhaps options, and gives a function that calls it.
+
+    Returns:
+        A function like `transformation`. Where that gives back something that has the form of the
+        arguments, such as a gradient, there comes a pair `(args, kwargs)`.
+
+    >>> import functools
+    >>> in_batches = keep_sharing(lambda f, **options: functools.partial(jax.lax.map, f, **options))
+    >>> w = jnp.arange(4.0)
+    >>> out = in_batches(lambda p: {"c": p["a"] * p["b"]}, batch_size=2)({"a": w, "b": w})
+    >>> out["c"].tolist()
+    [0.0, 1.0, 4.0, 9.0]
+    """
+    how = Options(namespace, identity)
+
+    def transformed(fun: Callable[..., Any], /, *options: Any, **more: Any) -> Any:
+        @wraps(fun, updated=())
+        def call(*args: Any, **kwargs: Any) -> Any:
+            _owner, function = kept_flat(fun, how)
+            return trees(transformation(function, *options, **more)(Call.keyed(args, kwargs, how)))
+
+        return call
+
+    return transformed

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.vjp`, `jax.jvp` and `jax.linearize` for functions of DAGs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, cast
+
+import jax
+from jax import tree_util
+
+from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.dag import Dag, dag_like, rebuilt, to_dag, to_tree
+from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.static_part import Options, StaticPart
+from pydag.typing import Identity
+
+from .grad import pair
+
+
+class LinearMap:
+    """What `vjp` and `linearize` return: a pytree, whose leaves are what JAX keeps for it.
+
+    A tree that it is given has the structure of that which it is for. It may share more, and must
+    not share less: one object can't have two tangents.
+
+    Args:
+        function: JAX's.
+        form: Of the Dag that `function` takes.
+        takes: One cotangent, of the result; or tangents, one for each primal.
+
+    Raises:
+        SharingError: When called: different objects stand where one object stood.
+        ValueError: When called: what is given is structured in another way.
+    """
+
+    def __init__(
+        self, function: Any, static_part: StaticPart, takes: Literal["cotangent", "tangents"]
+    ) -> None:
+        self.function, self.static_part, self.takes = function, static_part, takes
+
+    def __call__(self, *given: Any) -> Any:
+        if self.takes == "tangents":
+            leaves = self.static_part.match(given, "the tuple of the tangents")
+            return self.function(rebuilt(self.static_part, leaves)).tree
+        if len(given) != 1:
+            raise TypeError(
+                f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
+            )
+        leaves = self.static_part.match(given[0], "the cotangent")
+        (cotangents,) = self.function(rebuilt(self.static_part, leaves))
+        return cotangents.tree
+
+
+tree_util.register_pytree_node(
+    LinearMap,
+    lambda f: ((f.function,), (f.static_part, f.takes)),
+    lambda aux, children: LinearMap(children[0], *aux),
+)
+
+
+def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[[Dag], Any]:
+    def flat(primals: Dag) -> Any:
+        result = fun(*to_tree(primals))
+        if not has_aux:
+            return to_dag(result, options)
+        value, aux = pair(result)
+        return to_dag(value, options), to_dag(aux, options)
+
+    return named(flat, name_of(fun))
+
+
+def vjp(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    **jax_options: Any,
+) -> Any:
+    """The value of a function of DAGs, and its pullback; as `jax.vjp`.
+
+    The pullback takes a cotangent, structured and shared as the value is, and gives a tuple of
+    cotangents, structured and shared as the primals are: that of a shared array is the sum over its
+    uses, and stands at all of its places. The same goes for the one that it takes. Leaves that JAX
+    can't trace stand where they stood; in what is given, anything may.
+
+    Returns:
+        `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
+        a compiled function may return it.
+
+    >>> w = jnp.float32(3.0)
+    >>> value, pullback = vjp(lambda p: p["a"] * p["b"], {"a": w, "b": w})
+    >>> [cotangent] = pullback(jnp.float32(1.0))
+    >>> float(cotangent["a"]), cotangent["a"] is cotangent["b"]
+    (6.0, True)
+    """
+    options = Options(namespace, identity)
+    by = to_dag(primals, options)
+    value, pullback, *aux = cast(Any, jax.vjp)(
+        _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
+    )
+    return value.tree, LinearMap(pullback, value._static_part, "cotangent"), *(x.tree for x in aux)
+
+
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> tuple[Any, ...]:
+    """The value of a function of DAGs, and its tangent; as `jax.jvp`.
+
+    Args:
+        tangents: Structured as the primals are. They may share more, and must not share less. In
+            the places of leaves that JAX can't trace there may be anything.
+
+    Raises:
+        SharingError: Tangents have different objects where the primals have one.
+
+    >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
+    >>> value, tangent = jvp(lambda p: p[0] * p[1], ([w, w],), ([one, one],))
+    >>> float(value), float(tangent)
+    (9.0, 6.0)
+    """
+    for name, trees in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(trees, tuple | list):
+            raise TypeError(
+                f"{name} must be a tuple or a list, with a tree for each argument, but it is of "
+                f"type {type(trees).__name__}"
+            )
+    options = Options(namespace, identity)
+    by = to_dag(tuple(primals), options)
+    along = dag_like(by, tuple(tangents), "the tuple of the tangents")
+    results: Sequence[Dag] = jax.jvp(_flat(fun, has_aux, options), (by,), (along,), has_aux=has_aux)
+    return tuple(result.tree for result in results)
+
+
+def linearize(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    **jax_options: Any,
+) -> Any:
+    """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
+
+    Returns:
+        `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each
+        primal, as `jvp` does, and is a pytree.
+
+    >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
+    >>> value, pushforward = linearize(lambda p: p[0] * p[1], [w, w])
+    >>> float(pushforward([one, one]))
+    6.0
+    """
+    options = Options(namespace, identity)
+    by = to_dag(primals, options)
+    value, pushforward, *aux = cast(Any, jax.linearize)(
+        _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
+    )
+    return value.tree, LinearMap(pushforward, by._static_part, "tangents"), *(x.tree for x in aux)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.lax`'s loops, of DAGs: what is carried keeps its structure and its sharing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.dag import Dag, keyed, to_dag, to_tree
+from pydag.jaxinterop.boundary.function_cache import cached_for_function, name_of
+from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.boundary.prefixes import Question, treatments
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+Get = Callable[[], Callable[..., Any]]
+
+_SCAN = Question("scan", str, "Carry both or scan over both: give one of them a copy.")
+
+
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> tuple[Any, Any]:
+    """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
+
+    The body gets a carry and a slice of `xs`, shared as `init` and `xs` are, and returns a pair: a
+    carry that is structured and shared alike, and what is stacked up. Leaves that JAX can't trace
+    stay as they are in the carry, and stand in each slice.
+
+    Raises:
+        SharingError: An array is both carried and scanned, or the body changes what the carry
+            shares.
+
+    >>> w = jnp.float32(1.0)
+    >>> double = lambda carry, _: (pydag.dag_map(lambda x: 2 * x, carry), carry["a"])
+    >>> carry, seen = scan(double, {"a": w, "b": w}, length=3)
+    >>> carry["a"] is carry["b"], float(carry["a"]), seen.tolist()
+    (True, 8.0, [1.0, 2.0, 4.0])
+    """
+    options = Options(namespace, identity)
+    treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
+
+    def make(get: Get) -> Callable[..., Any]:
+        def body(carry: Dag, x: Dag) -> tuple[Dag, Dag]:
+            result = get()(to_tree(carry), to_tree(x))
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TypeError(
+                    "the body of scan must return a pair (carry, y), a tuple of two, but it "
+                    f"returned an object of type {type(result).__name__}"
+                )
+            carried = alike("what scan carries", "carry", carry, result[0], options)
+            return carried, to_dag(result[1], options)
+
+        return named(body, name_of(f))
+
+    _owner, body = cached_for_function(f, ("scan", options), make)
+    carry, ys = jax.lax.scan(
+        body,
+        keyed(init, "init", options),
+        keyed(xs, "xs", options),
+        length=length,
+        reverse=reverse,
+        unroll=unroll,
+        _split_transpose=_split_transpose,
+    )
+    return carry.tree, ys.tree
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
+
+    Raises:
+        SharingError: The body changes what its argument shares.
+
+    >>> w = jnp.float32(1.0)
+    >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
+    >>> out = while_loop(lambda p: p["a"] < 5, double, {"a": w, "b": w})
+    >>> out["a"] is out["b"], float(out["a"])
+    (True, 8.0)
+    """
+    options = Options(namespace, identity)
+
+    def make_condition(get: Get) -> Callable[[Dag], Any]:
+        return named(lambda carry: get()(to_tree(carry)), name_of(cond_fun))
+
+    def make_body(get: Get) -> Callable[[Dag], Dag]:
+        def body(carry: Dag) -> Dag:
+            return alike("what while_loop carries", "carry", carry, get()(to_tree(carry)), options)
+
+        return named(body, name_of(body_fun))
+
+    _owner, condition = cached_for_function(
+        cond_fun, ("while_loop: cond_fun", options), make_condition
+    )
+    _owner_too, body = cached_for_function(body_fun, ("while_loop: body_fun", options), make_body)
+    return jax.lax.while_loop(condition, body, keyed(init_val, "init_val", options)).tree
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """Apply `body_fun(i, carry)` for each `i` from `lower` to `upper`; as `jax.lax.fori_loop`.
+
+    Raises:
+        SharingError: The body changes what its argument shares.
+
+    >>> w = jnp.float32(1.0)
+    >>> out = fori_loop(0, 3, lambda i, p: pydag.dag_map(lambda x: x + i, p), {"a": w, "b": w})
+    >>> out["a"] is out["b"], float(out["a"])
+    (True, 4.0)
+    """
+    options = Options(namespace, identity)
+
+    def make(get: Get) -> Callable[[Any, Dag], Dag]:
+        def body(i: Any, carry: Dag) -> Dag:
+            return alike(
+                "what fori_loop carries", "carry", carry, get()(i, to_tree(carry)), options
+            )
+
+        return named(body, name_of(body_fun))
+
+    _owner, body = cached_for_function(body_fun, ("fori_loop", options), make)
+    return jax.lax.fori_loop(
+        lower, upper, body, keyed(init_val, "init_val", options), unroll=unroll
+    ).tree

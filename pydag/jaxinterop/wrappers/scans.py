@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.lax.associative_scan` and `jax.lax.map`, of DAGs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.dag import Dag, to_dag, to_tree
+from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+from .keep_sharing import keep_sharing
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    reverse: bool = False,
+    axis: int = 0,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
+
+    Raises:
+        SharingError: What the function returns is shared differently from what it is given.
+
+    >>> w = jnp.arange(4.0)
+    >>> out = associative_scan(lambda p, q: pydag.dag_map(jnp.add, p, q), {"a": w, "b": w})
+    >>> out["a"] is out["b"], out["a"].tolist()
+    (True, [0.0, 1.0, 3.0, 6.0])
+    """
+    options = Options(namespace, identity)
+
+    def combined(one: Dag, other: Dag) -> Dag:
+        return alike(
+            "what associative_scan combines",
+            "elems",
+            one,
+            fn(to_tree(one), to_tree(other)),
+            options,
+        )
+
+    found = jax.lax.associative_scan(
+        named(combined, name_of(fn)), to_dag(elems, options), reverse, axis
+    )
+    return found.tree
+
+
+def map(
+    f: Callable[[Any], Any],
+    xs: Any,
+    *,
+    batch_size: int | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """Apply a function to each slice of a DAG along leading axes; as `jax.lax.map`.
+
+    >>> w = jnp.arange(3.0)
+    >>> map(lambda p: p["a"] * p["b"], {"a": w, "b": w}).tolist()
+    [0.0, 1.0, 4.0]
+    """
+
+    def transformation(function: Any) -> Callable[..., Any]:
+        return lambda call: jax.lax.map(function, call, batch_size=batch_size)
+
+    return keep_sharing(transformation, namespace=namespace, identity=identity)(f)(xs)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.eval_shape` and `jax.make_jaxpr` for functions of DAGs."""
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, cast
+
+import jax
+
+from pydag.jaxinterop.boundary.arguments import Chosen, as_numbers
+from pydag.jaxinterop.boundary.call import Call, kept_flat
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `fun` returns, with `jax.ShapeDtypeStruct`s for arrays; as `jax.eval_shape`.
+
+    Arguments may hold such structs, too; one that stands at two places is one array inside. All
+    keywords are the function's: where pydag's are needed, take `jit(fun, ...).eval_shape`.
+
+    >>> w = jax.ShapeDtypeStruct((2, 3), "float32")
+    >>> out = eval_shape(lambda p: {"c": p["a"] + 1, "d": p["b"]}, {"a": w, "b": w})
+    >>> out["c"].shape
+    (2, 3)
+    """
+    _owner, function = kept_flat(fun, Options())
+    return jax.eval_shape(function, Call.keyed(args, kwargs, Options())).tree
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., Any]:
+    """A function that returns the jaxpr of `fun`; as `jax.make_jaxpr`.
+
+    Its inputs are the distinct arrays of the arguments, its outputs those of the result.
+
+    >>> w = jnp.float32(3.0)
+    >>> print(make_jaxpr(lambda p: p["a"] * p["b"])({"a": w, "b": w}))
+    { lambda ; a:f32[]. let b:f32[] = mul a a in (b,) }
+    """
+    options = Options(namespace, identity)
+    static = Chosen(as_numbers(static_argnums), ())
+
+    @functools.wraps(fun, updated=())
+    def jaxpr(*args: Any, **kwargs: Any) -> Any:
+        _owner, function = kept_flat(fun, options)
+        make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
+        made = make(Call.keyed(args, kwargs, options, static))
+        return (made[0], made[1].tree) if return_shape else made
+
+    return jaxpr

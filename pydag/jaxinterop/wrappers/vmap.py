@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.vmap` for functions of DAGs."""
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+
+from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
+from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.prefixes import Question, distinct
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.typing import Identity
+
+
+def _is_axis(axis: Any) -> bool:
+    return axis is None or isinstance(axis, int)
+
+
+def _describe_axis(axis: Any) -> str:
+    return "not mapped" if axis is None else f"mapped over axis {axis}"
+
+
+_AXES = "Give both places one axis, or one of them a copy."
+_IN_AXES = Question("vmap in_axes", _describe_axis, _AXES, _is_axis)
+_OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis)
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: Any = 0,
+    axis_name: Hashable | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Hashable | tuple[Hashable, ...] | None = None,
+    sum_match: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[..., Any]:
+    """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
+
+    A shared array is mapped once, and is one array inside and in the result. Leaves that JAX can't
+    trace are in the result where the function put them, without an axis.
+
+    Args:
+        in_axes: A tree prefix of the tuple of positional arguments; keyword arguments are mapped
+            over axis 0.
+        out_axes: A tree prefix of the result.
+
+    Raises:
+        SharingError: When called: two places of one array are given two axes.
+
+    >>> w = jnp.arange(3.0)
+    >>> out = vmap(lambda p: {"c": p["a"] * p["b"], "d": p["a"]})({"a": w, "b": w})
+    >>> out["c"].tolist()
+    [0.0, 1.0, 4.0]
+    """
+    options = Options(namespace, identity)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    outputs = Outputs(out_axes, None, _OUT_AXES, options)
+    jax_options: dict[str, Any] = {
+        "axis_name": axis_name,
+        "axis_size": axis_size,
+        "spmd_axis_name": spmd_axis_name,
+        "sum_match": sum_match,
+    }
+    jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
+    distinct(in_axes, _IN_AXES, options)  # likewise
+
+    @functools.wraps(fun, updated=())
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        call = Call.of(args, kwargs, options)
+        axes = per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
+        function = flat(lambda: fun, name_of(fun), outputs.pack)
+        return jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
+
+    return mapped
