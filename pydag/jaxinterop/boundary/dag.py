@@ -34,7 +34,7 @@ class Dag:
     (1, True)
     """
 
-    __slots__ = ("__weakref__", "_static_part", "_leaves", "_tree")
+    __slots__ = ("__weakref__", "_leaves", "_static_part", "_tree")
     _static_part: StaticPart
     _leaves: Sequence[Leaf]
     _tree: AnyDag

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mechanism of every wrapper: a DAG taken apart into what JAX traces, and all the rest.
 
-What JAX gets is the distinct traced leaves, as a flat sequence. The rest is a `StaticPart`, which is
-compared and hashed: structure, sharing, static leaves. A static part and leaves make a DAG
+What JAX gets is the distinct traced leaves, as a flat sequence. The rest is a `StaticPart`, which
+is compared and hashed: structure, sharing, static leaves. A static part and leaves make a DAG
 again.
 """
 

@@ -2,9 +2,9 @@
 """What the wrappers of one function by `jit` share: the function that JAX compiles, and groups.
 
 JAX is given `flat(key, donated, kept)`: the key is a static argument, the other two are flat
-sequences of distinct leaves, or, where leaves get different shardings, one sequence for each. A
-`LeafGroups` say how the leaves of one structure are divided. They are made when the structure is first seen,
-so that a call does no work per leaf outside of the core.
+sequences of distinct leaves, or, where leaves get different shardings, one sequence for each.
+`LeafGroups` say how the leaves of one structure are divided. They are made when the structure is
+first seen, so that a call does no work per leaf outside of the core.
 """
 
 from collections.abc import Callable, Sequence
