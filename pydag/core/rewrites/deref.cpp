@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/deref.h"
 
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/fields.h"
 #include "types/keys.h"
@@ -25,24 +27,24 @@ nb::object index_meta(uint64_t index) {
 
 // The aux_data of a Node: what is not a child. Null for a node that JAX can open by itself.
 nb::object node_aux(Kind kind, PyObject *const *refs) {
-    if (kind == Kind::kDeque) return nb::borrow(refs[0]);
+    if (kind == Kind::kDeque) return nb::borrow(DequeRefs{refs}.maxlen());
     if (kind == Kind::kStructSequence) return nb::none();
-    if (kind == Kind::kCustom) return RegistrationBox::of(refs[0]).is_foreign ? nb::object() : nb::borrow(refs[1]);
+    if (kind == Kind::kCustom) {
+        const CustomRefs custom{refs};
+        return custom.registration().is_foreign ? nb::object() : nb::borrow(custom.aux_data());
+    }
     if (kind != Kind::kFields || detail::mark_of(kind, refs) != detail::Mark::kOther) return nb::object();
-    return checked(PyTuple_Pack(2, KeysBox::of(refs[1]).order().ptr(), refs[2]));
+    const FieldsRefs fields{refs};
+    return checked(PyTuple_Pack(2, fields.keys().order().ptr(), fields.meta()));
 }
 
 // One more than the highest index of an Anchor that is there already.
 uint64_t first_free_index(const Structure &structure) {
     uint64_t next = 0;
-    PyObject *const *refs = structure.refs;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Node node = structure.nodes[i];
-        if (detail::mark_of(node.kind, refs) == detail::Mark::kAnchor) {
-            const uint64_t index = detail::index_of(structure, i, refs);
-            if (index >= next) next = index + 1;
-        }
-        refs += num_refs(node);
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        if (detail::mark_of(at.kind(), at.refs()) != detail::Mark::kAnchor) continue;
+        const uint64_t index = detail::index_of(structure, at.position(), at.refs());
+        if (index >= next) next = index + 1;
     }
     return next;
 }
@@ -54,12 +56,12 @@ namespace detail {
 Mark mark_of(Kind kind, PyObject *const *refs) {
     if (kind != Kind::kFields) return Mark::kOther;
     for (int i = 0; i < 3; ++i)
-        if (refs[0] == registrations[i]) return static_cast<Mark>(i);
+        if (FieldsRefs{refs}.registration_box() == registrations[i]) return static_cast<Mark>(i);
     return Mark::kOther;
 }
 
 uint64_t index_of(const Structure &structure, uint32_t node, PyObject *const *refs) {
-    PyObject *const index = PyTuple_GET_ITEM(refs[2], 0);
+    PyObject *const index = FieldsRefs{refs}.meta_values()[0];
     const char *const what = "the index of an Anchor or Alias must be an int from 0 to 2**63 - 1, got %U, at %s";
     const auto path = [&] { return path_text(steps_to(structure, {node}).front()); };
     if (!PyLong_Check(index)) fail(PyExc_TypeError, what, short_repr(index).ptr(), path().c_str());
@@ -90,23 +92,21 @@ void set_deref_classes(nb::object anchor, nb::object alias, nb::object node) {
 void deref(const Structure &structure, Namespace &space, StructureBuilder &result) {
     uint64_t next = first_free_index(structure);
     const uint64_t offset = next;
-    PyObject *const *refs = structure.refs;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Node node = structure.nodes[i];
-        if (node.kind == Kind::kAlias) {
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        const Node node = at.node();
+        if (node.is_alias()) {
             add_mark(detail::Mark::kAlias, index_meta(offset + node.count), 0, result);
             continue;
         }
         if (node.is_anchor) add_mark(detail::Mark::kAnchor, index_meta(next++), 1, result);
-        if (nb::object aux = node_aux(node.kind, refs); aux.is_valid()) {
-            nb::object meta = checked(PyTuple_Pack(2, type_of(node.kind, refs).ptr(), aux.ptr()));
+        if (nb::object aux = node_aux(node.kind, at.refs()); aux.is_valid()) {
+            nb::object meta = checked(PyTuple_Pack(2, type_of(node.kind, at.refs()).ptr(), aux.ptr()));
             add_mark(detail::Mark::kNode, std::move(meta), 1, result);
             result.add(Kind::kTuple, node.count);
         } else {
             result.add(node.kind, node.count);
-            for (uint32_t j = 0; j < num_refs(node); ++j) result.refs.push_borrowed(refs[j]);
+            result.add_refs(at.refs(), num_refs(node));
         }
-        refs += num_refs(node);
     }
     result.num_leaves = structure.num_leaves;
     result.none_is_leaf = structure.none_is_leaf;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/deref.h"
 
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/fields.h"
 #include "types/keys.h"
@@ -79,13 +81,11 @@ private:
     void index_nodes() {
         places_.resize(structure_.num_nodes);
         std::vector<std::pair<uint32_t, uint32_t>> open;  // node, children to come
-        uint32_t ref = 0, leaf = 0;
-        for (uint32_t i = 0; i < structure_.num_nodes; ++i) {
-            const Node node = node_at(i);
-            places_[i] = {ref, leaf, i + 1, 0, kUnknown, State::kNew};
+        for (Cursor at(structure_); at.is_at_node(); at.step()) {
+            const Node node = at.node();
+            const uint32_t i = at.position();
+            places_[i] = {at.extent().ref, at.leaf(), i + 1, 0, kUnknown, State::kNew};
             if (node.is_anchor) shared_.push_back(i);
-            ref += num_refs(node);
-            leaf += node.kind == Kind::kLeaf;
             if (num_children(node) > 0) {
                 open.push_back({i, node.count});
                 continue;
@@ -157,15 +157,15 @@ private:
         if (source.kind == Kind::kLeaf) result_leaves_.push_borrowed(leaves_[places_[node].leaf]);
         if (mark_at(node) == Mark::kNode) return emit_marked(node);
         result_.add(source.kind, source.count);
-        for (uint32_t i = 0; i < num_refs(source); ++i) result_.refs.push_borrowed(refs_at(node)[i]);
+        result_.add_refs(refs_at(node), num_refs(source));
         return children_of(node);
     }
 
     // Node(type, aux_data, children): the node of that class.
     std::vector<uint32_t> emit_marked(uint32_t node) {
         const uint32_t tuple = resolve(node + 1);
-        PyObject *const meta = refs_at(node)[2];
-        const nb::handle type(PyTuple_GET_ITEM(meta, 0)), aux(PyTuple_GET_ITEM(meta, 1));
+        PyObject *const *const meta = FieldsRefs{refs_at(node)}.meta_values();
+        const nb::handle type(meta[0]), aux(meta[1]);
         if (node_at(tuple).kind != Kind::kTuple && node_at(tuple).kind != Kind::kList)
             fail(PyExc_ValueError, "the children of a Node must be a tuple, at %s", path(node).c_str());
         if (!PyType_Check(type.ptr()))

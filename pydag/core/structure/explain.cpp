@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/explain.h"
 
+#include "structure/cursor.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
 
@@ -15,13 +16,14 @@ constexpr uint32_t kNowhere = UINT32_MAX;
 // One of the two structures, read node by node.
 struct Side {
     explicit Side(const Structure &structure)
-        : structure(structure), refs(structure.refs), partners(structure.num_nodes, kNowhere) {}
+        : structure(structure), cursor(structure), partners(structure.num_nodes, kNowhere) {}
 
-    Node node() const { return structure.nodes[at]; }
+    Node node() const { return cursor.node(); }
+    PyObject *const *refs() const { return cursor.refs(); }
+    uint32_t at() const { return cursor.position(); }
     void step() {
-        if (node().is_anchor) anchors.push_back(at);
-        refs += num_refs(node());
-        ++at;
+        if (node().is_anchor) anchors.push_back(at());
+        cursor.step();
     }
     void skip_subtree() {
         for (uint64_t pending = 1; pending > 0; --pending) {
@@ -34,8 +36,7 @@ struct Side {
     std::string path(uint32_t position) const { return path_text(steps_to(structure, {position}).front()); }
 
     const Structure &structure;
-    PyObject *const *refs;
-    uint32_t at = 0;
+    Cursor cursor;
     std::vector<uint32_t> anchors;   // the positions of those that were passed, by number
     std::vector<uint32_t> partners;  // of each node the one it was held against, on the other side
 };
@@ -47,9 +48,9 @@ public:
 
     std::string run() {
         compare_options();
-        while (a_.at < a_.structure.num_nodes) {
-            a_.partners[a_.at] = b_.at;
-            b_.partners[b_.at] = a_.at;
+        while (a_.cursor.is_at_node()) {
+            a_.partners[a_.at()] = b_.at();
+            b_.partners[b_.at()] = a_.at();
             const bool part = is_alias(a_) || is_alias(b_) ? sharing_parts() : nodes_part();
             part ? a_.skip_subtree() : a_.step();
             part ? b_.skip_subtree() : b_.step();
@@ -63,7 +64,7 @@ private:
         std::string place;
         Words words;
     };
-    static bool is_alias(const Side &side) { return side.node().kind == Kind::kAlias; }
+    static bool is_alias(const Side &side) { return side.node().is_alias(); }
 
     // Words and paths are costly, so they are made only where they will be shown.
     template <class Tell>
@@ -79,7 +80,7 @@ private:
         const std::string a = a_.path(in_a), b = b_.path(in_b);
         return a == b ? a : a + " (in the second " + b + ")";
     }
-    std::string here() const { return path(a_.at, b_.at); }
+    std::string here() const { return path(a_.at(), b_.at()); }
 
     void compare_options() {
         if (a_.structure.none_is_leaf != b_.structure.none_is_leaf) {
@@ -93,8 +94,8 @@ private:
     }
 
     bool nodes_part() {
-        if (are_alike(a_.node(), a_.refs, b_.node(), b_.refs)) return false;
-        report([&] { return Report{here(), difference(a_.node(), a_.refs, b_.node(), b_.refs)}; });
+        if (are_alike(a_.node(), a_.refs(), b_.node(), b_.refs())) return false;
+        report([&] { return Report{here(), difference(a_.node(), a_.refs(), b_.node(), b_.refs())}; });
         return true;
     }
 
@@ -108,7 +109,7 @@ private:
         };
         report([&] {
             if (partner == kNowhere || !traits(other.node().kind).has_identity)
-                return Report{here(), ordered(same_as(alias, target), outline(other.node(), other.refs))};
+                return Report{here(), ordered(same_as(alias, target), outline(other.node(), other.refs()))};
             const std::string there = in_first ? path(target, partner) : path(partner, target);
             return Report{there + " and " + here(), ordered("one object", "two objects")};
         });

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "spec/spec.h"
+#include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/keys.h"
 #include "types/registry.h"
@@ -33,8 +34,6 @@ std::string brief_list(const std::vector<PyObject *> &items) {
     return brief(list);
 }
 
-const Keys &keys_in(Kind kind, PyObject *const *refs) { return KeysBox::of(refs[kind == Kind::kFields]); }
-
 std::vector<PyObject *> keys_missing_from(const Keys &others, const Keys &keys) {
     const nb::object known = checked(PySet_New(others.inserted.ptr()));
     std::vector<PyObject *> missing;
@@ -44,7 +43,7 @@ std::vector<PyObject *> keys_missing_from(const Keys &others, const Keys &keys) 
 }
 
 Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
-    const Keys &a = keys_in(kind, refs_a), &b = keys_in(kind, refs_b);
+    const Keys &a = node_keys(kind, refs_a), &b = node_keys(kind, refs_b);
     const std::string name = name_of(kind, refs_a), noun = kind == Kind::kFields ? "field" : "key";
     const auto words = [&](const Keys &keys, const std::vector<PyObject *> &own) {
         const std::string size = std::to_string(keys.size()) + " " + noun + (keys.size() == 1 ? "" : "s");
@@ -62,26 +61,27 @@ Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b
 
 // The first meta field whose values differ.
 Words meta_difference(PyObject *const *refs_a, PyObject *const *refs_b) {
-    const nb::object names = RegistrationBox::of(refs_a[0]).meta_names;
+    const nb::object names = node_registration(refs_a).meta_names;
+    const FieldsRefs fields_a{refs_a}, fields_b{refs_b};
     const std::string name = name_of(Kind::kFields, refs_a);
-    const Py_ssize_t count = std::min(PyTuple_GET_SIZE(refs_a[2]), PyTuple_GET_SIZE(refs_b[2]));
+    const Py_ssize_t count = std::min(PyTuple_GET_SIZE(fields_a.meta()), PyTuple_GET_SIZE(fields_b.meta()));
     for (Py_ssize_t i = 0; i < std::min(count, PyTuple_GET_SIZE(names.ptr())); ++i) {
-        const nb::handle a = PyTuple_GET_ITEM(refs_a[2], i), b = PyTuple_GET_ITEM(refs_b[2], i);
+        const nb::handle a = fields_a.meta_values()[i], b = fields_b.meta_values()[i];
         if (checked(PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ))) continue;
         const std::string field = name + " with " + text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=";
         return {field + brief(a), field + brief(b)};
     }
-    return {name + " with the meta fields " + brief(refs_a[2]), name + " with the meta fields " + brief(refs_b[2])};
+    return {name + " with the meta fields " + brief(fields_a.meta()),
+            name + " with the meta fields " + brief(fields_b.meta())};
 }
 
 // Of two nodes of one kind and class, whose reference number `which` differs.
 Words ref_difference(Kind kind, uint32_t which, PyObject *const *refs_a, PyObject *const *refs_b) {
     if (kind == Kind::kFields && which == 2) return meta_difference(refs_a, refs_b);
-    const bool is_registration = which == 0 && RegistrationBox::check(refs_a[0]);
+    const bool is_registration = which == 0 && RegistrationBox::check(*refs_a);
     const auto words = [&](PyObject *const *refs) {
         const std::string name = name_of(kind, refs);
-        if (is_registration)
-            return name + " as registered in namespace " + brief(RegistrationBox::of(refs[0]).namespace_);
+        if (is_registration) return name + " as registered in namespace " + brief(node_registration(refs).namespace_);
         const char *const what = kind == Kind::kDefaultDict ? " with the factory "
                                  : kind == Kind::kDeque     ? " with maxlen "
                                                             : " with the aux_data ";
@@ -98,7 +98,7 @@ std::string outline(Node node, PyObject *const *refs) {
     const std::string name = name_of(node.kind, refs);
     if (traits(node.kind).entries != Entries::kKeys) return name + " of " + std::to_string(node.count);
     const char *const noun = node.kind == Kind::kFields ? " with the fields " : " with the keys ";
-    return name + noun + brief(checked(PySequence_List(keys_in(node.kind, refs).order().ptr())));
+    return name + noun + brief(checked(PySequence_List(node_keys(node.kind, refs).order().ptr())));
 }
 
 bool are_alike(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
@@ -114,8 +114,8 @@ Words difference(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_
     if (kind != b.kind || num_refs(a) == 0) return outlines;
     if (!equal_refs(type_of(kind, refs_a).ptr(), type_of(kind, refs_b).ptr())) return outlines;
     if (traits(kind).entries == Entries::kKeys) {
-        const bool keys = kind == Kind::kFields;
-        if (!equal_keys(refs_a[keys], refs_b[keys])) return key_difference(kind, refs_a, refs_b);
+        if (!equal_keys(keys_box_of(kind, refs_a), keys_box_of(kind, refs_b)))
+            return key_difference(kind, refs_a, refs_b);
     }
     if (a.count != b.count) return outlines;
     for (uint32_t i = 0; i < num_compared_refs(a); ++i)

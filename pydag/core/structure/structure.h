@@ -8,6 +8,8 @@
 // A shared object stands where it was first met: the anchor, marked by a flag. Anchors are
 // numbered 0, 1, 2, ... in the order of the nodes, and each later occurrence is an alias node that
 // holds its anchor's number. So structures that are shared alike have equal arrays.
+//
+// cursor.h walks over the nodes; node_refs.h knows what stands among the references.
 #pragma once
 
 #include "base/buffer.h"
@@ -22,10 +24,14 @@ struct Node {
     bool is_anchor;
     uint16_t zero;   // padding, named so that nodes compare as bytes
     uint32_t count;  // the number of children; of an alias: its anchor's number
+
+    bool is_leaf() const { return kind == Kind::kLeaf; }
+    bool is_none() const { return kind == Kind::kNone; }
+    bool is_alias() const { return kind == Kind::kAlias; }
 };
 static_assert(sizeof(Node) == 8);
 
-inline uint32_t num_children(Node node) { return node.kind == Kind::kAlias ? 0 : node.count; }
+inline uint32_t num_children(Node node) { return node.is_alias() ? 0 : node.count; }
 inline uint32_t num_refs(Node node) { return traits(node.kind).num_refs; }
 
 // A structure to read; the arrays belong to somebody else.
@@ -56,6 +62,9 @@ struct StructureBuilder {
             fail_too_many_nodes();
         nodes.push({kind, false, 0, count});
         return static_cast<uint32_t>(nodes.size() - 1);
+    }
+    void add_refs(PyObject *const *first, uint32_t count) {
+        for (uint32_t i = 0; i < count; ++i) refs.push_borrowed(first[i]);
     }
     [[noreturn]] static void fail_too_many_nodes();
     Structure view() const {

@@ -4,6 +4,8 @@
 // `&0` before an anchor, `*0` for each alias of it.
 #include "base/error.h"
 #include "spec/spec.h"
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/keys.h"
 #include "types/registry.h"
@@ -23,11 +25,11 @@ std::string qualified_name_of(nb::handle type) {
 std::string opening(Kind kind, PyObject *const *refs, uint32_t count) {
     const std::string open = traits(kind).open;
     if (kind == Kind::kCustom)
-        return open + name_of(RegistrationBox::of(refs[0]).type) + "[" + repr_text(refs[1]) + "], [";
-    if (kind == Kind::kFields) return name_of(RegistrationBox::of(refs[0]).type) + open;
-    if (kind == Kind::kNamedTuple) return name_of(refs[0]) + open;
-    if (kind == Kind::kStructSequence) return qualified_name_of(refs[0]) + open;
-    if (kind == Kind::kDefaultDict) return open + repr_text(refs[1]) + ", {";
+        return open + name_of(node_registration(refs).type) + "[" + repr_text(CustomRefs{refs}.aux_data()) + "], [";
+    if (kind == Kind::kFields) return name_of(node_registration(refs).type) + open;
+    if (kind == Kind::kNamedTuple) return name_of(TupleClassRefs{refs}.type()) + open;
+    if (kind == Kind::kStructSequence) return qualified_name_of(TupleClassRefs{refs}.type()) + open;
+    if (kind == Kind::kDefaultDict) return open + repr_text(MappingRefs{refs}.default_factory()) + ", {";
     if (kind == Kind::kOrderedDict && count == 0) return "OrderedDict(";
     if (kind == Kind::kDeque && count == 0) return "deque(";
     return open;
@@ -37,16 +39,18 @@ std::string closing(Kind kind, PyObject *const *refs, uint32_t count) {
     if (kind == Kind::kTuple && count == 1) return ",)";
     if (kind == Kind::kOrderedDict && count == 0) return ")";
     if (kind == Kind::kDeque) {
-        const std::string maxlen = refs[0] == Py_None ? "" : "maxlen=" + repr_text(refs[0]);
+        PyObject *const limit = DequeRefs{refs}.maxlen();
+        const std::string maxlen = limit == Py_None ? "" : "maxlen=" + repr_text(limit);
         if (count == 0) return maxlen + ")";
         return maxlen.empty() ? "])" : "], " + maxlen + ")";
     }
     if (kind != Kind::kFields) return traits(kind).close;
     std::string text;
-    const nb::object names = RegistrationBox::of(refs[0]).meta_names;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(refs[2]); ++i) {
+    const nb::object names = node_registration(refs).meta_names;
+    const FieldsRefs fields{refs};
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields.meta()); ++i) {
         if (i > 0 || count > 0) text += ", ";
-        text += text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=" + repr_text(PyTuple_GET_ITEM(refs[2], i));
+        text += text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=" + repr_text(fields.meta_values()[i]);
     }
     return text + ")";
 }
@@ -67,23 +71,21 @@ struct Frame {
 std::string nodes_text(const Structure &structure) {
     std::string text;
     Buffer<Frame, 24> frames;
-    PyObject *const *refs = structure.refs;
-    uint32_t num_anchors = 0;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Node node = structure.nodes[i];
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        const Node node = at.node();
+        PyObject *const *const refs = at.refs();
         if (!frames.empty()) {
             Frame &frame = frames.back();
             if (frame.next > 0) text += ", ";
             text += label(frame.kind, frame.refs, frame.next++);
         }
-        if (node.is_anchor) text += "&" + std::to_string(num_anchors++) + " ";
-        const bool is_node = node.kind != Kind::kLeaf && node.kind != Kind::kNone && node.kind != Kind::kAlias;
-        if (node.kind == Kind::kAlias) text += "*" + std::to_string(node.count);
+        if (node.is_anchor) text += "&" + std::to_string(at.number()) + " ";
+        const bool is_node = !node.is_leaf() && !node.is_none() && !node.is_alias();
+        if (node.is_alias()) text += "*" + std::to_string(node.count);
         else text += opening(node.kind, refs, node.count);
         if (is_node) frames.push({refs, node.kind, node.count, 0});
         for (; !frames.empty() && frames.back().next == frames.back().count; frames.pop())
             text += closing(frames.back().kind, frames.back().refs, frames.back().count);
-        refs += num_refs(node);
     }
     return text;
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks the nodes of a structure in their order, and in step with them the references that they
+// keep, the leaves and the numbers of the anchors. Which references belong to a node follows from
+// the kinds of all nodes before it; so there is one place that counts along, this one.
+#pragma once
+
+#include "structure/structure.h"
+
+namespace pydag {
+
+class Cursor {
+public:
+    explicit Cursor(const Structure &structure) : structure_(structure), refs_(structure.refs) {}
+    // From the beginning of the subtree at `place`, where `number` anchors lie before it.
+    Cursor(const Structure &structure, Extent place, uint32_t number = 0)
+        : structure_(structure),
+          refs_(structure.refs + place.ref),
+          position_(place.node),
+          leaf_(place.leaf),
+          number_(number) {}
+
+    // Whether there is a node here: false behind the last one.
+    bool is_at_node() const { return position_ < structure_.num_nodes; }
+    Node node() const { return structure_.nodes[position_]; }
+    Kind kind() const { return node().kind; }
+    PyObject *const *refs() const { return refs_; }  // those of this node
+    uint32_t position() const { return position_; }  // of this node among all
+    uint32_t leaf() const { return leaf_; }          // how many leaves lie before it
+    uint32_t number() const { return number_; }      // how many anchors do: its own number, if it is one
+    Extent extent() const { return {position_, static_cast<uint32_t>(refs_ - structure_.refs), leaf_}; }
+
+    // To the next node, which is the first child of this one where it has any.
+    void step() {
+        const Node passed = node();
+        refs_ += num_refs(passed);
+        leaf_ += passed.is_leaf();
+        number_ += passed.is_anchor;
+        ++position_;
+    }
+    // Behind the subtree of this node.
+    void skip() {
+        for (uint64_t pending = 1; pending > 0; --pending) {
+            pending += num_children(node());
+            step();
+        }
+    }
+    // To where a subtree begins or ends.
+    void go_to(Extent place, uint32_t number) {
+        refs_ = structure_.refs + place.ref;
+        position_ = place.node;
+        leaf_ = place.leaf;
+        number_ = number;
+    }
+
+private:
+    const Structure &structure_;
+    PyObject *const *refs_;
+    uint32_t position_ = 0, leaf_ = 0, number_ = 0;
+};
+
+}  // namespace pydag
