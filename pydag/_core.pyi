@@ -78,6 +78,13 @@ class PyDagSpec:
         Whether the root is a leaf; with `strict=False`, whether it has no children.
         """
 
+    def is_same_order(self, other: PyDagSpec, /) -> bool:
+        """
+        Whether the dicts of two equal specs were filled in the same order, which equality doesn't look at.
+
+        It is the order in which they are rebuilt. Only for equal specs: of unequal ones the answer means nothing.
+        """
+
     @property
     def num_leaves(self, /) -> int:
         """The number of distinct leaves."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of mappings: their order, and keys that don't behave."""
 
+import pickle
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -244,3 +245,89 @@ def test_strings_that_are_no_exact_strings() -> None:
     assert pydag.dag_leaves(tree) == [4, 2, 1, 3]
     assert pydag.dag_copy(tree) == tree
     assert "\\ud800" in repr(pydag.dag_structure(tree))
+
+
+def _filled(keys: Any, cls: Any = dict) -> Any:
+    return cls((key, 0) for key in keys)
+
+
+def _default(items: Any) -> Any:
+    return defaultdict(int, items)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (_filled("ab"), _filled("ab"), True),
+        (_filled("ab"), _filled("ba"), False),
+        (_filled("ba"), _filled("ba"), True),
+        (_filled("bca"), _filled("cab"), False),
+        (_filled([2, 1]), _filled([1, 2]), False),
+        (_filled([1.0, 2]), _filled([True, 2.0]), True),
+        ([_filled("ab")], [_filled("ba")], False),
+        ((0, [_filled("ba"), _filled("ab")]), (0, [_filled("ba"), _filled("ba")]), False),
+        (_filled("ab", _default), _filled("ba", _default), False),
+        (_filled("ba", _default), _filled("ba", _default), True),
+        ({}, {}, True),
+        ([1], [1], True),
+    ],
+)  # fmt: skip
+def test_is_same_order_tells_how_equal_dicts_were_filled(
+    first: Any, second: Any, expected: bool
+) -> None:
+    """Equal specs are of the same order exactly if all their dicts were filled alike."""
+    a, b = pydag.dag_structure(first), pydag.dag_structure(second)
+    pydag.clear_caches()
+    for x, y in ((a, b), (pickle.loads(pickle.dumps(a)), b), (a, pickle.loads(pickle.dumps(b)))):
+        assert x == y
+        assert x.is_same_order(y) is expected
+        assert y.is_same_order(x) is expected
+        assert x.is_same_order(x)
+
+
+def test_order_of_attributes_is_part_of_equality() -> None:
+    """Attributes are children in the order in which they were set: another order, another spec."""
+
+    class Layer:
+        pass
+
+    pydag.register_fields(Layer)
+    try:
+        a, b = Layer(), Layer()
+        a.__dict__.update(x=1, y=2)
+        b.__dict__.update(y=2, x=1)
+        assert pydag.dag_structure(a) != pydag.dag_structure(b)
+    finally:
+        pydag.unregister_pydag_node(Layer)
+
+
+def test_is_same_order_asks_no_key() -> None:
+    """The order of two specs is compared without running the keys' own code."""
+    asked = []
+
+    class Loud(Key):
+        def __eq__(self, other: object) -> bool:
+            asked.append(self)
+            return isinstance(other, Loud) and self.name == other.name
+
+        def __hash__(self) -> int:
+            return hash(self.name)
+
+        def __lt__(self, other: Any) -> bool:
+            return bool(self.name < other.name)
+
+    a = pydag.dag_structure({Loud("a"): 1, Loud("b"): 2})
+    b = pydag.dag_structure({Loud("b"): 1, Loud("a"): 2})
+    assert a == b
+    asked.clear()
+    assert not a.is_same_order(b)
+    assert asked == []
+
+
+def test_is_same_order_of_other_specs() -> None:
+    """Specs whose nodes differ aren't of the same order, and nothing but a spec has one."""
+    spec = pydag.dag_structure({"a": 1})
+    assert not spec.is_same_order(pydag.dag_structure([1]))
+    assert not spec.is_same_order(pydag.dag_structure({"a": [1]}))
+    with pytest.raises(TypeError, match="Expected a PyDagSpec"):
+        spec.is_same_order(None)  # type: ignore[arg-type]  # it is the error that is tested

@@ -151,6 +151,13 @@ void bind_spec(nb::module_ &module) {
         .def("is_leaf", is_leaf, nb::kw_only(), nb::arg("strict") = true,
              nb::sig("def is_leaf(self, /, *, strict: bool = True) -> bool"),
              "Whether the root is a leaf; with `strict=False`, whether it has no children.")
+        .def(
+            "is_same_order",
+            [](nb::handle self, nb::handle other) { return spec_of(self).is_same_order(spec_of(other)); },
+            nb::arg("other").none(), nb::sig("def is_same_order(self, other: PyDagSpec, /) -> bool"),
+            "Whether the dicts of two equal specs were filled in the same order, which equality doesn't look at.\n\n"
+            "It is the order in which they are rebuilt. Only for equal specs: of unequal ones the answer means "
+            "nothing.")
         .def_prop_ro("num_leaves", on_structure([](const Structure &s) { return s.num_leaves; }),
                      nb::sig("def num_leaves(self, /) -> int"), "The number of distinct leaves.")
         .def_prop_ro("num_nodes", on_structure(num_distinct_nodes), nb::sig("def num_nodes(self, /) -> int"),

@@ -41,6 +41,9 @@ public:
     // Whether the structures are equal, sharing included. Keys and aux_data are compared by
     // identity, then `==`.
     bool equals(const Spec &other) const;
+    // Whether the dicts of two equal specs were filled in the same order, which equality does not
+    // look at. False where the nodes differ; keys are not compared, so no Python code runs.
+    bool is_same_order(const Spec &other) const;
     std::string text() const;
 
     int traverse(visitproc visit, void *arg) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Equality of specs: one pass over two flat arrays.
+// Equality of specs, and the order of their dicts: one pass over two flat arrays.
 #include "spec/spec.h"
 #include "types/keys.h"
 #include "types/registry.h"
@@ -19,6 +19,33 @@ bool equal_refs(PyObject *a, PyObject *b) {
     return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
 }
 
+namespace {
+
+bool is_same_order_of(const Keys &a, const Keys &b) {
+    if (a.size() != b.size()) return false;
+    for (uint32_t i = 0; i < a.size(); ++i)
+        if (a.rank(i) != b.rank(i)) return false;
+    return true;
+}
+
+// Whether `test(node, place, x, y)` is true of each two references, in the same place of two
+// structures of the same nodes, that aren't the very same object. Mostly all of them are.
+template <class Test>
+bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
+    PyObject *const *const end = a.refs + a.num_refs;
+    PyObject *const *ref = a.refs, *const *other = b.refs;
+    uint32_t node = 0;
+    PyObject *const *node_end = a.refs + num_refs(a.nodes[0]);
+    for (;; ++ref, ++other) {
+        std::tie(ref, other) = std::mismatch(ref, end, other);
+        if (ref == end) return true;
+        while (node_end <= ref) node_end += num_refs(a.nodes[++node]);
+        if (!test(a.nodes[node], ref - (node_end - num_refs(a.nodes[node])), *ref, *other)) return false;
+    }
+}
+
+}  // namespace
+
 bool Spec::equals(const Spec &other) const {
     const Structure &a = structure_, &b = other.structure_;
     if (this == &other) return true;
@@ -30,18 +57,21 @@ bool Spec::equals(const Spec &other) const {
     if (PyUnicode_GET_LENGTH(a.namespace_) > 0 && PyUnicode_GET_LENGTH(b.namespace_) > 0 &&
         PyUnicode_Compare(a.namespace_, b.namespace_) != 0)
         return false;
-    // Mostly the references are the very same.
-    PyObject *const *const end = a.refs + a.num_refs;
-    PyObject *const *ref = a.refs;
-    uint32_t node = 0;
-    PyObject *const *node_end = a.refs + num_refs(a.nodes[0]);
-    for (PyObject *const *other = b.refs;; ++ref, ++other) {
-        std::tie(ref, other) = std::mismatch(ref, end, other);
-        if (ref == end) return true;
-        while (node_end <= ref) node_end += num_refs(a.nodes[++node]);
-        const auto place = ref - (node_end - num_refs(a.nodes[node]));
-        if (place < num_compared_refs(a.nodes[node]) && !equal_refs(*ref, *other)) return false;
-    }
+    return all_of_differing_refs(a, b, [](Node node, ptrdiff_t place, PyObject *x, PyObject *y) {
+        return place >= num_compared_refs(node) || equal_refs(x, y);
+    });
+}
+
+// The keys need no comparison: those of equal specs are equal in traversal order, so they were put
+// in alike where the way from one order to the other is the same.
+bool Spec::is_same_order(const Spec &other) const {
+    const Structure &a = structure(), &b = other.structure();
+    if (this == &other) return true;
+    if (a.num_nodes != b.num_nodes || a.num_refs != b.num_refs) return false;
+    if (std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) != 0) return false;
+    return all_of_differing_refs(a, b, [](Node, ptrdiff_t, PyObject *x, PyObject *y) {
+        return !KeysBox::check(x) || (KeysBox::check(y) && is_same_order_of(KeysBox::of(x), KeysBox::of(y)));
+    });
 }
 
 }  // namespace pydag
