@@ -170,11 +170,7 @@ def test_a_path_that_leads_nowhere(path: Any) -> None:
         with pytest.raises(ValueError, match="nothing at the path") as caught:
             change()
         assert repr(path) in str(caught.value)
-        assert (
-            "'a'" in str(caught.value)
-            or "'b'" in str(caught.value)
-            or "child 0" in str(caught.value)
-        )
+        assert re.search(r"has (the child|no children)", str(caught.value))
 
 
 def test_parts_of_other_structure_are_not_tied() -> None:
