@@ -31,5 +31,11 @@ from .sharing import deref as deref
 from .sharing import explain as explain
 from .sharing import reref as reref
 from .sharing import shared_objects as shared_objects
+from .surgery import dag_combine as dag_combine
+from .surgery import dag_replace as dag_replace
+from .surgery import dag_update as dag_update
+from .surgery import retie as retie
+from .surgery import tie as tie
+from .surgery import untie as untie
 
 __version__ = "0.1.0"

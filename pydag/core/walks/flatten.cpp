@@ -45,7 +45,7 @@ private:
             const TypeInfo info = options_.space->find(Py_TYPE(object.ptr()));
             const bool is_tracked = (info.identity & tracks) != 0;
             if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);
-            else visit(std::move(object), info, is_leaf_kind(info.kind), is_tracked);
+            else visit(std::move(object), info, is_leaf_kind(info.kind) || object.is(options_.whole), is_tracked);
         }
     }
 

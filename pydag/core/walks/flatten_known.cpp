@@ -127,7 +127,7 @@ private:
 }  // namespace
 
 bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves) {
-    if (structure.num_nodes == 0 || options.is_leaf.is_valid()) return false;
+    if (structure.num_nodes == 0 || options.asks()) return false;
     return KnownFlatten<true>(structure, &options, leaves).run(tree);
 }
 

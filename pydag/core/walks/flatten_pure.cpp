@@ -99,7 +99,7 @@ private:
 }  // namespace
 
 bool flatten_pure(PyObject *tree, const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves) {
-    if (options.is_leaf.is_valid()) return false;
+    if (options.asks()) return false;
     if (PureFlatten(options, builder, leaves).run(tree)) return true;
     builder.nodes.resize_down(0);
     builder.refs.drop_to(0);

@@ -47,16 +47,15 @@ bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
 
 class Matcher {
 public:
-    Matcher(const Structure &structure, Leaves &found)
-        : structure_(structure), found_(found), space_(Namespace::get(structure.namespace_)) {}
+    Matcher(const Structure &structure, Answers &answers, Leaves &found)
+        : structure_(structure), answers_(answers), found_(found), space_(Namespace::get(structure.namespace_)) {}
 
     void run(PyObject *tree) {
         if (structure_.num_shared > 0) anchors_ = find_places(structure_, Which::kAnchors);
         walk({0, 0, 0}, tree, nullptr);
         if (!pending_.empty()) places_ = find_places(structure_, Which::kAllNodes);
-        while (!pending_.empty()) {
-            const Alias alias = pending_.back();
-            pending_.pop_back();
+        for (size_t next = 0; next < pending_.size(); ++next) {
+            const Alias alias = pending_[next];
             walk(anchors_[alias.number].begin, alias.object.ptr(), &alias);
         }
     }
@@ -122,7 +121,7 @@ private:
 
     void check_answer(Extent at, nb::handle object, const Alias &alias) {
         PyObject *const first = found_[at.leaf];
-        if (is_same_answer(space_, first, object.ptr())) return;
+        if (first == object.ptr() || answers_.accept(at.leaf, first, object.ptr())) return;
         fail(sharing_error,
              "the trees are shared differently\n  first tree:  %s and %s are one object\n"
              "  other tree:  they are two: %U and %U\n"
@@ -144,6 +143,7 @@ private:
     }
 
     const Structure &structure_;
+    Answers &answers_;
     Leaves &found_;
     Namespace &space_;
     std::vector<Place> anchors_, places_;               // places_: of all nodes, once an alias is walked
@@ -156,6 +156,21 @@ private:
 
 }  // namespace
 
-void match(const Structure &structure, PyObject *tree, Leaves &found) { Matcher(structure, found).run(tree); }
+namespace {
+struct EqualAnswers final : Answers {
+    explicit EqualAnswers(Namespace &space) : space(space) {}
+    bool accept(uint32_t, PyObject *first, PyObject *other) override { return is_same_answer(space, first, other); }
+    Namespace &space;
+};
+}  // namespace
+
+void match(const Structure &structure, PyObject *tree, Leaves &found) {
+    EqualAnswers answers(Namespace::get(structure.namespace_));
+    match(structure, tree, found, answers);
+}
+
+void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers) {
+    Matcher(structure, answers, found).run(tree);
+}
 
 }  // namespace pydag

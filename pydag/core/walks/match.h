@@ -15,4 +15,14 @@ namespace pydag {
 // the tree doesn't fit, SharingError where it gives one shared object two answers.
 void match(const Structure &structure, PyObject *tree, Leaves &found);
 
+// Decides about another answer for a leaf than its first one; false makes a SharingError.
+class Answers {
+public:
+    virtual bool accept(uint32_t leaf, PyObject *first, PyObject *other) = 0;
+
+protected:
+    ~Answers() = default;
+};
+void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers);
+
 }  // namespace pydag

@@ -12,7 +12,11 @@ struct FlattenOptions {
     nb::object is_leaf;  // a predicate, or null
     bool none_is_leaf = false;
     bool leaf_identity = true;  // identity="all"; false: "nodes"
+    nb::handle whole;           // an object that is not opened, or null
     Namespace *space = nullptr;
+
+    // Whether the walk has to ask of each object whether it is opened.
+    bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
 
     // From the arguments as Python passes them. `is_leaf` may be None; `identity` is "all" or "nodes".
     static FlattenOptions parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/redirect.h"
+
+#include "base/error.h"
+#include "structure/node_refs.h"
+#include "structure/paths.h"
+
+namespace pydag {
+
+void RedirectedWalk::run() {
+    pending_.push_back({0, 0, false});
+    while (!pending_.empty()) {
+        const Task task = pending_.back();
+        pending_.pop_back();
+        if (task.closes) written_.at({task.slot, task.copy}).state = State::kDone;
+        else visit(task);
+    }
+    if (has_aliases_) number_anchors(result_);
+    result_.num_leaves = static_cast<uint32_t>(result_leaves_.size());
+    result_.none_is_leaf = tree_.structure.none_is_leaf;
+    result_.namespace_ = nb::borrow(tree_.structure.namespace_);
+}
+
+void RedirectedWalk::visit(const Task &task) {
+    uint32_t slot = task.slot, copy = task.copy;
+    if (const auto found = redirects_.find(slot); found != redirects_.end()) {
+        slot = found->second.target;
+        if (found->second.is_copy) copy = ++num_copies_;
+    }
+    const uint32_t node = tree_.resolve(slot);
+    const auto known = written_.find({node, copy});
+    if (known != written_.end() && known->second.state == State::kOpen) fail_cycle(task.slot, node);
+    if (known != written_.end() && has_identity(node)) {
+        result_.nodes[known->second.position].is_anchor = has_aliases_ = true;
+        result_.add(Kind::kAlias, known->second.position);
+        return;
+    }
+    write(node, copy);
+}
+
+void RedirectedWalk::write(uint32_t node, uint32_t copy) {
+    const Node source = tree_.node(node);
+    const uint32_t position = result_.add(source.kind, source.count);
+    result_.add_refs(tree_.refs(node), num_refs(source));
+    const bool has_children = num_children(source) > 0;
+    written_.insert_or_assign({node, copy}, Record{has_children ? State::kOpen : State::kDone, position});
+    if (source.is_leaf()) {
+        PyObject *const leaf = leaves_[tree_.leaf(node)];
+        if (copy > 0) result_leaves_.push_new(call(copy_leaf_, nb::handle(leaf)));
+        else result_leaves_.push_borrowed(leaf);
+    }
+    if (!has_children) return;
+    pending_.push_back({node, copy, true});
+    const size_t first = pending_.size();
+    uint32_t child = node + 1;
+    for (uint32_t i = 0; i < source.count; ++i, child = tree_.behind(child)) pending_.push_back({child, copy, false});
+    std::reverse(pending_.begin() + static_cast<std::ptrdiff_t>(first), pending_.end());
+}
+
+bool RedirectedWalk::has_identity(uint32_t node) const {
+    const Node source = tree_.node(node);
+    if (source.is_leaf())
+        return options_.leaf_identity && options_.space->find(Py_TYPE(leaves_[tree_.leaf(node)])).identity;
+    const bool is_registered = source.kind == Kind::kCustom || source.kind == Kind::kFields;
+    if (is_registered) return node_registration(tree_.refs(node)).has_identity;
+    return traits(source.kind).has_identity;
+}
+
+void RedirectedWalk::fail_cycle(uint32_t slot, uint32_t node) const {
+    fail(cycle_error,
+         "an object would contain itself: what stands at %s would stand at %s\n"
+         "  A structure with a cycle is not a DAG.",
+         path_text(steps_to(tree_.structure, {node}).front()).c_str(),
+         path_text(steps_to(tree_.structure, {slot}).front()).c_str());
+}
+
+}  // namespace pydag

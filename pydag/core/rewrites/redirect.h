@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes a structure anew, depth first from the root, with some of its slots led to other nodes or
+// to copies of them.
+#pragma once
+
+#include "rewrites/find_slot.h"
+#include "walks/flatten.h"
+
+#include <map>
+#include <unordered_map>
+
+namespace pydag {
+
+struct Redirect {
+    uint32_t target;  // the node that stands in the slot from now on
+    bool is_copy;     // a copy of it, and of all that is below it
+};
+
+class RedirectedWalk {
+public:
+    RedirectedWalk(const PlacedStructure &tree, const Leaves &leaves, const FlattenOptions &options,
+                   const std::unordered_map<uint32_t, Redirect> &redirects, nb::handle copy_leaf,
+                   StructureBuilder &result, Leaves &result_leaves)
+        : tree_(tree),
+          leaves_(leaves),
+          options_(options),
+          redirects_(redirects),
+          copy_leaf_(copy_leaf),
+          result_(result),
+          result_leaves_(result_leaves) {}
+
+    void run();
+
+private:
+    // A node within one copy of what is above it; 0 is the tree itself.
+    using Written = std::pair<uint32_t, uint32_t>;
+    struct Task {
+        uint32_t slot, copy;
+        bool closes;  // the slot is then the node itself
+    };
+    enum class State : uint8_t { kOpen, kDone };
+    struct Record {
+        State state;
+        uint32_t position;  // in the result
+    };
+
+    void visit(const Task &task);
+    void write(uint32_t node, uint32_t copy);
+    bool has_identity(uint32_t node) const;
+    [[noreturn]] void fail_cycle(uint32_t slot, uint32_t node) const;
+
+    const PlacedStructure &tree_;
+    const Leaves &leaves_;
+    const FlattenOptions &options_;
+    const std::unordered_map<uint32_t, Redirect> &redirects_;
+    nb::handle copy_leaf_;
+    StructureBuilder &result_;
+    Leaves &result_leaves_;
+    std::vector<Task> pending_;
+    std::map<Written, Record> written_;
+    uint32_t num_copies_ = 0;
+    bool has_aliases_ = false;
+};
+
+}  // namespace pydag

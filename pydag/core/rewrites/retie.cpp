@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/retie.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace pydag {
+namespace {
+
+class Copies final : public Answers {
+public:
+    Copies(nb::handle are_equal, nb::handle combine) : are_equal_(are_equal), combine_(combine) {}
+
+    bool accept(uint32_t leaf, PyObject *first, PyObject *other) override {
+        if (!combine_.is_valid()) {
+            const nb::object a = nb::borrow(first), b = nb::borrow(other);
+            return checked(PyObject_IsTrue(call(are_equal_, a, b).ptr())) != 0;
+        }
+        if (met_.emplace(leaf, other).second) others_.emplace_back(leaf, nb::borrow(other));
+        return true;
+    }
+
+    // Puts what the copies make together in the places of the first ones.
+    void fold(Leaves &found) {
+        for (auto &[leaf, other] : others_) {
+            const nb::object first = nb::borrow(found[leaf]);
+            nb::object both = call(combine_, first, other);
+            const nb::object replaced = nb::steal(std::exchange(found[leaf], both.release().ptr()));
+        }
+    }
+
+private:
+    nb::handle are_equal_, combine_;
+    std::vector<std::pair<uint32_t, nb::object>> others_;  // the further copies of each leaf
+    std::set<std::pair<uint32_t, PyObject *>> met_;
+};
+
+}  // namespace
+
+void retie(const Structure &structure, PyObject *tree, nb::handle are_equal, nb::handle combine, Leaves &found) {
+    Copies copies(are_equal, combine);
+    match(structure, tree, found, copies);
+    copies.fold(found);
+}
+
+}  // namespace pydag

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/tie.h"
+
+#include "base/error.h"
+#include "rewrites/redirect.h"
+#include "structure/node_difference.h"
+#include "structure/paths.h"
+
+#include <set>
+
+namespace pydag {
+namespace {
+
+std::string place(const PlacedStructure &tree, uint32_t slot) {
+    return path_text(steps_to(tree.structure, {slot}).front());
+}
+
+std::vector<uint32_t> find_slots(const PlacedStructure &tree, nb::handle paths) {
+    std::vector<uint32_t> slots;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths.ptr()); ++i)
+        slots.push_back(find_slot(tree, PyTuple_GET_ITEM(paths.ptr(), i)));
+    return slots;
+}
+
+// Checks that two parts of a tree are structured alike, however they are shared. Each pair of nodes
+// is compared once.
+void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
+    std::vector<std::pair<uint32_t, uint32_t>> pending = {{first, other}};
+    std::set<std::pair<uint32_t, uint32_t>> seen;
+    while (!pending.empty()) {
+        const auto [slot_a, slot_b] = pending.back();
+        pending.pop_back();
+        const uint32_t a = tree.resolve(slot_a), b = tree.resolve(slot_b);
+        if (a == b || !seen.emplace(a, b).second) continue;
+        if (!are_alike(tree.node(a), tree.refs(a), tree.node(b), tree.refs(b))) {
+            const Words words = difference(tree.node(a), tree.refs(a), tree.node(b), tree.refs(b));
+            fail(PyExc_ValueError,
+                 "what is tied must be structured alike\n  %s: %s\n  %s: %s\n"
+                 "  Put a part of another structure there with dag_replace.",
+                 place(tree, slot_a).c_str(), words.first.c_str(), place(tree, slot_b).c_str(), words.second.c_str());
+        }
+        uint32_t child_a = a + 1, child_b = b + 1;
+        for (uint32_t i = 0; i < num_children(tree.node(a)); ++i) {
+            pending.emplace_back(child_a, child_b);
+            child_a = tree.behind(child_a), child_b = tree.behind(child_b);
+        }
+    }
+}
+
+}  // namespace
+
+void tie(const Structure &structure, const Leaves &leaves, const FlattenOptions &options, nb::handle paths,
+         StructureBuilder &result, Leaves &result_leaves) {
+    const PlacedStructure tree(structure);
+    const std::vector<uint32_t> slots = find_slots(tree, paths);
+    const uint32_t kept = tree.resolve(slots.front());
+    std::unordered_map<uint32_t, Redirect> redirects;
+    for (const uint32_t slot : slots)
+        if (tree.resolve(slot) != kept) redirects.insert({slot, {kept, false}});
+    // A cycle is told first: an object is never structured as a part of itself.
+    RedirectedWalk(tree, leaves, options, redirects, nb::handle(), result, result_leaves).run();
+    for (const auto &[slot, redirect] : redirects) check_alike(tree, kept, slot);
+}
+
+void untie(const Structure &structure, const Leaves &leaves, const FlattenOptions &options, nb::handle paths,
+           nb::handle copy_leaf, StructureBuilder &result, Leaves &result_leaves) {
+    const PlacedStructure tree(structure);
+    std::unordered_map<uint32_t, Redirect> redirects;
+    std::unordered_map<uint32_t, uint32_t> num_slots, num_named, first_named;  // by node
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) ++num_slots[tree.resolve(i)];
+    for (const uint32_t slot : find_slots(tree, paths)) {
+        const uint32_t node = tree.resolve(slot);
+        if (!redirects.insert({slot, {node, true}}).second) continue;  // named twice
+        first_named.emplace(node, slot);
+        ++num_named[node];
+    }
+    for (const auto &[node, slot] : first_named)
+        if (num_named[node] == num_slots[node]) redirects.erase(slot);
+    RedirectedWalk(tree, leaves, options, redirects, copy_leaf, result, result_leaves).run();
+}
+
+}  // namespace pydag

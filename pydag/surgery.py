@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changing a DAG: what is shared, what stands where, and all leaves in place.
+
+A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag_accessors` does.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import optree
+
+from . import _core
+from ._core import PyDagSpec
+from .typing import Dag, Identity, IsLeaf, Leaf, Path
+
+T = TypeVar("T")
+
+PathLike = Path | optree.PyTreeAccessor
+
+
+def _path(path: PathLike) -> Path:
+    if isinstance(path, optree.PyTreeAccessor):
+        return tuple(path.path)
+    if type(path) is not tuple:
+        raise TypeError(f"a path is a tuple of entries or an accessor, got {path!r}")
+    return path
+
+
+def _paths(*paths: PathLike) -> tuple[Path, ...]:
+    return tuple(map(_path, paths))
+
+
+def tie(
+    tree: T,
+    path: PathLike,
+    *paths: PathLike,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> T:
+    """A new tree in which what stands at `path` stands at all the other paths, too.
+
+    The argument stays as it is; the leaves are the same objects. A path that leads through a shared
+    object names a place in that object, so the change shows at all of its paths.
+
+    Args:
+        path: Of the part that stays.
+        paths: Of the parts that give way. They must be structured as that part is, however they
+            are shared.
+        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
+        none_is_leaf: None is a leaf, not a node without children.
+        namespace: In which classes are looked up.
+        identity: `"nodes"` gives leaves no identity, so that only containers can be tied.
+
+    Raises:
+        ValueError: A path leads nowhere, or the parts are structured in different ways.
+        CycleError: An object would contain itself.
+
+    >>> model = tie({"embed": [1.0], "unembed": [2.0]}, ("embed",), ("unembed",))
+    >>> model, model["embed"] is model["unembed"]
+    ({'embed': [1.0], 'unembed': [1.0]}, True)
+    """
+    where = _paths(path, *paths)
+    result: T = _core.tie(tree, where, is_leaf, none_is_leaf, namespace, identity)
+    return result
+
+
+def untie(
+    tree: T,
+    *paths: PathLike,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> T:
+    """A new tree in which each of the paths has a copy of its own of what stands there.
+
+    What is below a container is copied with it; leaves are copied by `copy.copy`. Where all places
+    of an object are named, the first of them keeps the object. The argument stays as it is.
+
+    Args:
+        paths: A path that leads through a shared object names a place in that object, so the change
+            shows at all of its paths.
+        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
+        none_is_leaf: None is a leaf, not a node without children.
+        namespace: In which classes are looked up.
+        identity: `"nodes"` gives leaves no identity.
+
+    Raises:
+        ValueError: A path leads nowhere.
+
+    >>> layer = [1.0]
+    >>> model = untie({"encoder": layer, "decoder": layer}, ("encoder",))
+    >>> model["encoder"] is model["decoder"]
+    False
+    """
+    where = _paths(*paths)
+    result: T = _core.untie(tree, where, copy.copy, is_leaf, none_is_leaf, namespace, identity)
+    return result
+
+
+def _are_equal(a: Leaf, b: Leaf) -> bool:
+    """Whether two copies of a leaf are equal: dtype, shape, bytes; of numbers, type, value."""
+    dtype, shape = getattr(a, "dtype", None), getattr(a, "shape", None)
+    if dtype is None or shape is None:
+        return type(a) is type(b) and type(a) in _PLAIN and (a == b or (a != a and b != b))
+    if (dtype, shape) != (getattr(b, "dtype", None), getattr(b, "shape", None)):
+        return False
+    if not (hasattr(a, "__array__") and hasattr(b, "__array__")):
+        return False
+    import numpy as np  # here: whoever has such leaves has NumPy
+
+    try:
+        return bool(np.asarray(a).tobytes() == np.asarray(b).tobytes())
+    except Exception:  # a tracer: what it stands for isn't known
+        return False
+
+
+_PLAIN = frozenset({bool, int, float, complex, str, bytes})
+
+
+def retie(spec: PyDagSpec, tree: Dag, combine: Callable[[Leaf, Leaf], Leaf] | None = None) -> Dag:
+    """A tree that lost its sharing, with the sharing of `spec`.
+
+    Such a tree comes out of code that knows no sharing: where `spec` has one object, it holds
+    copies. They become one again.
+
+    Args:
+        tree: Of the structure of `spec`, unfolded or shared in part.
+        combine: A function of two leaves, such as `jnp.add` for gradients: it folds the distinct
+            copies of a leaf, equal ones too, in the order of the paths. One object that is met
+            twice is one. Left out, copies must be equal: arrays in dtype, shape and bytes.
+
+    Raises:
+        SharingError: Copies differ, and there is no `combine`.
+        ValueError: The tree is structured in another way.
+
+    >>> w = [1.0]
+    >>> spec = pydag.dag_structure({"a": w, "b": w})
+    >>> tied = retie(spec, {"a": [1.0], "b": [1.0]})
+    >>> tied["a"] is tied["b"]
+    True
+    >>> retie(pydag.dag_structure([int, w, w]), [int, [0.5], [0.25]], lambda a, b: a + b)
+    [<class 'int'>, [0.75], [0.75]]
+    """
+    if combine is not None and not callable(combine):
+        raise TypeError(f"combine must be a function of two leaves or None, got {combine!r}")
+    return _core.retie(spec, tree, _are_equal, combine)
+
+
+def dag_replace(
+    tree: Dag,
+    old: Any,
+    new: Any,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """A new tree in which `new` stands at every place of the very object `old`.
+
+    `new` is put there as it is, not copied. The argument stays as it is.
+
+    Args:
+        old: A leaf or a container, found by `is`.
+        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
+        none_is_leaf: None is a leaf, not a node without children.
+        namespace: In which classes are looked up.
+        identity: `"nodes"` gives leaves no identity; they are replaced all the same.
+
+    Raises:
+        ValueError: The tree doesn't hold `old`, or `old` is a value, which has no identity.
+
+    >>> layer = [1.0]
+    >>> model = {"encoder": layer, "decoder": layer, "head": [1.0]}
+    >>> dag_replace(model, layer, [2.0])
+    {'encoder': [2.0], 'decoder': [2.0], 'head': [1.0]}
+    """
+    return _core.replace(tree, old, new, is_leaf, none_is_leaf, namespace, identity)
+
+
+def dag_combine(
+    *trees: Dag,
+    is_leaf: IsLeaf | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """One tree of several that are structured alike: at each place the first that isn't None.
+
+    Puts together what a partition took apart. Containers are shared as in the first tree; a leaf is
+    shared where its own tree has one object.
+
+    Args:
+        trees: One at least.
+        is_leaf: Asked once per distinct object of the first tree, before it is opened. True keeps
+            it whole.
+        namespace: In which classes are looked up.
+        identity: `"all"` or `"nodes"`: for containers both say the same.
+
+    Raises:
+        TypeError: There is no tree.
+        ValueError: A tree is structured in another way than the first, None being a leaf.
+        SharingError: A tree holds two containers that differ where the first has one.
+
+    >>> dag_combine({"a": [1, None], "b": None}, {"a": [None, 2], "b": 3})
+    {'a': [1, 2], 'b': 3}
+    """
+    if not trees:
+        raise TypeError("dag_combine() takes one tree at least")
+    _check_identity(identity)
+    first, spec = _core.flatten(trees[0], is_leaf, True, namespace, "nodes")
+    columns = [first, *(spec.flatten_up_to(tree) for tree in trees[1:])]
+    chosen = (next((x for x in row if x is not None), None) for row in zip(*columns, strict=True))
+    return _core.unflatten(spec, list(chosen))
+
+
+def _check_identity(identity: Identity) -> None:
+    if identity not in ("all", "nodes"):
+        raise ValueError(f"identity must be 'all' or 'nodes', got {identity!r}")
+
+
+def dag_update(
+    target: T,
+    source: Dag,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> T:
+    """Write the leaves of `source` into the objects of `target`; returns `target`.
+
+    All containers stay the objects that they are, so whoever holds one sees the new leaves. Tuples,
+    which can't be changed, are put anew into what holds them. It happens whole or not at all.
+    Fields of registered classes are written past `__setattr__`, of frozen classes too.
+
+    Args:
+        source: Of the structure of `target`. Where `target` has one object it must hold one, or
+            equal values.
+        is_leaf: Asked once per distinct object of `target`, before it is opened. True keeps it
+            whole.
+        none_is_leaf: None is a leaf, not a node without children.
+        namespace: In which classes are looked up.
+        identity: `"nodes"` gives leaves no identity.
+
+    Raises:
+        TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
+            to change.
+        ValueError: The trees are structured in different ways.
+        SharingError: `source` has two answers for one object.
+
+    >>> layer = [1.0]
+    >>> model = {"encoder": layer, "decoder": layer}
+    >>> dag_update(model, {"encoder": [2.0], "decoder": [2.0]}) is model, layer
+    (True, [2.0])
+    """
+    _core.update(target, source, is_leaf, none_is_leaf, namespace, identity)
+    return target

@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tying, untying, replacing, putting together and updating in place."""
+
+import copy
+import re
+import time
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from functools import partial
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+import strategies
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from isomorphism import difference
+from operations import doubled
+
+import pydag
+from pydag import (
+    dag_combine,
+    dag_flatten,
+    dag_leaves,
+    dag_replace,
+    dag_structure,
+    dag_update,
+    retie,
+    tie,
+    untie,
+)
+
+Pair = namedtuple("Pair", "x y")
+
+
+@pydag.register_fields
+class Layer:
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+@pydag.register_fields(data_fields=("a", "b"), meta_fields=("m",))
+class Slotted:
+    __slots__ = ("a", "b", "m")
+
+    def __init__(self, a: Any, b: Any, m: Any = 0) -> None:
+        self.a, self.b, self.m = a, b, m
+
+
+class Opened:
+    def __init__(self, *children: Any) -> None:
+        self.children = children
+
+
+pydag.register_pydag_node(Opened, lambda o: (o.children, None), lambda _, c: Opened(*c))
+
+
+def array(*numbers: float) -> Any:
+    """A leaf with identity."""
+    return np.array(numbers)
+
+
+plain_dags = strategies.dags(strategies.BUILTIN)
+
+CONTAINERS: dict[str, Any] = {
+    "list": lambda a, b: [a, b],
+    "tuple": lambda a, b: (a, b),
+    "dict": lambda a, b: {"y": a, "x": b},
+    "OrderedDict": lambda a, b: OrderedDict(y=a, x=b),
+    "defaultdict": lambda a, b: defaultdict(int, y=a, x=b),
+    "deque": lambda a, b: deque([a, b], 5),
+    "namedtuple": Pair,
+    "fields": lambda a, b: Layer(y=a, x=b),
+    "slots": Slotted,
+    "callback": Opened,
+    "struct sequence": lambda a, b: time.struct_time((a, b, *range(7))),
+}
+
+
+def ends(tree: Any) -> tuple[Any, Any, Any, Any]:
+    """The paths of, and what stands at, the first two children."""
+    paths, leaves, _ = pydag.dag_flatten_with_path(tree, lambda x: x is not tree, identity="nodes")
+    return paths[0], paths[1], leaves[0], leaves[1]
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_tie_in_every_kind(name: str) -> None:
+    """In a container of any kind, what stands at one place can stand at another too."""
+    v, w = array(1), array(2)
+    tree = CONTAINERS[name](v, w)
+    first, second, kept, gone = ends(tree)
+    new = tie(tree, first, second)
+    assert ends(new)[2] is kept
+    assert ends(new)[3] is kept
+    assert ends(tree)[2:] == (kept, gone)
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_untie_in_every_kind(name: str) -> None:
+    """In a container of any kind, one place of a shared leaf can have a copy of its own."""
+    w = array(1)
+    tree = CONTAINERS[name](w, w)
+    first, second, _, _ = ends(tree)
+    new = untie(tree, second)
+    assert ends(new)[2] is w
+    assert ends(new)[3] is not w
+    assert ends(new)[3].tolist() == [1]
+    assert ends(untie(tree, first))[3] is w
+
+
+def test_tied_containers_are_one_new_object() -> None:
+    """A tied container is one object in the result, and not the original one."""
+    tree = {"a": [array(1)], "b": [array(2)], "c": (3,)}
+    new = tie(tree, ("a",), ("b",))
+    assert new["a"] is new["b"]
+    assert new["a"] is not tree["a"]
+    assert new["a"][0] is tree["a"][0]
+    assert tree["b"][0].tolist() == [2]
+
+
+def test_paths_may_be_accessors() -> None:
+    """An accessor names a place as its path does."""
+    tree = {"a": array(1), "b": Layer(w=array(2))}
+    a, b = pydag.dag_accessors(tree)
+    assert isinstance(b, optree.PyTreeAccessor)
+    new = tie(tree, a, b)
+    assert new["b"].w is new["a"]
+
+
+def test_an_edit_through_a_shared_node_shows_at_all_of_its_paths() -> None:
+    """A path through a shared container names a place in that container."""
+    layer = {"w": array(1), "v": array(2)}
+    new = tie([layer, layer], (0, "w"), (1, "v"))
+    assert new[0] is new[1]
+    assert new[0]["v"] is new[0]["w"]
+
+
+def test_untying_all_places_leaves_the_object_at_the_first() -> None:
+    """Where all places of an object are named, the first one keeps it."""
+    w = array(1)
+    new = untie([w, w, w], (2,), (0,), (1,))
+    assert new[2] is w
+    assert len({id(x) for x in new}) == 3
+
+
+def test_untie_copies_what_is_below() -> None:
+    """A copied container has copies of all that it holds, tied among themselves as they were."""
+    w = array(1)
+    layer = [w, w, {"inner": w}]
+    new = untie({"a": layer, "b": layer, "c": w}, ("b",))
+    assert new["a"][0] is new["a"][1] is new["a"][2]["inner"] is new["c"] is w
+    assert new["b"][0] is new["b"][1] is new["b"][2]["inner"]
+    assert new["b"][0] is not w
+
+
+def test_a_tie_into_a_tuple_changes_the_tuple_at_that_path_alone() -> None:
+    """A tuple that stands at two places is two tuples: the other one stays as it is."""
+    v, w = array(1), array(2)
+    pair = (v, w)
+    new = tie([pair, pair], (0, 0), (0, 1))
+    assert new[0][1] is v
+    assert new[1][1] is w
+
+
+@pytest.mark.parametrize("path", [("x",), ("a", 0), ("a", "b", "c"), (0,)])
+def test_a_path_that_leads_nowhere(path: Any) -> None:
+    """The error names the path, and what there is where it ends."""
+    tree = {"a": {"b": [1]}}
+    for change in (partial(tie, tree, path, ("a",)), partial(untie, tree, path)):
+        with pytest.raises(ValueError, match="nothing at the path") as caught:
+            change()
+        assert repr(path) in str(caught.value)
+        assert re.search(r"has (the child|no children)", str(caught.value))
+
+
+def test_parts_of_other_structure_are_not_tied() -> None:
+    """The error names both places and what stands there."""
+    with pytest.raises(ValueError, match="structured alike") as caught:
+        tie({"a": {"w": [1]}, "b": {"w": (1,)}}, ("a",), ("b",))
+    assert "tree['a']['w']: list of 1" in str(caught.value)
+    assert "tree['b']['w']: tuple of 1" in str(caught.value)
+
+
+def test_a_tie_that_makes_a_cycle() -> None:
+    """An object can't be tied to a part of itself, also through a tuple and a shared object."""
+    for tree in ({"a": [1]}, [[1]], ([1],), [([1],)]):
+        path = pydag.dag_paths(tree)[0][:-1]
+        with pytest.raises(pydag.CycleError, match="contain itself"):
+            tie(tree, (), path)
+
+
+def test_paths_must_be_tuples() -> None:
+    """A string or a list is no path: it could be meant in two ways."""
+    for path in ("a", ["a"], 0):
+        with pytest.raises(TypeError, match="a path is a tuple"):
+            tie({"a": 1, "b": 2}, path, ("b",))  # type: ignore[arg-type]  # that is the point
+
+
+@strategies.thorough
+@given(plain_dags, st.data())
+def test_untie_then_retie_gives_the_sharing_back(tree: Any, data: st.DataObject) -> None:
+    """What was untied at any places can be retied by the spec, with all leaves equal."""
+    leaves, spec = dag_flatten(tree)
+    paths = [path for shared in spec.shared for path in shared.paths]
+    chosen = data.draw(st.lists(st.sampled_from(paths), max_size=4)) if paths else []
+    apart = untie(tree, *chosen)
+    again = retie(spec, apart, lambda a, b: a)
+    assert dag_structure(again) == spec
+    assert len(dag_leaves(again)) == len(leaves)
+
+
+@strategies.thorough
+@given(plain_dags)
+def test_untying_nothing_is_a_copy(tree: Any) -> None:
+    """Without paths the result is a copy that shares as the tree does."""
+    assert difference(untie(tree), tree) == ""
+
+
+def test_retie_refuses_copies_that_differ() -> None:
+    """Without `combine`, two copies that differ are an error with both paths."""
+    w = array(1)
+    spec = dag_structure({"a": w, "b": [w]})
+    assert dag_leaves(retie(spec, {"a": array(1), "b": [array(1)]}))[0].tolist() == [1]
+    others = [array(2), array(1).astype("float32"), array(1, 1), 1.0, None]
+    for other in others:
+        with pytest.raises(pydag.SharingError) as caught:
+            retie(spec, {"a": array(1), "b": [other]})
+        assert "tree['a']" in str(caught.value)
+        assert "tree['b'][0]" in str(caught.value)
+
+
+def test_retie_takes_nan_for_equal_and_signed_zeros_apart() -> None:
+    """Arrays are compared by their bytes."""
+    w = array(1)
+    spec = dag_structure([w, w])
+    assert np.isnan(retie(spec, [array(np.nan), array(np.nan)])[0][0])
+    with pytest.raises(pydag.SharingError):
+        retie(spec, [array(0.0), array(-0.0)])
+
+
+def test_retie_combines_distinct_copies_in_order() -> None:
+    """`combine` folds distinct copies, equal ones too; one object met twice is one."""
+    w = array(1)
+    spec = dag_structure([w, [w], w, w])
+    one, two, three = array(1), array(10), array(100)
+    assert retie(spec, [one, [two], one, three], np.add)[0].tolist() == [111]
+    texts = retie(spec, [one, [two], two, three], lambda p, q: [*p, *q])
+    assert texts[3] == [1, 10, 100]
+    assert texts[0] is texts[1][0] is texts[2] is texts[3]
+    assert retie(spec, [one, [array(1)], one, one], np.add)[0].tolist() == [2]
+
+
+def test_retie_of_another_shape() -> None:
+    """A tree of another structure is a ValueError that names the place."""
+    w = array(1)
+    with pytest.raises(ValueError, match=r"tree\['b'\]"):
+        retie(dag_structure({"a": [w], "b": [w]}), {"a": [w], "b": (w,)})
+
+
+def test_replace_puts_the_very_object() -> None:
+    """`new` stands, as it is, at every place of `old`; a container is not opened."""
+    layer, new = [array(1)], {"other": object()}
+    tree = {"a": layer, "b": (layer, [layer]), "c": [array(1)]}
+    out = dag_replace(tree, layer, new)
+    assert out["a"] is out["b"][0] is out["b"][1][0] is new
+    assert out["c"][0] is tree["c"][0]
+    assert tree["a"] is layer
+
+
+@pytest.mark.parametrize("old", [1.0, "text", None, (1, 2), int, time.gmtime(0)])
+def test_a_value_cannot_be_replaced(old: Any) -> None:
+    """A value has no identity, so it is refused even where an equal one stands in the tree."""
+    with pytest.raises(ValueError, match="no identity"):
+        dag_replace([old], old, 2)
+
+
+def test_replacing_what_is_not_there() -> None:
+    """An equal object is another object."""
+    with pytest.raises(ValueError, match="doesn't hold"):
+        dag_replace([array(1)], array(1), 2)
+
+
+@strategies.thorough
+@given(plain_dags, st.data())
+def test_halves_combine_to_the_whole(tree: Any, data: st.DataObject) -> None:
+    """Two halves with None for what the other one has give the tree, sharing included."""
+    leaves, spec = dag_flatten(tree, none_is_leaf=True)
+    chosen = [data.draw(st.booleans()) for _ in leaves]
+    left = spec.unflatten([x if take else None for x, take in zip(leaves, chosen, strict=True)])
+    right = spec.unflatten([None if take else x for x, take in zip(leaves, chosen, strict=True)])
+    assert difference(dag_combine(left, right), tree) == ""
+
+
+def test_combine_needs_a_tree_and_trees_alike() -> None:
+    """No tree, and trees of two structures, are errors."""
+    with pytest.raises(TypeError, match="one tree at least"):
+        dag_combine()
+    with pytest.raises(ValueError, match="Expected"):
+        dag_combine([None], (1,))
+
+
+@pytest.mark.parametrize("name", [n for n in CONTAINERS if n != "callback"])
+def test_update_writes_into_the_containers(name: str) -> None:
+    """Containers stay the objects that they are; tuples are put anew into what holds them."""
+    v, w = array(1), array(2)
+    inner = CONTAINERS[name](v, v)
+    target = {"a": inner, "b": [inner]}
+    source = pydag.dag_map(lambda _: w, target)
+    holder = target["b"]
+    assert dag_update(target, source) is target
+    assert target["b"] is holder
+    assert [x is w for x in dag_leaves(target) if isinstance(x, np.ndarray)] == [True]
+    is_value = isinstance(inner, tuple)
+    assert (target["a"] is inner) is not is_value
+    assert ends(target["a"])[2:] == (w, w)
+
+
+def test_update_leaves_the_order_of_dicts() -> None:
+    """A dict keeps its order, whatever the order of the other one."""
+    target = {"b": 1, "a": OrderedDict(z=2, y=3)}
+    dag_update(target, {"a": {"y": 30, "z": 20}, "b": 10})
+    assert list(target) == ["b", "a"]
+    assert target == {"b": 10, "a": OrderedDict(z=20, y=30)}
+
+
+@pytest.mark.parametrize("target", [1.0, np.ones(2), (1, [2]), None, Pair(1, 2)])
+def test_a_root_that_cannot_be_changed(target: Any) -> None:
+    """A leaf or a tuple as the root is a TypeError: there is nothing to write into."""
+    with pytest.raises(TypeError, match="in place"):
+        dag_update(target, copy.copy(target))
+
+
+def test_update_is_all_or_nothing() -> None:
+    """A callback node that would have to change is a TypeError, and nothing was written."""
+    target = {"a": [1], "b": Opened(2)}
+    with pytest.raises(TypeError, match=r"flatten function(.|\n)*tree\['b'\]"):
+        dag_update(target, {"a": [10], "b": Opened(20)})
+    assert target["a"] == [1]
+    kept = Opened([2])
+    target = {"a": [1], "b": kept}
+    dag_update(target, {"a": [10], "b": Opened([20])})
+    assert target["b"] is kept
+    assert kept.children == ([20],)
+    with pytest.raises(ValueError, match="Expected"):
+        dag_update({"a": [1], "b": [2]}, {"a": [10], "b": 3})
+
+
+def test_update_undoes_what_it_wrote() -> None:
+    """Where a write fails, those before it are undone."""
+
+    class Key:
+        writes = -1  # how often the hash may still be asked; negative: always
+
+        def __hash__(self) -> int:
+            if Key.writes == 0:
+                raise ZeroDivisionError
+            Key.writes -= 1
+            return 1
+
+    key = Key()
+    for writes in range(6):
+        target, source = [[1], {key: 2}, [3]], [[10], {key: 20}, [30]]
+        Key.writes = writes
+        try:
+            dag_update(target, source)
+            done = True
+        except ZeroDivisionError:
+            done = False
+        Key.writes = -1
+        assert target == (source if done else [[1], {key: 2}, [3]])
+
+
+def test_update_with_two_answers_for_one_object() -> None:
+    """A source that holds two objects where the target has one is a SharingError."""
+    w = array(1)
+    target = [w, w]
+    with pytest.raises(pydag.SharingError):
+        dag_update(target, [array(2), array(3)])
+    assert target[0] is w
+
+
+@strategies.thorough
+@given(plain_dags)
+def test_update_by_a_copy_changes_nothing(tree: Any) -> None:
+    """The same leaves again: no write, the root itself comes back."""
+    spec = dag_structure(tree)
+    assume(not (spec.is_leaf() or tree is None or isinstance(tree, tuple)))
+    before = pydag.dag_copy(tree)
+    assert dag_update(tree, before) is tree
+    assert difference(tree, before) == ""
+
+
+@pytest.mark.parametrize("depth", [60])
+def test_linear_on_sixtyfold_sharing(depth: int) -> None:
+    """2**60 paths: each operation takes time linear in the sixty lists."""
+    w = array(1)
+    tree = doubled(depth, w)
+    start = time.perf_counter()
+    assert dag_structure(tie(tree, (0,), (1,))) == dag_structure(tree)
+    apart = untie(tree, (1,))
+    assert dag_structure(apart).num_nodes > depth
+    assert dag_structure(retie(dag_structure(tree), apart)) == dag_structure(tree)
+    assert dag_leaves(dag_replace(tree, w, 2.0)) == [2.0, 2.0]
+    dag_update(tree, dag_replace(tree, w, array(5)))
+    assert dag_leaves(tree)[0].tolist() == [5]
+    dag_combine(tree, tree)
+    assert time.perf_counter() - start < 1
+
+
+def test_deep_chains() -> None:
+    """A chain of a hundred thousand lists is changed without recursion."""
+    w = array(1)
+    tree: Any = [w, w]
+    for _ in range(100_000):
+        tree = [tree]
+    path = (0,) * 100_000
+    new = untie(tree, (*path, 1))
+    assert len(dag_leaves(new)) == 2
+    assert len(dag_leaves(tie(new, (*path, 0), (*path, 1)))) == 1
+    assert dag_update(new, new) is new
