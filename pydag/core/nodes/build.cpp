@@ -84,8 +84,7 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
         return object;
     }
     write_fields(object.ptr(), registration, refs[1], values.data() + base);
-    for (size_t i = 0; i < registration.meta_access.size(); ++i)
-        write_field(object.ptr(), registration, registration.meta_access[i], meta[i]);
+    write_meta(object.ptr(), registration, meta);
     values.drop_to(base);
     return object;
 }

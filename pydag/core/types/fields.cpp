@@ -173,12 +173,8 @@ nb::object new_instance(const Registration &registration) {
 
 namespace {
 
-// An attribute that is no slot. TypeError if its name is no string.
-void write_to_dict(PyObject *object, const Registration &registration, PyObject *name, PyObject *value) {
-    if (!registration.taken_names.may_have(Py_TYPE(object), name)) [[likely]] {
-        checked(PyObject_GenericSetAttr(object, name, value));
-        return;
-    }
+// Past the class. TypeError if the name is no string.
+void write_to_dict(PyObject *object, PyObject *name, PyObject *value) {
     if (!PyUnicode_Check(name)) {
         PyErr_Format(PyExc_TypeError, "the name of an attribute must be a string, got %U", short_repr(name).ptr());
         nb::raise_python_error();
@@ -196,24 +192,37 @@ const FieldAccess *find_slot(const std::vector<FieldAccess> &slots, size_t &next
     return nullptr;
 }
 
-}  // namespace
-
-void write_field(PyObject *object, const Registration &registration, const FieldAccess &field, PyObject *value) {
-    if (!field.offset) return write_to_dict(object, registration, field.name.ptr(), value);
-    nb::steal(std::exchange(slot_at(object, field.offset), incref(value))).reset();
+// The taken names are up to date.
+void write_field(PyObject *object, const TakenNames &taken, const FieldAccess &field, PyObject *value) {
+    if (field.offset) nb::steal(std::exchange(slot_at(object, field.offset), incref(value))).reset();
+    else if (taken.may_have_interned(field.name.ptr())) write_to_dict(object, field.name.ptr(), value);
+    else checked(PyObject_GenericSetAttr(object, field.name.ptr(), value));
 }
+
+}  // namespace
 
 void write_fields(PyObject *object, const Registration &registration, PyObject *box, PyObject *const *values) {
     const Keys &keys = KeysBox::of(box);
-    const bool are_named = box == registration.data.ptr();
+    TakenNames &taken = registration.taken_names;
+    taken.update(Py_TYPE(object));
+    if (box == registration.data.ptr()) {
+        for (uint32_t i = 0; i < keys.count; ++i) write_field(object, taken, registration.data_access[i], values[i]);
+        return;
+    }
     size_t next = 0;
     for (uint32_t i = 0; i < keys.count; ++i) {
         PyObject *const name = keys.key(i);
-        const FieldAccess *const field =
-            are_named ? &registration.data_access[i] : find_slot(registration.slot_access, next, name);
-        if (field) write_field(object, registration, *field, values[i]);
-        else write_to_dict(object, registration, name, values[i]);
+        if (const FieldAccess *const slot = find_slot(registration.slot_access, next, name))
+            write_field(object, taken, *slot, values[i]);
+        else if (taken.may_have(name)) write_to_dict(object, name, values[i]);
+        else checked(PyObject_GenericSetAttr(object, name, values[i]));
     }
+}
+
+void write_meta(PyObject *object, const Registration &registration, PyObject *const *values) {
+    registration.taken_names.update(Py_TYPE(object));
+    for (const FieldAccess &field : registration.meta_access)
+        write_field(object, registration.taken_names, field, *values++);
 }
 
 }  // namespace pydag

@@ -32,8 +32,8 @@ bool has_plain_layout(nb::handle type);
 
 // A new instance with no attribute set; `__init__` does not run.
 nb::object new_instance(const Registration &registration);
-void write_field(PyObject *object, const Registration &registration, const FieldAccess &field, PyObject *value);
 // The data fields; `keys` is the Keys object of their names.
 void write_fields(PyObject *object, const Registration &registration, PyObject *keys, PyObject *const *values);
+void write_meta(PyObject *object, const Registration &registration, PyObject *const *values);
 
 }  // namespace pydag

@@ -14,30 +14,32 @@ bool lets_pass(PyTypeObject *type) {
 }  // namespace
 
 bool TakenNames::is_listed(PyObject *name) const {
+    if (version_ == 0) return true;
     for (const nb::object &taken : names_)
         if (taken.is(name)) return true;
     return false;
 }
 
-bool TakenNames::search(PyTypeObject *type) {
+void TakenNames::search(PyTypeObject *type) {
     version_ = 0;
-    mask_ = 0;
+    mask_ = ~uint64_t{0};
     names_.clear();
     const unsigned version = assign_version(type);
-    if (version == 0) return false;
+    if (version == 0) return;
+    uint64_t mask = 0;
     const nb::object bases = nb::borrow(type->tp_mro);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
         const nb::object attributes = dict_of_class(reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i)));
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(attributes.ptr(), &position, &key, &value);) {
-            if (!is_exact_str(key)) return false;  // its own `__eq__` says which names are equal to it
+            if (!is_exact_str(key)) return;  // its own `__eq__` says which names are equal to it
             if (lets_pass(Py_TYPE(value))) continue;
             names_.push_back(interned(key));
-            mask_ |= bit(names_.back().ptr());
+            mask |= bit(names_.back().ptr());
         }
     }
     version_ = version;
-    return true;
+    mask_ = mask;
 }
 
 }  // namespace pydag

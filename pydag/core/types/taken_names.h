@@ -15,19 +15,22 @@ namespace pydag {
 
 class TakenNames {
 public:
-    // Whether `PyObject_GenericSetAttr` might not put the attribute into `__dict__`. Runs no Python code.
-    bool may_have(PyTypeObject *type, PyObject *name) {
+    // Brings what is known of the class up to date. To be called before `may_have`, which holds until
+    // Python code runs.
+    void update(PyTypeObject *type) {
         if (version_ == 0 || version_ != version_of(type)) [[unlikely]]
-            if (!search(type)) return true;
-        if (!is_exact_str(name) || !PyUnicode_CHECK_INTERNED(name)) return true;
-        return (mask_ & bit(name)) && is_listed(name);
+            search(type);
     }
+    // Whether `PyObject_GenericSetAttr` might not put the attribute into `__dict__`. Runs no Python code.
+    bool may_have(PyObject *name) const {
+        return !is_exact_str(name) || !PyUnicode_CHECK_INTERNED(name) || may_have_interned(name);
+    }
+    bool may_have_interned(PyObject *name) const { return (mask_ & bit(name)) && is_listed(name); }
 
 private:
     static uint64_t bit(PyObject *name) { return uint64_t{1} << (hash_address(name) >> 58); }
     bool is_listed(PyObject *name) const;
-    // False where the class can't be known: then every name counts as taken.
-    bool search(PyTypeObject *type);
+    void search(PyTypeObject *type);
 
     unsigned version_ = 0;           // of the class when it was searched; 0: never
     uint64_t mask_ = 0;              // of the names' addresses: most names are told by it
