@@ -3,8 +3,6 @@
 
 import dataclasses
 import functools
-import inspect
-import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, overload
 
@@ -24,29 +22,18 @@ def _slots(cls: type) -> Iterator[str]:
     for base in reversed(cls.__mro__):
         names = base.__dict__.get("__slots__", ())
         given = [names] if isinstance(names, str) else list(names)
-        stored = [k for k, v in base.__dict__.items() if isinstance(v, types.MemberDescriptorType)]
 
         def place(name: str, given: list[str] = given) -> int:
             return next((i for i, g in enumerate(given) if name.endswith(g)), len(given))
 
         exact = {name: i for i, name in enumerate(given)}
+        stored = _core.own_slots(base)
         yield from sorted(stored, key=lambda name: exact.get(name, place(name)))
 
 
 def _is_static(field: "dataclasses.Field[object]") -> bool:
     """Whether a dataclass field is marked as no child, in JAX's or in optree's and Flax's way."""
     return bool(field.metadata.get("static", False)) or not field.metadata.get("pytree_node", True)
-
-
-def _has_code(cls: type) -> bool:
-    """Whether a class attribute of this class may run code when it is read from an instance."""
-    return hasattr(cls, "__get__") or hasattr(cls, "__set__")
-
-
-def _is_plain(cls: type, names: Names) -> bool:
-    """Whether reading these attributes runs no code of the class (a property would)."""
-    found = (inspect.getattr_static(cls, name, None) for name in names)
-    return all(isinstance(x, types.MemberDescriptorType) or not _has_code(type(x)) for x in found)
 
 
 def check_distinct(data: Names, meta: Names) -> None:
@@ -58,8 +45,8 @@ def check_distinct(data: Names, meta: Names) -> None:
             raise ValueError(f"{what} fields are named twice: {twice}")
 
 
-def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names, bool]:
-    """(data fields, slots, meta fields, whether reading them runs no code).
+def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names]:
+    """(data fields, slots, meta fields).
 
     Data fields `None` means every attribute that an instance has: its `__dict__`, and those of the
     slots that are set. A class that inherits from a dataclass without being one itself may have
@@ -74,7 +61,7 @@ def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, N
         () if data is not None else tuple(dict.fromkeys(s for s in _slots(cls) if s not in meta))
     )
     check_distinct(data or (), meta)
-    return data, slots, meta, _is_plain(cls, meta + (data or ()))
+    return data, slots, meta
 
 
 @overload
@@ -106,9 +93,10 @@ def register_fields(
     """Make a class a node whose children are attributes, which the core reads and writes itself.
 
     No Python code runs for such a node: instances are made without `__init__`, and the attributes
-    are read and written past any `__getattribute__` or `__setattr__`. A function, a class
-    decorator (bare or with arguments), and fit for `__init_subclass__`: the fields are looked up
-    when the class is first used, so `@dataclass` may come later.
+    are read from and written to `__dict__` and slots, as `copy.copy` does, past any property,
+    `__getattribute__` or `__setattr__`. A function, a class decorator (bare or with arguments), and
+    fit for `__init_subclass__`: the fields are looked up when the class is first used, so
+    `@dataclass` may come later.
 
     Args:
         data_fields: The attributes that are children, in this order. None: the fields of a

@@ -2,6 +2,7 @@
 """How the core reads and writes attributes, and what `register_fields` refuses."""
 
 import abc
+import dataclasses
 import functools
 import sys
 import typing
@@ -35,46 +36,259 @@ def test_attributes_are_read_and_written_past_the_class() -> None:
     assert object.__getattribute__(out, "m") == "meta"
 
 
-def test_properties_and_other_descriptors() -> None:
-    """A field may be a property: it is read, and written where it can be."""
+def _copies(node: Any) -> list[Any]:
+    """Copies of an instance, each made on another way through the core."""
+    pydag.clear_caches()
+    leaves, spec = pydag.dag_flatten([node], lambda _: False)  # the general walk
+    ways = [pydag.dag_unflatten(spec, leaves)]
+    for forget in (True, False):  # nothing is known of the tree; then it is a known one
+        if forget:
+            pydag.clear_caches()
+        leaves, spec = pydag.dag_flatten([node])
+        ways.append(pydag.dag_unflatten(spec, leaves))
+    ways.append(pydag.dag_unflatten(spec, spec.flatten_up_to([node])))
+    ways.append(pydag.dag_unflatten(spec, spec.flatten_up_to(ways[0])))
+    make, arguments, state = spec.__reduce__()
+    restored = make(*arguments)  # as pickle does, which can't find a local class
+    restored.__setstate__(state)
+    ways.append(pydag.dag_unflatten(restored, leaves))
+    ways.append(pydag.dag_map(lambda x, _: x, [node], ways[1]))
+    ways.append(pydag.dag_copy([node]))
+    ways.append(pydag.reref(pydag.deref([node])))
+    assert all(type(way[0]) is type(node) for way in ways)
+    return [way[0] for way in ways]
 
-    @pydag.register_fields(data_fields=("x",))
+
+class Doubling:
+    """A data descriptor that changes what it is given."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else ("read", vars(instance)[self.name])
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self.name] = ("written", value)
+
+
+class Base:
+    def __init__(self, w: Any) -> None:
+        vars(self)["w"] = w
+
+
+@pydag.register_fields
+class ReadOnly(Base):
+    @property
+    def w(self) -> Any:
+        return "computed"
+
+
+@pydag.register_fields
+class Descriptor(Base):
+    w = Doubling()
+
+
+@pydag.register_fields(data_fields=("w",))
+class Named(Base):
+    w = Doubling()
+
+
+@pydag.register_fields(data_fields=(), meta_fields=("w",))
+class Meta(Base):
+    w = Doubling()
+
+
+@pydag.register_fields
+class Inherited(Descriptor): ...
+
+
+@pydag.register_fields
+class Lazy(Base):
+    @functools.cached_property
+    def w(self) -> Any:
+        raise AssertionError
+
+
+@pydag.register_fields
+class Default(Base):
+    w = "of the class"
+
+
+@pydag.register_fields
+class Method(Base):
+    def w(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "cls", [ReadOnly, Descriptor, Named, Meta, Inherited, Lazy, Default, Method]
+)
+def test_no_descriptor_has_a_say(cls: Any) -> None:
+    """Attributes are read from and written to `__dict__`, whatever the class has of that name."""
+    node = cls([0.5])
+    for copy in _copies(node):
+        assert vars(copy) == {"w": [0.5]}
+    assert pydag.dag_leaves(node) == ([] if cls is Meta else [0.5])
+
+
+@pytest.mark.parametrize("cls", [ReadOnly, Descriptor, Named, Inherited, Lazy, Default, Method])
+def test_no_descriptor_has_a_say_in_an_update(cls: Any) -> None:
+    """What is written into an instance that is there is written into its `__dict__`, too."""
+    node = cls(0.5)
+    pydag.dag_update(node, cls(1.5))
+    assert vars(node) == {"w": 1.5}
+
+
+@pytest.mark.parametrize("name", ["__class__", "__dict__", "__weakref__", "__doc__", "__module__"])
+def test_attributes_with_names_of_object_itself(name: str) -> None:
+    """What `__dict__` has under such a name is data: it changes neither class nor instance."""
+
+    @pydag.register_fields
+    class Layer:
+        pass
+
+    layer = Layer()
+    vars(layer)[name] = [Base]
+    vars(layer)["w"] = 0.5
+    for copy in _copies(layer):
+        assert type(copy) is Layer
+        assert vars(copy) == {name: [Base], "w": 0.5}
+
+
+class Slotted:
+    __slots__ = ("w", "x")
+
+
+@pydag.register_fields
+class Hiding(Slotted):
+    __slots__ = ()
+
+    @property
+    def w(self) -> Any:
+        return "computed"
+
+
+@pydag.register_fields(data_fields=("w",), meta_fields=("x",))
+class HidingNamed(Slotted):
+    __slots__ = ()
+    w = Doubling()
+    x = Doubling()
+
+
+@pytest.mark.parametrize("cls", [Hiding, HidingNamed])
+def test_slot_that_a_property_hides(cls: Any) -> None:
+    """A slot is read and written where it lies, though a property of a subclass hides it."""
+    node = cls()
+    slots: Any = vars(Slotted)
+    slots["w"].__set__(node, [0.5])
+    slots["x"].__set__(node, 1.5)
+    for copy in _copies(node):
+        assert slots["w"].__get__(copy) == [0.5]
+        assert slots["x"].__get__(copy) == 1.5
+
+
+def test_slot_that_a_default_hides() -> None:
+    """Where a class attribute hides a slot, values are in `__dict__`, and are found there."""
+
+    @dataclasses.dataclass
+    class Slim:
+        __slots__ = ("w",)
+        w: Any
+
+    @pydag.register_fields
+    @dataclasses.dataclass
+    class Wide(Slim):
+        w: Any = 0.5
+
+    wide = Wide([1.5])
+    assert vars(wide) == {"w": [1.5]}
+    for copy in _copies(wide):
+        assert vars(copy) == {"w": [1.5]}
+
+
+def _replace(cls: Any) -> None:
+    cls.w = property(lambda self: 42)
+
+
+def _default(cls: Any) -> None:
+    cls.w = 42
+
+
+def _remove(cls: Any) -> None:
+    if "w" in vars(cls):
+        del cls.w
+
+
+def _teach(cls: Any) -> None:
+    cls.w = Untaught()
+    Untaught.__set__ = lambda self, instance, value: None  # type: ignore[attr-defined]  # it is added
+
+
+def _rebase(cls: Any) -> None:
+    cls.__bases__ = (type("Other", cls.__bases__, {"w": Doubling(), "__slots__": ()}),)
+
+
+class Untaught: ...
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("slots", [True, False])
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("change", [_replace, _default, _remove, _teach, _rebase])
+def test_class_that_changes(change: Any, named: bool, slots: bool, seen: bool) -> None:
+    """What is done to a class after its instances were made changes nothing, seen before or not."""
+
+    class Layer(Base):
+        if slots:
+            __slots__ = ("w",)
+
+    pydag.register_fields(Layer, ("w",) if named else None)
+    node: Any = object.__new__(Layer)
+    node.w = [0.5]
+    slot = vars(Layer).get("w")
+    read: Any = slot.__get__ if slot else (lambda obj: vars(obj)["w"])
+    if seen:
+        _copies(node)
+    try:
+        change(Layer)
+        for copy in _copies(node):
+            assert read(copy) == [0.5]
+    finally:
+        if hasattr(Untaught, "__set__"):
+            del Untaught.__set__
+
+
+def test_field_that_only_a_descriptor_could_give() -> None:
+    """A field that stands in neither place is an AttributeError that says so, with the path."""
+
+    @pydag.register_fields(data_fields=("w",))
     class Celsius:
-        def __init__(self, kelvin: float) -> None:
-            self.kelvin = kelvin
+        def __init__(self) -> None:
+            self.kelvin = 300
 
         @property
-        def x(self) -> float:
+        def w(self) -> float:
             return self.kelvin - 273
 
-        @x.setter
-        def x(self, value: float) -> None:
-            self.kelvin = value + 273
-
-    out = pydag.dag_map(lambda x: x + 1, Celsius(300))
-    assert out.kelvin == 301
+    for is_leaf in (None, lambda _: False):
+        with pytest.raises(AttributeError, match=r"'w'.*from __dict__ or a slot") as info:
+            pydag.dag_flatten({"k": Celsius()}, is_leaf)
+        assert "tree['k']" in info.value.__notes__[0]
 
 
-def test_descriptor_that_finds_a_skipped_object() -> None:
-    """An object that a field's descriptor takes from elsewhere in the tree is shared with there."""
-    hidden = [[0.5]]
+def test_default_that_the_class_keeps() -> None:
+    """A dataclass field that only the class has a value for, since `init=False`, has that value."""
 
-    class Finder:
-        def __get__(self, instance: Any, owner: Any) -> Any:
-            return hidden[0]
-
-    @pydag.register_fields(data_fields=("x",))
+    @pydag.register_fields
+    @dataclasses.dataclass
     class Layer:
-        x = Finder()
+        w: Any
+        count: int = dataclasses.field(default=3, init=False)
 
-    @pydag.register_fields(data_fields=("y",))
-    class Lazy:
-        @functools.cached_property
-        def y(self) -> Any:
-            return hidden[0]
-
-    for cls in (Layer, Lazy):
-        assert pydag.dag_structure((hidden, cls())).num_shared == 1
+    layer = Layer([0.5])
+    assert vars(layer) == {"w": [0.5]}
+    for copy in _copies(layer):
+        assert vars(copy) == {"w": [0.5], "count": 3}
 
 
 def test_meta_slot_whose_name_is_in_the_dict_too() -> None:
@@ -207,3 +421,91 @@ def test_dict_that_is_an_instance_too() -> None:
         layer.__dict__["w"] = [object()]
         assert pydag.dag_structure([layer, layer.__dict__]).num_shared == 1
         assert pydag.dag_structure([layer.__dict__, layer]).num_shared == 1
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_name_of_a_slot_in_the_dict(is_set: bool) -> None:
+    """A name in `__dict__` that is a slot's, set or not, is an error: where would it go back to?"""
+
+    @pydag.register_fields
+    class Both:
+        __slots__ = ("__dict__", "s")
+        s: Any
+
+    plain = Both()
+    plain.s = 1
+    pydag.dag_flatten(plain)
+    both = Both()
+    if is_set:
+        both.s = 1
+    for name in ("s", "".join(["", "s"]), Text("s")):
+        both.__dict__ = {name: 2}
+        for is_leaf in (None, lambda _: False):
+            with pytest.raises(ValueError, match=r"'s' of a .*Both is both a slot and in __dict__"):
+                pydag.dag_flatten([both], is_leaf)
+            with pytest.raises(ValueError, match="both a slot and in __dict__"):
+                pydag.dag_structure([plain]).flatten_up_to([both])
+
+
+class Text(str):
+    __slots__ = ()
+
+
+def test_names_that_are_texts_of_their_own() -> None:
+    """An attribute whose name isn't interned, or is a subclass of str, is the one of that text."""
+
+    @pydag.register_fields(data_fields=("w",), meta_fields=("m",))
+    class Layer: ...
+
+    for make in (str, lambda x: (x + "!")[:-1], Text):
+        layer = Layer()
+        layer.__dict__ = {make("m"): 1.5, make("w"): [0.5]}
+        for copy in _copies(layer):
+            assert vars(copy) == {"w": [0.5], "m": 1.5}
+
+
+def test_name_that_is_no_string() -> None:
+    """A number among an instance's attributes is no attribute: it can't be written."""
+
+    @pydag.register_fields
+    class Odd: ...
+
+    odd = Odd()
+    vars(odd)[1] = 0.5  # type: ignore[index]  # it is the error that is tested
+    with pytest.raises(TypeError, match="must be a string, got 1"):
+        pydag.dag_copy(odd)
+
+
+def test_attributes_of_a_class_with_hostile_names() -> None:
+    """A class whose own attributes are found by their `__eq__` is opened and built all the same."""
+    calls: list[object] = []
+
+    class Name:
+        def __hash__(self) -> int:
+            return hash("w")
+
+        def __eq__(self, other: object) -> bool:
+            calls.append(other)
+            return False
+
+    attributes: Any = {Name(): property(lambda self: 42)}
+    with pytest.warns(RuntimeWarning, match="non-string key"):
+        cls: Any = type("Odd", (), attributes)
+    pydag.register_fields(cls)
+    node = cls()
+    vars(node)["w"] = [0.5]
+    for copy in _copies(node):
+        assert vars(copy) == {"w": [0.5]}
+    calls.clear()
+    pydag.dag_copy(node)
+    assert calls == []
+
+
+def test_names_given_twice() -> None:
+    """A Node of one attribute twice can't be built: nothing is dropped without a word."""
+
+    @pydag.register_fields
+    class Layer: ...
+
+    with pytest.raises(ValueError, match="doesn't fit the fields"):
+        pydag.reref(pydag.Node(Layer, (("w", "w"), ()), ([0.5], [1.5])))

@@ -75,6 +75,62 @@ inline PyTypeObject *deque_type() {
 inline bool is_exact_str(PyObject *object) { return PyUnicode_CheckExact(object); }
 inline bool is_heap_type(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
 
+// For a dict of constants alone, which is part of no cycle: gc.get_objects() and the like don't find it.
+inline void hide_from_collector(nb::handle dict) {
+    if (PyObject_GC_IsTracked(dict.ptr())) PyObject_GC_UnTrack(dict.ptr());
+}
+// A copy that may be filled with anything.
+inline nb::object copy_hidden_dict(nb::handle dict) {
+    nb::object copy = checked(PyDict_Copy(dict.ptr()));
+#if PY_VERSION_HEX >= 0x030E0000  // before, a dict is tracked once it gets something that needs it
+    if (!PyObject_GC_IsTracked(copy.ptr())) PyObject_GC_Track(copy.ptr());
+#endif
+    return copy;
+}
+
+// Whether two attribute names are the same text; `name` is an exact string. Runs no Python code.
+// Names are nearly always interned, and two interned strings are equal if they are one.
+inline bool is_same_name(PyObject *name, PyObject *other) {
+    if (name == other) return true;
+    if (!PyUnicode_Check(other) || (PyUnicode_CHECK_INTERNED(name) && PyUnicode_CHECK_INTERNED(other))) return false;
+    return PyUnicode_Compare(name, other) == 0;
+}
+// The interned string of the same text; `text` is an exact string.
+inline nb::object interned(PyObject *text) {
+    PyObject *name = incref(text);
+    PyUnicode_InternInPlace(&name);
+    return nb::steal(name);
+}
+
+// The class's own attributes.
+inline nb::object dict_of_class(PyTypeObject *type) {
+#if PY_VERSION_HEX >= 0x030C0000
+    return checked(PyType_GetDict(type));
+#else
+    return nb::borrow(type->tp_dict);
+#endif
+}
+// A number that no other class has ever had, nor this one before its attributes, or those of a class
+// that it inherits from, changed last; 0 if it has none at the moment.
+inline unsigned version_of(PyTypeObject *type) {
+#if PY_VERSION_HEX >= 0x030C0000
+    return type->tp_version_tag;
+#else
+    return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+#endif
+}
+// The same, where it has none given a new one if possible.
+inline unsigned assign_version(PyTypeObject *type) {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyUnstable_Type_AssignVersionTag(type);
+#else
+    static PyObject *const name = PyUnicode_InternFromString("__doc__");
+    if (name) _PyType_Lookup(type, name);
+    PyErr_Clear();
+#endif
+    return version_of(type);
+}
+
 // A tuple of these items.
 inline nb::object tuple_of(PyObject *const *items, size_t count) {
     nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));

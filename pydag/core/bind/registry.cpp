@@ -4,6 +4,7 @@
 #include "bind/bind.h"
 #include "rewrites/deref.h"
 #include "spec/cache.h"
+#include "types/fields.h"
 #include "types/keys.h"
 
 namespace pydag {
@@ -56,6 +57,7 @@ void bind_registry(nb::module_ &module) {
             return nb::make_tuple(registration.flatten, registration.unflatten, registration.path_entry_type);
         },
         nb::sig("def unregister(type: type, namespace: str, /) -> tuple[object, object, type]"));
+    module.def("own_slots", own_slots, nb::sig("def own_slots(cls: type, /) -> list[str]"));
     module.def("set_lookup", set_lookup,
                nb::sig("def set_lookup(find_foreign: object, classify_leaf: object, is_insertion_ordered: object, /) "
                        "-> None"));

@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nodes/build.h"
 
+#include "base/error.h"
 #include "types/fields.h"
 #include "types/keys.h"
 
 namespace pydag::detail {
 namespace {
 
+// The hash or the equality of a key may have changed since the keys were read.
+void check_size(PyObject *dict, Py_ssize_t expected) {
+    if (PyDict_GET_SIZE(dict) != expected) [[unlikely]]
+        fail(PyExc_ValueError,
+             "%zd keys made a dict of %zd: a key's hash or what it is equal to has changed since it was flattened\n"
+             "  Keys must not change while they are in a dict.",
+             expected, PyDict_GET_SIZE(dict));
+}
+
 // Copying a dict that has the keys costs less than growing one, from some size on.
 nb::object new_dict(Keys &keys) {
     constexpr uint32_t kMostWithoutGrowth = 5;
-    if (keys.size() <= kMostWithoutGrowth) return checked(PyDict_New());
+    if (keys.size() <= kMostWithoutGrowth || !keys.has_constant_hashes) return checked(PyDict_New());
     if (!keys.dict_template.is_valid()) {
         nb::object filled = checked(PyDict_New());
         for (uint32_t i = 0; i < keys.size(); ++i) checked(PyDict_SetItem(filled.ptr(), keys.inserted_key(i), Py_None));
+        hide_from_collector(filled);
         keys.dict_template = std::move(filled);
     }
-    return checked(PyDict_Copy(keys.dict_template.ptr()));
+    return copy_hidden_dict(keys.dict_template);
 }
 
 nb::object fill_dict(const Keys &keys, nb::object dict, Stack &values, size_t base) {
     for (uint32_t i = 0; i < keys.count; ++i)
         checked(PyDict_SetItem(dict.ptr(), keys.inserted_key(i), values[base + keys.rank(i)]));
+    check_size(dict.ptr(), static_cast<Py_ssize_t>(keys.count));
     values.drop_to(base);
     return dict;
 }
@@ -38,6 +50,7 @@ nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base)
     nb::object dict = checked(PyODict_New());
     for (uint32_t i = 0; i < keys.size(); ++i)
         checked(PyODict_SetItem(dict.ptr(), keys.inserted_key(i), values[base + keys.rank(i)]));
+    check_size(dict.ptr(), static_cast<Py_ssize_t>(keys.count));
     values.drop_to(base);
     return dict;
 }
@@ -59,25 +72,19 @@ nb::object build_custom(PyObject *const *refs, Stack &values, size_t base) {
 
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
     const Registration &registration = RegistrationBox::of(refs[0]);
-    const Keys &keys = KeysBox::of(refs[1]);
     PyObject *const *const meta = &PyTuple_GET_ITEM(refs[2], 0);
     nb::object object = new_instance(registration);
     if (registration.has_only_slots) {
         // Nothing can go wrong, so the values change hands.
-        for (uint32_t i = 0; i < keys.count; ++i)
+        for (size_t i = 0; i < registration.data_access.size(); ++i)
             slot_at(object.ptr(), registration.data_access[i].offset) = values[base + i];
         for (size_t i = 0; i < registration.meta_access.size(); ++i)
             slot_at(object.ptr(), registration.meta_access[i].offset) = incref(meta[i]);
         values.resize_down(base);
         return object;
     }
-    const bool is_fixed = refs[1] == registration.data.ptr();
-    for (uint32_t i = 0; i < keys.count; ++i) {
-        if (is_fixed) write_field(object.ptr(), registration.data_access[i], values[base + i]);
-        else checked(PyObject_GenericSetAttr(object.ptr(), keys.key(i), values[base + i]));
-    }
-    for (size_t i = 0; i < registration.meta_access.size(); ++i)
-        write_field(object.ptr(), registration.meta_access[i], meta[i]);
+    write_fields(object.ptr(), registration, refs[1], values.data() + base);
+    write_meta(object.ptr(), registration, meta);
     values.drop_to(base);
     return object;
 }

@@ -5,6 +5,8 @@
 #include "nodes/items.h"
 #include "types/fields.h"
 
+#include <algorithm>
+
 namespace pydag {
 namespace detail {
 namespace {
@@ -122,26 +124,25 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         return static_cast<uint32_t>(count);
     }
 
-    // All attributes: those in `__dict__`, then the `__slots__` members that are set.
+    // All attributes: those in `__dict__`, then the `__slots__` members that are set. No key is asked
+    // whether it is equal to a name: that could change the dict.
+    const auto has = [](const std::vector<FieldAccess> &fields, PyObject *name) {
+        const auto is_it = [=](const FieldAccess &field) { return is_same_name(field.name.ptr(), name); };
+        return std::any_of(fields.begin(), fields.end(), is_it);
+    };
     Items items;
     nb::object dict;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
         dict = checked(PyObject_GenericGetDict(object, nullptr));
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
-            // Only exact strings are compared: another key's `__eq__` could change the dict.
-            const bool is_meta = PyTuple_GET_SIZE(meta.ptr()) > 0 && is_exact_str(key) &&
-                                 checked(PySequence_Contains(registration.meta_names.ptr(), key));
-            if (!is_meta) items.add(key, value);
+            if (has(registration.slot_access, key))
+                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__", key, Py_TYPE(object)->tp_name);
+            if (!has(registration.meta_access, key)) items.add(key, value);
         }
     }
     for (const FieldAccess &slot : registration.slot_access)
-        if (PyObject *const value = read_slot(object, slot.offset)) {
-            if (dict.is_valid() && checked(PyDict_Contains(dict.ptr(), slot.name.ptr())))
-                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__", slot.name.ptr(),
-                     Py_TYPE(object)->tp_name);
-            items.add(slot.name.ptr(), value);
-        }
+        if (PyObject *const value = read_slot(object, slot.offset)) items.add(slot.name.ptr(), value);
     nb::object keys = items.make_keys(false);
     refs.push_borrowed(box);
     const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);

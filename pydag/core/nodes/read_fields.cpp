@@ -61,33 +61,33 @@ bool read_named(PyObject *object, const Registration &registration, PyObject **v
     return dict.is_valid() && read_dict_fields(registration, dict.ptr(), values, meta);
 }
 
-// Whether a key of a `__dict__` names the field. A string that isn't interned may be missed where
-// the field is an ordinary attribute: then it is not found at all.
-bool is_name_of(PyObject *key, const FieldAccess &field) {
-    return field.name.ptr() == key ||
-           (field.offset && is_exact_str(key) && PyUnicode_Compare(field.name.ptr(), key) == 0);
+// The place among the fields of the one of this name; their number if there is none.
+size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
+    size_t i = 0;
+    while (i < fields.size() && !is_same_name(fields[i].name.ptr(), name)) ++i;
+    return i;
 }
 
 // All attributes but the meta fields: those in `__dict__`, then the `__slots__` members that are
-// set. Calls `add(name, value, is_slot)`, which says whether to go on.
+// set. Calls `add(name, value)`, which says whether to go on. False also for a name in `__dict__` that
+// is a slot's, set or not: written back it could go to either.
 template <class Add>
 bool read_all(PyObject *object, const Registration &registration, Add add, PyObject **meta) {
-    const auto &fields = registration.meta_access;
+    const auto &fields = registration.meta_access, &slots = registration.slot_access;
     size_t num_meta = 0;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
         const nb::object dict = dict_of(object);
         if (!dict.is_valid()) return false;
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
-            size_t i = 0;
-            while (i < fields.size() && !is_name_of(key, fields[i])) ++i;
+            const size_t i = find_name(fields, key);
             if (i < fields.size()) meta[i] = value, num_meta += fields[i].offset == 0;  // a slot hides the key
-            else if (!add(key, value, false)) return false;
+            else if (find_name(slots, key) < slots.size() || !add(key, value)) return false;
         }
     }
-    for (const FieldAccess &slot : registration.slot_access)
+    for (const FieldAccess &slot : slots)
         if (PyObject *const value = read_slot(object, slot.offset))
-            if (!add(slot.name.ptr(), value, true)) return false;
+            if (!add(slot.name.ptr(), value)) return false;
     for (const FieldAccess &field : fields) num_meta += field.offset != 0;
     return num_meta == fields.size() && read_slots(object, fields, meta);
 }
@@ -96,8 +96,7 @@ bool read_all(PyObject *object, const Registration &registration, Add add, PyObj
 
 bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **values) {
     const Registration &registration = RegistrationBox::of(refs[0]);
-    if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr() || !registration.is_plain)
-        return false;
+    if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr()) return false;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size());
     if (refs[1] == registration.data.ptr()) [[likely]] {
@@ -105,7 +104,7 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **value
     } else {
         const Keys &keys = KeysBox::of(refs[1]);
         uint32_t count = 0;
-        const auto add = [&](PyObject *name, PyObject *value, bool) {
+        const auto add = [&](PyObject *name, PyObject *value) {
             if (count == keys.size() || name != keys.inserted_key(count)) return false;
             values[count++] = value;
             return true;
@@ -118,7 +117,6 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **value
 
 PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs) {
     const Registration &registration = RegistrationBox::of(box);
-    if (!registration.is_plain) return nullptr;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size()), **values;
     nb::object keys;
@@ -128,14 +126,9 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
         if (!read_named(object, registration, values, found)) return nullptr;
     } else {
         Buffer<PyObject *, 16> names, items;
-        size_t num_in_dict = 0;
-        const auto add = [&](PyObject *name, PyObject *value, bool is_slot) {
+        const auto add = [&](PyObject *name, PyObject *value) {
             if (!is_exact_str(name)) return false;
-            // A name that is both a slot and in `__dict__` is an error.
-            for (size_t i = 0; is_slot && i < num_in_dict; ++i)
-                if (PyUnicode_Compare(names[i], name) == 0) return false;
             names.push(name), items.push(value);
-            num_in_dict += !is_slot;
             return true;
         };
         if (!read_all(object, registration, add, found)) return nullptr;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nodes/write.h"
 
+#include "base/error.h"
 #include "structure/node_refs.h"
 #include "types/fields.h"
 
 namespace pydag {
 namespace {
 
-void write_fields(PyObject *const *refs, PyObject *object, PyObject *const *children) {
-    const FieldsRefs fields{refs};
-    const nb::object owned = nb::borrow(fields.registration_box());
-    const bool is_fixed = fields.keys_box() == fields.registration().data.ptr();
-    for (uint32_t i = 0; i < fields.keys().size(); ++i) {
-        if (is_fixed) write_field(object, fields.registration().data_access[i], children[i]);
-        else checked(PyObject_GenericSetAttr(object, fields.keys().key(i), children[i]));
-    }
+// A key whose hash has changed isn't found any more: it would be added a second time.
+void check_keys(const Keys &keys, PyObject *dict) {
+    for (uint32_t i = 0; !keys.has_constant_hashes && i < keys.size(); ++i)
+        if (!checked(PyDict_Contains(dict, keys.key(i))))
+            fail(PyExc_ValueError,
+                 "the key %U isn't found in its dict any more: its hash or what it is equal to has changed\n"
+                 "  Keys must not change while they are in a dict.",
+                 short_repr(keys.key(i)).ptr());
 }
 
 }  // namespace
@@ -42,11 +43,14 @@ void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject
         case Kind::kDict:
         case Kind::kOrderedDict:
         case Kind::kDefaultDict:
+            check_keys(MappingRefs{refs}.keys(), object);
             for (uint32_t i = 0; i < count; ++i)
                 checked(PyDict_SetItem(object, MappingRefs{refs}.keys().key(i), children[i]));
             return;
-        case Kind::kFields:
-            return write_fields(refs, object, children);
+        case Kind::kFields: {
+            const FieldsRefs fields{refs};
+            return write_fields(object, fields.registration(), fields.keys_box(), children);
+        }
         default:
             nb::raise("children of this kind of node can't be changed");
     }

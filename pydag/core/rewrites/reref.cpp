@@ -199,7 +199,9 @@ private:
                              PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 1));
         const nb::handle names = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 0) : Py_None;
         const nb::handle meta = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 1) : Py_None;
-        const bool fits = is_pair && PyTuple_GET_SIZE(names.ptr()) == static_cast<Py_ssize_t>(count) &&
+        const nb::object distinct = is_pair ? checked(PySet_New(names.ptr())) : nb::object();
+        const bool fits = is_pair && PySet_GET_SIZE(distinct.ptr()) == PyTuple_GET_SIZE(names.ptr()) &&
+                          PyTuple_GET_SIZE(names.ptr()) == static_cast<Py_ssize_t>(count) &&
                           static_cast<size_t>(PyTuple_GET_SIZE(meta.ptr())) == registration.meta_access.size() &&
                           (registration.data.is_none() || equal_tuples(KeysBox::of(registration.data).order(), names));
         if (!fits)

@@ -48,7 +48,7 @@ void decode_refs(Kind kind, uint32_t count, StateRefs &encoded, Refs &refs) {
         nb::object keys = encoded.keys(1, false);
         require(KeysBox::of(keys).size() == count, "a registered class must have one child for each field");
         for (uint32_t i = 0; i < count; ++i)
-            require(PyUnicode_CheckExact(KeysBox::of(keys).key(i)), "names of fields must be strings");
+            require(PyUnicode_Check(KeysBox::of(keys).key(i)), "names of fields must be strings");
         if (!registration.data.is_none()) {
             require(equal_keys(registration.data, keys), "the class has other fields now");
             keys = registration.data;

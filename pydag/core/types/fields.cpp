@@ -7,31 +7,67 @@
 #include <descrobject.h>
 #include <structmember.h>
 
+#include <set>
+#include <string_view>
+
 namespace pydag {
 namespace {
 
-// The offset of a `__slots__` member that holds an object and belongs to the class's own layout.
-Py_ssize_t slot_offset(nb::handle type, nb::handle name) {
-    const nb::object member = nb::steal(PyObject_GetAttr(type.ptr(), name.ptr()));
-    if (!member.is_valid()) {
-        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) nb::raise_python_error();
-        PyErr_Clear();
-        return 0;
+bool is_slot(const PyMemberDef &member) { return member.type == T_OBJECT_EX && member.flags == 0; }
+
+// What a class or one that it inherits from has under a name, and which of them it is.
+struct ClassAttribute {
+    nb::object value;  // null if there is none
+    PyTypeObject *owner = nullptr;
+};
+ClassAttribute class_attribute(PyTypeObject *type, PyObject *name) {
+    const nb::object bases = nb::borrow(type->tp_mro);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
+        auto *const base = reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i));
+        nb::object found = nb::borrow(PyDict_GetItemWithError(dict_of_class(base).ptr(), name));
+        if (found.is_valid()) return {std::move(found), base};
+        if (PyErr_Occurred()) nb::raise_python_error();
     }
-    if (Py_TYPE(member.ptr()) != &PyMemberDescr_Type) return 0;
-    auto *const descriptor = reinterpret_cast<PyMemberDescrObject *>(member.ptr());
-    if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(type.ptr()), PyDescr_TYPE(descriptor))) return 0;
-    // The same slot under another name is an ordinary attribute: no two fields share an offset.
-    if (PyUnicode_Compare(PyDescr_NAME(descriptor), name.ptr()) != 0) return 0;
-    const PyMemberDef &definition = *descriptor->d_member;
-    return definition.type == T_OBJECT_EX && definition.flags == 0 ? definition.offset : 0;
+    return {};
+}
+
+// A slot in the layout of a class's instances, and the class that added it.
+struct Slot {
+    Py_ssize_t offset = 0;  // 0: there is none
+    PyTypeObject *owner = nullptr;
+};
+Slot slot_in_layout(PyTypeObject *type, PyObject *name) {
+    Py_ssize_t length = 0;
+    const char *const text = PyUnicode_AsUTF8AndSize(name, &length);
+    if (!text) PyErr_Clear();  // no identifier
+    for (; text && type; type = type->tp_base)
+        for (const PyMemberDef *member = type->tp_members; member && member->name; ++member)
+            if (is_slot(*member) && std::string_view(member->name) == std::string_view(text, size_t(length)))
+                return {member->offset, type};
+    return {};
+}
+
+// The offset of the slot that holds the attribute; 0 if that is in `__dict__`, as it is where a
+// subclass has a value of the same name: then an assignment goes past the slot. What was put over
+// the slot in its own class came later, and doesn't count.
+Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
+    const ClassAttribute found = class_attribute(type, name);
+    const Slot slot = slot_in_layout(type, name);
+    PyTypeObject *const kind = found.owner ? Py_TYPE(found.value.ptr()) : nullptr;
+    const bool is_hidden = kind && found.owner != slot.owner && !kind->tp_descr_set && type->tp_dictoffset != 0;
+    if (slot.offset) return is_hidden ? 0 : slot.offset;
+    if (kind != &PyMemberDescr_Type) return 0;
+    // A slot under another name than its own.
+    auto *const descriptor = reinterpret_cast<PyMemberDescrObject *>(found.value.ptr());
+    const bool is_own = PyType_IsSubtype(type, PyDescr_TYPE(descriptor)) && is_slot(*descriptor->d_member);
+    return is_own ? descriptor->d_member->offset : 0;
 }
 
 std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
     std::vector<FieldAccess> fields;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.ptr()); ++i) {
-        nb::object name = nb::borrow(PyTuple_GET_ITEM(names.ptr(), i));
-        const Py_ssize_t offset = slot_offset(type, name);
+        nb::object name = interned(PyTuple_GET_ITEM(names.ptr(), i));
+        const Py_ssize_t offset = slot_offset(reinterpret_cast<PyTypeObject *>(type.ptr()), name.ptr());
         fields.push_back({std::move(name), offset});
     }
     return fields;
@@ -40,6 +76,14 @@ std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
 void add_places(const std::vector<FieldAccess> &fields, bool is_meta, std::vector<FieldPlace> &places) {
     for (size_t i = 0; i < fields.size(); ++i)
         if (fields[i].offset == 0) places.push_back({fields[i].name.ptr(), static_cast<uint32_t>(i), is_meta});
+}
+
+// Whether no slot goes by two names. Then a new instance needs no look at what a slot had before.
+bool are_distinct(const std::vector<FieldAccess> &fields, const std::vector<FieldAccess> &others) {
+    std::set<Py_ssize_t> offsets;
+    for (const auto *list : {&fields, &others})
+        for (const FieldAccess &field : *list) offsets.insert(field.offset);
+    return offsets.size() == fields.size() + others.size();
 }
 
 // Any class that a class statement made.
@@ -57,12 +101,11 @@ void resolve_fields(Registration &registration) {
     if (registration.resolve_fields.is_none()) return;
     const nb::object answer = call(registration.resolve_fields);
     if (registration.resolve_fields.is_none()) return;  // resolved meanwhile, by that very call
-    const nb::object data(answer[0]), slots(answer[1]), meta(answer[2]), is_plain(answer[3]);
+    const nb::object data(answer[0]), slots(answer[1]), meta(answer[2]);
     registration.slot_access = access_to(registration.type, slots);
     std::erase_if(registration.slot_access, [](const FieldAccess &slot) { return slot.offset == 0; });
     registration.meta_access = access_to(registration.type, meta);
     registration.meta_names = meta;
-    registration.is_plain = is_plain.is(nb::handle(Py_True));
     registration.data = data;
     if (!data.is_none()) {
         registration.data_access = access_to(registration.type, data);
@@ -70,21 +113,42 @@ void resolve_fields(Registration &registration) {
         registration.dict_order.clear();
         add_places(registration.data_access, false, registration.dict_order);
         add_places(registration.meta_access, true, registration.dict_order);
-        registration.has_only_slots = registration.dict_order.empty();
+        registration.has_only_slots =
+            registration.dict_order.empty() && are_distinct(registration.data_access, registration.meta_access);
     }
     registration.resolve_fields = nb::none();
 }
 
+nb::object own_slots(nb::handle cls) {
+    if (!PyType_Check(cls.ptr())) fail(PyExc_TypeError, "Expected a class, got %U.", short_repr(cls).ptr());
+    nb::object names = checked(PyList_New(0));
+    auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
+    const PyMemberDef *member = is_heap_type(type) ? type->tp_members : nullptr;
+    for (; member && member->name; ++member)
+        if (is_slot(*member))
+            checked(PyList_Append(names.ptr(), checked(PyUnicode_InternFromString(member->name)).ptr()));
+    return names;
+}
+
 nb::object read_field(PyObject *object, const FieldAccess &field) {
+    PyTypeObject *const type = Py_TYPE(object);
+    PyObject *const name = field.name.ptr();
     if (field.offset) {
         if (PyObject *const value = read_slot(object, field.offset)) return nb::borrow(value);
-        PyErr_Format(PyExc_AttributeError,
-                     "'%.200s' object has no attribute %R: a field of a registered class "
-                     "must be set",
-                     Py_TYPE(object)->tp_name, field.name.ptr());
-        nb::raise_python_error();
+    } else if (type->tp_dictoffset != 0) {
+        const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
+        nb::object value = nb::borrow(PyDict_GetItemWithError(dict.ptr(), name));
+        if (value.is_valid()) return value;
+        if (PyErr_Occurred()) nb::raise_python_error();
     }
-    return checked(PyObject_GenericGetAttr(object, field.name.ptr()));
+    nb::object found = field.offset ? nb::object() : class_attribute(type, name).value;
+    const PyTypeObject *const kind = found.is_valid() ? Py_TYPE(found.ptr()) : nullptr;
+    if (kind && !kind->tp_descr_get && !kind->tp_descr_set) return found;
+    PyErr_Format(PyExc_AttributeError,
+                 "'%.200s' object has no attribute %R: a field of a registered class must be set%s",
+                 Py_TYPE(object)->tp_name, name,
+                 kind ? "; it is read from __dict__ or a slot, not from what the class has of that name" : "");
+    nb::raise_python_error();
 }
 
 bool has_plain_layout(nb::handle cls) {
@@ -107,12 +171,58 @@ nb::object new_instance(const Registration &registration) {
     return checked(PyBaseObject_Type.tp_new(type, no_arguments, nullptr));
 }
 
-void write_field(PyObject *object, const FieldAccess &field, PyObject *value) {
-    if (field.offset) {
-        nb::steal(std::exchange(slot_at(object, field.offset), incref(value))).reset();
+namespace {
+
+// Past the class. TypeError if the name is no string.
+void write_to_dict(PyObject *object, PyObject *name, PyObject *value) {
+    if (!PyUnicode_Check(name)) {
+        PyErr_Format(PyExc_TypeError, "the name of an attribute must be a string, got %U", short_repr(name).ptr());
+        nb::raise_python_error();
+    }
+    const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
+    checked(PyDict_SetItem(dict.ptr(), name, value));
+}
+
+// The slot of this name, if it is one: mostly the next one, since slots come in their order.
+const FieldAccess *find_slot(const std::vector<FieldAccess> &slots, size_t &next, PyObject *name) {
+    for (size_t i = 0; i < slots.size(); ++i, ++next) {
+        if (next >= slots.size()) next = 0;
+        if (is_same_name(slots[next].name.ptr(), name)) return &slots[next++];
+    }
+    return nullptr;
+}
+
+// The taken names are up to date.
+void write_field(PyObject *object, const TakenNames &taken, const FieldAccess &field, PyObject *value) {
+    if (field.offset) nb::steal(std::exchange(slot_at(object, field.offset), incref(value))).reset();
+    else if (taken.may_have_interned(field.name.ptr())) write_to_dict(object, field.name.ptr(), value);
+    else checked(PyObject_GenericSetAttr(object, field.name.ptr(), value));
+}
+
+}  // namespace
+
+void write_fields(PyObject *object, const Registration &registration, PyObject *box, PyObject *const *values) {
+    const Keys &keys = KeysBox::of(box);
+    TakenNames &taken = registration.taken_names;
+    taken.update(Py_TYPE(object));
+    if (box == registration.data.ptr()) {
+        for (uint32_t i = 0; i < keys.count; ++i) write_field(object, taken, registration.data_access[i], values[i]);
         return;
     }
-    checked(PyObject_GenericSetAttr(object, field.name.ptr(), value));
+    size_t next = 0;
+    for (uint32_t i = 0; i < keys.count; ++i) {
+        PyObject *const name = keys.key(i);
+        if (const FieldAccess *const slot = find_slot(registration.slot_access, next, name))
+            write_field(object, taken, *slot, values[i]);
+        else if (taken.may_have(name)) write_to_dict(object, name, values[i]);
+        else checked(PyObject_GenericSetAttr(object, name, values[i]));
+    }
+}
+
+void write_meta(PyObject *object, const Registration &registration, PyObject *const *values) {
+    registration.taken_names.update(Py_TYPE(object));
+    for (const FieldAccess &field : registration.meta_access)
+        write_field(object, registration.taken_names, field, *values++);
 }
 
 }  // namespace pydag

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads and writes the attributes of `register_fields` classes, without a Python call where the
-// class is plain: `__slots__` members at their offsets, everything else by object's own attribute
-// access, past any `__getattribute__` or `__setattr__` of the class.
+// Reads and writes the attributes of `register_fields` classes, as `copy.copy` does: `__slots__`
+// members at their offsets, everything else in `__dict__`. No descriptor, `__getattribute__` or
+// `__setattr__` of the class has a say, neither in reading nor in writing.
 #pragma once
 
 #include "types/registry.h"
@@ -12,7 +12,13 @@ namespace pydag {
 // Asks Python which fields the class has, once: `@dataclass` may have run after registration.
 void resolve_fields(Registration &registration);
 
-// The attribute, as a new reference; AttributeError if it is not set.
+// The names of the slots that this class itself adds to its instances, sorted. They are taken from
+// their layout: what was put over a slot since, or taken out of the class, makes no difference.
+nb::object own_slots(nb::handle type);
+
+// The attribute, as a new reference; AttributeError if it is not set. Where the instance has none, a
+// class attribute that is no descriptor stands in for it: a dataclass keeps defaults there. May run
+// the code of a key in `__dict__` that is no exact string.
 nb::object read_field(PyObject *object, const FieldAccess &field);
 // A `__slots__` member: owned by the instance, or null where it is not set.
 inline PyObject *&slot_at(PyObject *object, Py_ssize_t offset) {
@@ -26,6 +32,8 @@ bool has_plain_layout(nb::handle type);
 
 // A new instance with no attribute set; `__init__` does not run.
 nb::object new_instance(const Registration &registration);
-void write_field(PyObject *object, const FieldAccess &field, PyObject *value);
+// The data fields; `keys` is the Keys object of their names.
+void write_fields(PyObject *object, const Registration &registration, PyObject *keys, PyObject *const *values);
+void write_meta(PyObject *object, const Registration &registration, PyObject *const *values);
 
 }  // namespace pydag

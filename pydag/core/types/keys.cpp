@@ -33,6 +33,12 @@ void replace(PyObject *&slot, nb::object box) {
 
 size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
 
+// Whether no code of the key's class says what its hash is.
+bool has_constant_hash(PyObject *key) {
+    return is_exact_str(key) || PyLong_CheckExact(key) || PyFloat_CheckExact(key) || PyComplex_CheckExact(key) ||
+           PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
+}
+
 using Order = Buffer<uint32_t, 32>;
 
 void start(Order &order, size_t count) {
@@ -157,8 +163,9 @@ nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
             }
         }
     }
-    nb::object box = KeysBox::make(std::move(inserted), nb::object(), std::move(places), static_cast<uint32_t>(count),
-                                   sorted, all_strings);
+    nb::object box =
+        KeysBox::make(std::move(inserted), nb::object(), std::move(places), static_cast<uint32_t>(count), sorted,
+                      all_strings, all_strings || std::all_of(keys, keys + count, has_constant_hash));
     if (all_strings && count > 0 && count <= kLongestRun) {
         const size_t i = place(keys[0], count);
         const bool came = std::exchange(came_once[sorted][i], keys[0]) == keys[0];

@@ -39,9 +39,12 @@ struct Keys {
     nb::object dict_template;  // a dict with these keys, copied to build one; made at first use
     Permutation places;        // not set where the two orders are one
     uint32_t count = 0;
-    bool is_sorted = false;         // the order was made by sorting, not taken from the mapping
-    bool has_only_strings = false;  // exact ones: comparing them runs no code
-    auto python_refs() { return std::tie(inserted, dict_template); }
+    bool is_sorted = false;            // the order was made by sorting, not taken from the mapping
+    bool has_only_strings = false;     // exact ones: comparing them runs no code
+    bool has_constant_hashes = false;  // strings, numbers and the like: a dict made of them stays right
+    // Without the template: who found it through the collector could change every dict to come. It
+    // holds constants alone, so it is part of no cycle.
+    auto python_refs() { return std::tie(inserted); }
 
     uint32_t size() const { return count; }
     // ranks()[i] is the place of inserted[i] in traversal order; null where the two orders are one.

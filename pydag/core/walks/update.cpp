@@ -122,11 +122,11 @@ void write_all(const std::vector<Write> &writes) {
     size_t done = 0;
     try {
         for (; done < writes.size(); ++done) writes[done].run(writes[done].after);
-    } catch (nb::python_error &) {
+    } catch (...) {
         for (size_t i = std::min(done + 1, writes.size()); i-- > 0;) {
             try {
                 writes[i].run(writes[i].before);
-            } catch (nb::python_error &) {  // the first error is the one to tell
+            } catch (...) {  // the first error is the one to tell
             }
         }
         throw;
