@@ -5,22 +5,24 @@ This is the mechanism of every wrapper but `jit`, which does the same with less 
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from jax import tree_util
 
 from pydag.typing import Leaf
 
 from .arguments import Args, Chosen, Kwargs, argument_text, unwrap_static, wrap_static
-from .dag import Dag, hashable, rebuilt, to_dag, to_tree
-from .function_cache import cached_for_function, name_of
+from .dag import InnerDag, dag_of, hashable, rebuilt, to_dag, to_tree
+from .function_cache import cached_for_function
+from .naming import Source, named
 from .prefixes import Question, treatments
+from .roots import CALL
 from .static_part import Options, StaticPart
 
 _NONE = Chosen((), ())
 
 
-class Call(Dag):
+class Call(InnerDag):
     """The arguments of a call: one identity table spans them all. Its tree is `(args, kwargs)`."""
 
     __slots__ = ()
@@ -29,7 +31,7 @@ class Call(Dag):
     def of(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
         if static != _NONE:
             args, kwargs = wrap_static(static, args, kwargs)
-        return cls((args, kwargs), namespace=options.namespace, identity=options.identity)
+        return dag_of(cls, (args, kwargs), options, CALL)
 
     @classmethod
     def keyed(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
@@ -44,13 +46,15 @@ class Call(Dag):
         )
 
 
+def argument_paths(static_part: StaticPart) -> list[str]:
+    """The path of each traced leaf of a call, such as `args[0]['layers'][3].w`."""
+    accessors = static_part.spec.accessors()
+    return [argument_text(accessors[i]) for i in static_part.traced_positions()]
+
+
 def _call_with_keys(call: Call) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
-    accessors = call.spec.accessors()
-    keys = [
-        tree_util.GetAttrKey(argument_text(accessors[i]))
-        for i in call._static_part.traced_positions()
-    ]
-    return list(zip(keys, call._leaves, strict=True)), call._static_part
+    paths = argument_paths(call._static_part)
+    return list(zip(paths, call._leaves, strict=True)), call._static_part
 
 
 tree_util.register_pytree_with_keys(
@@ -62,46 +66,38 @@ tree_util.register_pytree_with_keys(
 
 
 def flat(
-    get: Callable[[], Callable[..., Any]], name: str, pack: Callable[[Any], Any]
+    get: Callable[[], Callable[..., Any]], source: Source, pack: Callable[[Any], Any]
 ) -> Callable[[Call], Any]:
     """The function that JAX gets in the place of the one that `get` gives: of a `Call`.
 
     Args:
+        source: Of the function.
         pack: Makes of the result what JAX gets.
     """
 
     def flat(call: Call) -> Any:
         return pack(call.run(get()))
 
-    return named(flat, name)
+    return named(flat, source)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def named(function: F, name: str) -> F:
-    """The function, under the name that JAX shows."""
-    function.__name__ = function.__qualname__ = name
-    return function
-
-
-def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[[Call], Dag]]:
+def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[[Call], InnerDag]]:
     """The flat function, one for all calls of `fun`; before it what must be owned meanwhile.
 
     For what JAX traces at once, and not for what it may call later on.
     """
 
-    def pack(result: Any) -> Dag:
+    def pack(result: Any) -> InnerDag:
         return to_dag(result, options)
 
-    return cached_for_function(fun, ("flat", options), lambda get: flat(get, name_of(fun), pack))
+    return cached_for_function(fun, ("flat", options), lambda get: flat(get, Source(fun), pack))
 
 
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:
     """What the prefixes say about each leaf of a call."""
     args, kwargs = call.tree
-    named = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
-    given = treatments(named, {root: prefixes[root] for root in named}, question, options)
+    trees = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
+    given = treatments(trees, {root: prefixes[root] for root in trees}, question, options)
     return rebuilt(
         call._static_part, [given[i] for i in call._static_part.traced_positions()], Call
     )

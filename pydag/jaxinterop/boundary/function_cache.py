@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from .naming import name_of
+
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M")
 
@@ -58,8 +60,3 @@ def frozen(value: Any) -> Hashable:
     if isinstance(value, list | tuple):
         return type(value), tuple(map(frozen, value))
     return type(value), value
-
-
-def name_of(fun: Callable[..., Any]) -> str:
-    """The name by which a function is known in what JAX traced and compiled."""
-    return getattr(fun, "__name__", type(fun).__name__)

@@ -7,8 +7,9 @@ from pydag import PyDagSpec, SharingError
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Path
 
-from .dag import Dag, to_dag
+from .dag import Dag, InnerDag, to_dag
 from .prefixes import path_text, shortened
+from .roots import with_roots
 from .static import Static
 from .static_part import Options
 
@@ -66,7 +67,7 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
         except ValueError as error:
             raise TypeError(
                 f"{what} must be structured alike\n  {against.name} compared with {side.name}: "
-                f"{shortened(str(error))}"
+                f"{shortened(with_roots(str(error), root))}"
             ) from error
     for side, against in ((one, other), (other, one)):
         pair = _pair_of(side.dag.spec, against.dag.spec)
@@ -82,7 +83,7 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
     raise TypeError("\n".join([f"{what} must be structured alike", *texts]))
 
 
-def alike(what: str, root: str, given: Dag, returned: AnyDag, options: Options) -> Dag:
+def alike(what: str, root: str, given: Dag, returned: AnyDag, options: Options) -> InnerDag:
     """What a function returned, for JAX: it must be like what the function was given."""
     dag = to_dag(returned, options)
     check_alike(

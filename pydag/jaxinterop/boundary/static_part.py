@@ -14,6 +14,7 @@ from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.typing import Dag, Identity, Leaf
 
+from .roots import Roots, say_roots
 from .static import Static, static_positions
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
@@ -25,8 +26,13 @@ class Options(NamedTuple):
     namespace: str = ""
     identity: Identity = "all"
 
-    def flatten(self, tree: Dag) -> tuple[list[Leaf], PyDagSpec]:
-        return _core.flatten(tree, None, False, self.namespace, self.identity)
+    def flatten(self, tree: Dag, roots: Roots = "tree") -> tuple[list[Leaf], PyDagSpec]:
+        """The leaves and the spec of a tree; errors speak of it by the user's names."""
+        try:
+            return _core.flatten(tree, None, False, self.namespace, self.identity)
+        except Exception as error:
+            say_roots(error, roots)
+            raise
 
     def leaves(self, tree: Dag) -> list[Leaf]:
         return _core.leaves(tree, None, False, self.namespace, self.identity)
@@ -53,13 +59,14 @@ class StaticPart(NamedTuple):
         skipped = frozenset(self.positions)
         return [i for i in range(self.spec.num_leaves) if i not in skipped]
 
-    def match(self, tree: Dag, what: str) -> list[Leaf]:
+    def match(self, tree: Dag, what: str, root: str) -> list[Leaf]:
         """What stands in a tree of this structure at the place of each traced leaf.
 
         At the places of static leaves there may be anything.
 
         Args:
             what: Says in an error what the tree is, such as "the cotangent".
+            root: Begins the paths in an error, such as "cotangent".
 
         Raises:
             ValueError: The tree is structured in another way.
@@ -68,6 +75,7 @@ class StaticPart(NamedTuple):
         try:
             found = self.spec.flatten_up_to(tree)
         except ValueError as error:
+            say_roots(error, root)
             error.add_note(f"The tree that doesn't fit is {what}.")
             raise
         return [found[i] for i in self.traced_positions()] if self.positions else found

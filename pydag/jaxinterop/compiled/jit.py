@@ -8,7 +8,8 @@ from typing import Any, Protocol, cast, overload
 import jax
 
 from pydag.jaxinterop.boundary.arguments import Chosen, as_names, as_numbers
-from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen, name_of
+from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
+from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
@@ -97,7 +98,7 @@ def jit(
     original, compiled = cached_for_function(
         fun,
         ("jit", static, donated, how, shardings.key(how), frozen(options)),
-        lambda get: CompiledFunction(get, name_of(fun), static, donated, shardings, how, options),
+        lambda get: CompiledFunction(get, Source(fun), static, donated, shardings, how, options),
     )
     return _wrapper(original, compiled)
 

@@ -46,10 +46,12 @@ class Shardings:
         return Outputs(given, None, _OUT, options)
 
     def for_jax(self, options: Options) -> dict[str, Any]:
-        """The options of `jax.jit` for a function of `(donated, kept)`."""
+        """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`."""
         found = {}
         if self.given_in is not UNSPECIFIED:
-            found["in_shardings"] = self.given_in if self.is_one else (self.values, self.values)
+            found["in_shardings"] = (
+                self.given_in if self.is_one else ((None, self.values), self.values)
+            )
         if self.given_out is not UNSPECIFIED:
             found["out_shardings"] = self.outputs(options).prefix
         return found

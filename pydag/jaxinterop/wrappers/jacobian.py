@@ -8,9 +8,8 @@ from typing import Any
 import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt, to_dag
+from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity, Leaf
 
@@ -26,7 +25,7 @@ def _jacobian(
     jax_options: dict[str, Any],
 ) -> Callable[..., Any]:
     """The function that computes it, as JAX's `transformation` does."""
-    by = Argnums.of(argnums)
+    by, source = Argnums.of(argnums), Source(fun)
 
     @functools.wraps(fun, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -37,7 +36,7 @@ def _jacobian(
             value, aux = pair(result) if has_aux else (result, None)
             return to_dag(value, options), to_dag(aux, options)
 
-        differentiate = transformation(named(flat, name_of(fun)), has_aux=True, **jax_options)
+        differentiate = transformation(named(flat, source), has_aux=True, **jax_options)
         if divided.by:
             rows, aux = differentiate(divided.by, divided.others)
             # In the place of each leaf of the value there is a list: an array for each of `by`.
@@ -45,7 +44,7 @@ def _jacobian(
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
             rows, aux = flat((), divided.others)
             found = [divided.gradient(()) for _ in rows._leaves]
-        derivatives: Any = rebuilt(rows._static_part, found).tree
+        derivatives: Any = rebuilt(rows._static_part, found, InnerDag).tree
         return (derivatives, aux.tree) if has_aux else derivatives
 
     return jacobian

@@ -7,9 +7,8 @@ from typing import Any, Literal, cast
 import jax
 from jax import tree_util
 
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, dag_like, rebuilt, to_dag, to_tree
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, dag_like, rebuilt, to_dag, to_tree
+from pydag.jaxinterop.boundary.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart
 from pydag.typing import Identity
 
@@ -39,14 +38,14 @@ class LinearMap:
 
     def __call__(self, *given: Any) -> Any:
         if self.takes == "tangents":
-            leaves = self.static_part.match(given, "the tuple of the tangents")
-            return self.function(rebuilt(self.static_part, leaves)).tree
+            leaves = self.static_part.match(given, "the tuple of the tangents", "tangents")
+            return self.function(rebuilt(self.static_part, leaves, InnerDag)).tree
         if len(given) != 1:
             raise TypeError(
                 f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
             )
-        leaves = self.static_part.match(given[0], "the cotangent")
-        (cotangents,) = self.function(rebuilt(self.static_part, leaves))
+        leaves = self.static_part.match(given[0], "the cotangent", "cotangent")
+        (cotangents,) = self.function(rebuilt(self.static_part, leaves, InnerDag))
         return cotangents.tree
 
 
@@ -65,7 +64,7 @@ def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[
         value, aux = pair(result)
         return to_dag(value, options), to_dag(aux, options)
 
-    return named(flat, name_of(fun))
+    return named(flat, Source(fun), ARGUMENT_TUPLE)
 
 
 def vjp(
@@ -94,7 +93,7 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    by = to_dag(primals, options)
+    by = to_dag(primals, options, "primals")
     value, pullback, *aux = cast(Any, jax.vjp)(
         _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
@@ -131,8 +130,8 @@ def jvp(
                 f"type {type(trees).__name__}"
             )
     options = Options(namespace, identity)
-    by = to_dag(tuple(primals), options)
-    along = dag_like(by, tuple(tangents), "the tuple of the tangents")
+    by = to_dag(tuple(primals), options, "primals")
+    along = dag_like(by, tuple(tangents), "the tuple of the tangents", "tangents")
     results: Sequence[Dag] = jax.jvp(_flat(fun, has_aux, options), (by,), (along,), has_aux=has_aux)
     return tuple(result.tree for result in results)
 
@@ -157,7 +156,7 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
-    by = to_dag(primals, options)
+    by = to_dag(primals, options, "primals")
     value, pushforward, *aux = cast(Any, jax.linearize)(
         _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )

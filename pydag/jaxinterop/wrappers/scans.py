@@ -6,10 +6,9 @@ from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, to_dag, to_tree
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.dag import InnerDag, to_dag, to_tree
 from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.boundary.naming import Source, named, signature_like
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
@@ -37,7 +36,7 @@ def associative_scan(
     """
     options = Options(namespace, identity)
 
-    def combined(one: Dag, other: Dag) -> Dag:
+    def combined(one: InnerDag, other: InnerDag) -> InnerDag:
         return alike(
             "what associative_scan combines",
             "elems",
@@ -46,10 +45,8 @@ def associative_scan(
             options,
         )
 
-    found = jax.lax.associative_scan(
-        named(combined, name_of(fn)), to_dag(elems, options), reverse, axis
-    )
-    return found.tree
+    function = named(combined, Source(fn), signature_like(fn, "one", "other"))
+    return jax.lax.associative_scan(function, to_dag(elems, options, "elems"), reverse, axis).tree
 
 
 def map(
