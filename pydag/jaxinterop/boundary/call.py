@@ -13,13 +13,15 @@ from pydag.typing import Leaf
 
 from .arguments import Args, Chosen, Kwargs, argument_text, unwrap_static, wrap_static
 from .dag import InnerDag, dag_of, hashable, rebuilt, to_dag, to_tree
-from .function_cache import cached_for_function
+from .function_cache import cached_for_function, kept_with_function
 from .naming import Source, named
 from .prefixes import Question, treatments
 from .roots import CALL
 from .static_part import Options, StaticPart
 
 _NONE = Chosen((), ())
+
+Maker = Callable[[Callable[[], Callable[..., Any]]], Callable[["Call"], InnerDag]]
 
 
 class Call(InnerDag):
@@ -86,11 +88,16 @@ def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[
 
     For what JAX traces at once, and not for what it may call later on.
     """
+    return cached_for_function(fun, ("flat", options), _maker(fun, options))
 
-    def pack(result: Any) -> InnerDag:
-        return to_dag(result, options)
 
-    return cached_for_function(fun, ("flat", options), lambda get: flat(get, Source(fun), pack))
+def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], InnerDag]:
+    """The same for what JAX may call later on."""
+    return kept_with_function(fun, ("flat", options), _maker(fun, options))
+
+
+def _maker(fun: Callable[..., Any], options: Options) -> Maker:
+    return lambda get: flat(get, Source(fun), lambda result: to_dag(result, options))
 
 
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:

@@ -85,7 +85,7 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
 
 def alike(what: str, root: str, given: Dag, returned: AnyDag, options: Options) -> InnerDag:
     """What a function returned, for JAX: it must be like what the function was given."""
-    dag = to_dag(returned, options)
+    dag = to_dag(returned, options, root)
     check_alike(
         what,
         root,

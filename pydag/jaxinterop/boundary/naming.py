@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jax import tree_util
-from jax.extend import source_info_util
+
+from . import jax_private
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # JAX says where a value was made, or a function called, by the innermost frame that is the user's.
-source_info_util.register_exclusion(f"{Path(__file__).parents[2]}{os.sep}")
+jax_private.hide_frames_of(f"{Path(__file__).parents[2]}{os.sep}")
 
 
 def name_of(fun: Callable[..., Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from pydag import _core
+from pydag import SharingError, _core
 from pydag._core import PyDagSpec
 from pydag.typing import Dag, Identity, Leaf
 
@@ -75,7 +75,8 @@ class StaticPart(NamedTuple):
         try:
             found = self.spec.flatten_up_to(tree)
         except ValueError as error:
-            say_roots(error, root)
+            if not isinstance(error, SharingError):  # that one is about both trees
+                say_roots(error, root)
             error.add_note(f"The tree that doesn't fit is {what}.")
             raise
         return [found[i] for i in self.traced_positions()] if self.positions else found

@@ -59,7 +59,7 @@ def scan(
                     f"returned an object of type {type(result).__name__}"
                 )
             carried = alike("what scan carries", "carry", carry, result[0], options)
-            return carried, to_dag(result[1], options)
+            return carried, to_dag(result[1], options, "result[1]")
 
         return named(body, Source(f), signature_like(f, "carry", "x"))
 
