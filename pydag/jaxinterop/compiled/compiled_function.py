@@ -97,6 +97,10 @@ class CompiledFunction:
                 raise
         return _core.build_result(self.jitted(*self.take_apart(args, kwargs)))
 
+    def call(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The same with the signature of the function."""
+        return self.run(args, kwargs)
+
     def caller(self) -> Callable[..., Any]:
         """A function that takes the arguments of a call; one frame and the core, where it can."""
         if self.has_static:

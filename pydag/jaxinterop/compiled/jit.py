@@ -119,15 +119,14 @@ def _wrapper(fun: Callable[..., Any], compiled: CompiledFunction) -> Jitted:
 def _trace(
     fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
 ) -> Traced:
-    compiled.forget_wrong_groups(args, kwargs)
-    flat = compiled.take_apart(args, kwargs)
-    return Traced(compiled.jitted.trace(*flat), compiled, flat[0])
+    return Traced.of(fun, compiled, args, kwargs)
 
 
 def _lower(
     fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
 ) -> Lowered:
-    return _trace(fun, compiled, *args, **kwargs).lower()
+    lowered: Lowered = _trace(fun, compiled, *args, **kwargs).lower()
+    return lowered
 
 
 def _eval_shape(

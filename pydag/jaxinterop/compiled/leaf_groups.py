@@ -23,20 +23,22 @@ class Key(NamedTuple):
     donated: tuple[int, ...]  # positions among the traced leaves
     order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
 
-    def build(self, donated: Sequence[Any], kept: Sequence[Any]) -> tuple[Args, Kwargs]:
-        """The arguments that were divided into groups.
+    def join(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Leaf]:
+        """The traced leaves, which were divided into groups.
 
         Args:
             donated: A tag; or a tag and the donated leaves.
         """
         donated = donated[1] if donated else ()
         if self.order is None:
-            leaves = joined(self.donated, donated, kept)
-        else:
-            chosen = frozenset(self.donated)
-            waiting = [list(map(iter, groups)) for groups in (kept, donated)]
-            leaves = [next(waiting[i in chosen][group]) for i, group in enumerate(self.order)]
-        args, kwargs = self.static_part.build(leaves)
+            return joined(self.donated, donated, kept)
+        chosen = frozenset(self.donated)
+        waiting = [list(map(iter, groups)) for groups in (kept, donated)]
+        return [next(waiting[i in chosen][group]) for i, group in enumerate(self.order)]
+
+    def build(self, donated: Sequence[Any], kept: Sequence[Any]) -> tuple[Args, Kwargs]:
+        """The arguments that were divided into groups."""
+        args, kwargs = self.static_part.build(self.join(donated, kept))
         return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}
 
 

@@ -45,6 +45,10 @@ class Shardings:
         given = None if self.given_out is UNSPECIFIED else self.given_out
         return Outputs(given, None, _OUT, options)
 
+    def of_result(self, result: Any, options: Options) -> list[Any]:
+        """The sharding of each distinct leaf of a result."""
+        return treatments({"result": result}, {"result": self.given_out}, _OUT, options)
+
     def for_jax(self, options: Options) -> dict[str, Any]:
         """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`."""
         found = {}

@@ -3,15 +3,18 @@
 
 import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 from pydag import _core, explain
 from pydag._repr import short_repr
+from pydag.jaxinterop.boundary.arguments import Args, Kwargs
 from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.static import Static
 from pydag.jaxinterop.boundary.static_part import StaticPart
 
 from .compiled_function import CompiledFunction
+from .exported import Exported
 
 
 class _Stage:
@@ -35,7 +38,28 @@ class _Stage:
 class Traced(_Stage):
     """What `jit(f).trace(...)` returns: the function as JAX's own language has it."""
 
-    def lower(self, **options: Any) -> "Lowered":
+    _exported: Exported
+
+    @classmethod
+    def of(
+        cls, fun: Callable[..., Any], compiled: CompiledFunction, args: Args, kwargs: Kwargs
+    ) -> "Traced":
+        """Traces a function, which the compiled function doesn't own."""
+        compiled.forget_wrong_groups(args, kwargs)
+        key, donated, kept = compiled.take_apart(args, kwargs)
+        traced = cls(compiled.jitted.trace(key, donated, kept), compiled, key)
+        traced._exported = Exported(fun, compiled, key, key.join(donated, kept))
+        return traced
+
+    def lower(self, **options: Any) -> Any:
+        """Translates it for the compiler.
+
+        `jax.export` alone gives the option `_private_parameters`. It reads the jaxpr from here
+        afterwards: from then on this is about the function that is exported.
+        """
+        if "_private_parameters" in options:
+            self._stage = self._exported.trace(self.out_info)
+            return self._stage.lower(**options)
         return Lowered(self._stage.lower(**options), self._compiled, self._key)
 
 
