@@ -4,7 +4,7 @@
 This is the mechanism of every wrapper but `jit`, which does the same with less work per call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jax import tree_util
@@ -40,6 +40,10 @@ class Call(InnerDag):
         """A call that is part of the key of what JAX traces: `hashable`."""
         return hashable(cls.of(args, kwargs, options, static), argument_text)
 
+    def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
+        """The traced leaves, with their paths; the roots are known."""
+        return zip(argument_paths(self._static_part), self._leaves, strict=True)
+
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
         args, kwargs = to_tree(self)
@@ -54,14 +58,9 @@ def argument_paths(static_part: StaticPart) -> list[str]:
     return [argument_text(accessors[i]) for i in static_part.traced_positions()]
 
 
-def _call_with_keys(call: Call) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
-    paths = argument_paths(call._static_part)
-    return list(zip(paths, call._leaves, strict=True)), call._static_part
-
-
 tree_util.register_pytree_with_keys(
     Call,
-    _call_with_keys,
+    lambda call: (list(call.with_paths()), call._static_part),
     lambda static_part, leaves: rebuilt(static_part, leaves, Call),
     lambda call: (call._leaves, call._static_part),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DAGs as JAX's own pytrees, for code that calls plain JAX."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import optree
@@ -82,6 +82,10 @@ class InnerDag(Dag):
     """A Dag between a wrapper and JAX, whose paths into it are those of its tree."""
 
     __slots__ = ()
+
+    def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
+        """The traced leaves, with their paths."""
+        return zip(paths_of(self._static_part, root), self._leaves, strict=True)
 
 
 def dag_of(cls: type[D], tree: AnyDag, options: Options, roots: Roots) -> D:
@@ -165,7 +169,7 @@ tree_util.register_pytree_with_keys(
 )
 tree_util.register_pytree_with_keys(
     InnerDag,
-    lambda dag: (list(zip(paths_of(dag._static_part), dag._leaves, strict=True)), dag._static_part),
+    lambda dag: (list(dag.with_paths()), dag._static_part),
     lambda static_part, leaves: rebuilt(static_part, leaves, InnerDag),
     lambda dag: (dag._leaves, dag._static_part),
 )

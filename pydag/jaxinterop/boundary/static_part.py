@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pydag import SharingError, _core
 from pydag._core import PyDagSpec
+from pydag._repr import short_repr
 from pydag.typing import Dag, Identity, Leaf
 
 from .roots import Roots, say_roots
@@ -44,6 +45,16 @@ class StaticPart(NamedTuple):
     spec: PyDagSpec
     positions: tuple[int, ...]  # of the static leaves, among all
     statics: tuple[Static, ...]
+
+    def __repr__(self) -> str:
+        """The structure, and in front of each static leaf's value its path, such as `['name']`."""
+        structure = repr(self.spec).removeprefix("PyDagSpec(").removesuffix(")")
+        if not self.positions:
+            return structure
+        accessors = self.spec.accessors()
+        pairs = zip(self.positions, self.statics, strict=True)
+        values = (f"{accessors[i].codify('')}: {short_repr(static.value)}" for i, static in pairs)
+        return f"{structure} with {', '.join(values)}"
 
     def build(self, traced: Iterable[Leaf]) -> Dag:
         """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""

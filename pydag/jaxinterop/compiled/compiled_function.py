@@ -7,7 +7,7 @@ sequences of distinct leaves, or, where leaves get different shardings, one sequ
 first seen, so that a call does no work per leaf outside of the core.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -31,6 +31,7 @@ from pydag.jaxinterop.boundary.static import Static, static_positions
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart
 from pydag.typing import Dag, Leaf
 
+from .difference import explain_cache_miss
 from .flat_names import FlatNames
 from .leaf_groups import MOST, Key, LeafGroups, Tag
 from .shardings import Shardings
@@ -38,6 +39,8 @@ from .shardings import Shardings
 _DONATION = Question(
     "donate_argnums", str, "Donate both arguments or neither, or give one of them a copy."
 )
+
+COMPARED = 8  # as many structures, and static contents of each, are looked at for an explanation
 
 FlatArguments = tuple["Key", Sequence[Leaf], Sequence[Leaf]]
 
@@ -172,10 +175,17 @@ class CompiledFunction:
             except TypeError as error:
                 raise self._unhashable(args, kwargs, position, static.value, error) from error
         key = Key(StaticPart(spec, positions, statics), division.donated, division.order)
+        explain_cache_miss(self.source, key.static_part, self.seen())
         division.remember(leaves, key)
         if division.is_plain:
             self.plain[spec] = key, division.tag
         return division, key
+
+    def seen(self) -> Iterator[StaticPart]:
+        """The static parts of a few calls before, of which each may have been compiled for."""
+        divisions = [d for d in self.leaf_groups.values() if d.keys]
+        for division in reversed(divisions[-COMPARED:]):
+            yield from (key.static_part for key in list(division.keys.values())[-COMPARED:])
 
     def _donated_leaves(self, args: Args, kwargs: Kwargs) -> frozenset[int]:
         spots = self.donated.spots(args, kwargs)

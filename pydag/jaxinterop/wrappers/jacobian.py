@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
+from pydag.jaxinterop.boundary.blame import blame_gradient
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt, to_dag
 from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
@@ -22,9 +24,14 @@ def _jacobian(
     argnums: int | Iterable[int],
     has_aux: bool,
     options: Options,
+    kind: type[np.generic],
     jax_options: dict[str, Any],
 ) -> Callable[..., Any]:
-    """The function that computes it, as JAX's `transformation` does."""
+    """The function that computes it, as JAX's `transformation` does.
+
+    Args:
+        kind: Of the dtypes that can be differentiated by.
+    """
     by, source = Argnums.of(argnums), Source(fun)
 
     @functools.wraps(fun, updated=())
@@ -38,7 +45,11 @@ def _jacobian(
 
         differentiate = transformation(named(flat, source), has_aux=True, **jax_options)
         if divided.by:
-            rows, aux = differentiate(divided.by, divided.others)
+            try:
+                rows, aux = differentiate(divided.by, divided.others)
+            except TypeError as error:
+                blame_gradient(error, source, divided.by_with_paths(), kind)
+                raise
             # In the place of each leaf of the value there is a list: an array for each of `by`.
             found = [divided.gradient(row) for row in rows._leaves]
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
@@ -70,7 +81,9 @@ def jacfwd(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, {"holomorphic": holomorphic})
+    kind = np.complexfloating if holomorphic else np.floating
+    jax_options = {"holomorphic": holomorphic}
+    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, kind, jax_options)
 
 
 def jacrev(
@@ -92,7 +105,9 @@ def jacrev(
     """
     options = Options(namespace, identity)
     jax_options = {"holomorphic": holomorphic, "allow_int": allow_int}
-    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, jax_options)
+    kind = np.generic if allow_int else np.inexact
+    kind = np.complexfloating if holomorphic else kind
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, kind, jax_options)
 
 
 def hessian(

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from pydag.jaxinterop.boundary.blame import blame_sizes
 from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.match import alike
@@ -64,15 +65,20 @@ def scan(
         return named(body, Source(f), signature_like(f, "carry", "x"))
 
     _owner, body = cached_for_function(f, ("scan", options), make)
-    carry, ys = jax.lax.scan(
-        body,
-        keyed(init, "init", options),
-        keyed(xs, "xs", options),
-        length=length,
-        reverse=reverse,
-        unroll=unroll,
-        _split_transpose=_split_transpose,
-    )
+    scanned = keyed(xs, "xs", options)
+    try:
+        carry, ys = jax.lax.scan(
+            body,
+            keyed(init, "init", options),
+            scanned,
+            length=length,
+            reverse=reverse,
+            unroll=unroll,
+            _split_transpose=_split_transpose,
+        )
+    except ValueError as error:
+        blame_sizes(error, scanned.with_paths("xs"))
+        raise
     return carry.tree, ys.tree
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from pydag.jaxinterop.boundary.blame import blame_sizes
 from pydag.jaxinterop.boundary.dag import InnerDag, to_dag, to_tree
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.boundary.naming import Source, named, signature_like
@@ -46,7 +47,13 @@ def associative_scan(
         )
 
     function = named(combined, Source(fn), signature_like(fn, "one", "other"))
-    return jax.lax.associative_scan(function, to_dag(elems, options, "elems"), reverse, axis).tree
+    dag = to_dag(elems, options, "elems")
+    try:
+        return jax.lax.associative_scan(function, dag, reverse, axis).tree
+    except ValueError as error:
+        if axis == 0:
+            blame_sizes(error, dag.with_paths("elems"))
+        raise
 
 
 def map(
@@ -67,4 +74,9 @@ def map(
     def transformation(function: Any) -> Callable[..., Any]:
         return lambda call: jax.lax.map(function, call, batch_size=batch_size)
 
-    return keep_sharing(transformation, namespace=namespace, identity=identity)(f)(xs)
+    options = Options(namespace, identity)
+    try:
+        return keep_sharing(transformation, **options._asdict())(f)(xs)
+    except ValueError as error:
+        blame_sizes(error, to_dag(xs, options, "xs").with_paths("xs"))
+        raise

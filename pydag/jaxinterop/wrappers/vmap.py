@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.outputs import Outputs
@@ -77,6 +78,10 @@ def vmap(
         call = Call.of(args, kwargs, options)
         axes = per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
         function = flat(lambda: fun, source, outputs.pack)
-        return jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
+        try:
+            return jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
+        except ValueError as error:
+            blame_axes(error, source, call.with_paths(), axes._leaves)
+            raise
 
     return mapped
