@@ -39,11 +39,18 @@ def tangent_text(leaf: Leaf) -> str:
     return f"{dtype if is_inexact else 'float0'}{bracket}{shape}"
 
 
-def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: type[np.generic]) -> None:
+def differentiable(holomorphic: bool, allow_int: bool = False, forward: bool = False) -> Any:
+    """What the dtypes are that JAX differentiates by, with these options."""
+    if holomorphic:
+        return np.complexfloating
+    return np.generic if allow_int else np.floating if forward else np.inexact
+
+
+def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: Any) -> None:
     """Says which function can't be differentiated, and by which leaf.
 
     Args:
-        kind: Of the dtypes that a leaf may have.
+        kind: What the dtypes should be.
     """
     if not _GRADIENT.match(str(error)):
         return

@@ -8,6 +8,7 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Path
 
 from .dag import Dag, InnerDag, to_dag
+from .naming import Source
 from .prefixes import path_text, shortened
 from .roots import with_roots
 from .static import Static
@@ -83,16 +84,22 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
     raise TypeError("\n".join([f"{what} must be structured alike", *texts]))
 
 
-def alike(what: str, root: str, given: Dag, returned: AnyDag, options: Options) -> InnerDag:
+def alike(
+    what: str, root: str, given: Dag, returned: AnyDag, options: Options, source: Source
+) -> InnerDag:
     """What a function returned, for JAX: it must be like what the function was given."""
     dag = to_dag(returned, options, root)
-    check_alike(
-        what,
-        root,
-        Side("given", given),
-        Side("returned", dag),
-        "Let it return one object at both places, or give it two: give one of them a copy.",
-    )
+    try:
+        check_alike(
+            what,
+            root,
+            Side("given", given),
+            Side("returned", dag),
+            "Let it return one object at both places, or give it two: give one of them a copy.",
+        )
+    except (TypeError, SharingError) as error:
+        error.add_note(f"The function is {source.text}.")
+        raise
     return dag
 
 

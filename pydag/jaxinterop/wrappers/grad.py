@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
-from pydag.jaxinterop.boundary.blame import blame_gradient
+from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
 from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
@@ -74,8 +73,7 @@ def value_and_grad(
         try:
             (_, result), gradients = differentiate(divided.by, divided.others)
         except TypeError as error:
-            kind = np.generic if allow_int else np.inexact
-            kind = np.complexfloating if holomorphic else kind
+            kind = differentiable(holomorphic, allow_int)
             blame_gradient(error, source, divided.by_with_paths(), kind)
             raise
         return result.tree, divided.gradient(gradients)

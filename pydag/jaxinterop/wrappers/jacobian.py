@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
-from pydag.jaxinterop.boundary.blame import blame_gradient
+from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt, to_dag
 from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
@@ -24,13 +23,13 @@ def _jacobian(
     argnums: int | Iterable[int],
     has_aux: bool,
     options: Options,
-    kind: type[np.generic],
+    kind: Any,
     jax_options: dict[str, Any],
 ) -> Callable[..., Any]:
     """The function that computes it, as JAX's `transformation` does.
 
     Args:
-        kind: Of the dtypes that can be differentiated by.
+        kind: What the dtypes are that can be differentiated by.
     """
     by, source = Argnums.of(argnums), Source(fun)
 
@@ -81,7 +80,7 @@ def jacfwd(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    kind = np.complexfloating if holomorphic else np.floating
+    kind = differentiable(holomorphic, forward=True)
     jax_options = {"holomorphic": holomorphic}
     return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, kind, jax_options)
 
@@ -105,8 +104,7 @@ def jacrev(
     """
     options = Options(namespace, identity)
     jax_options = {"holomorphic": holomorphic, "allow_int": allow_int}
-    kind = np.generic if allow_int else np.inexact
-    kind = np.complexfloating if holomorphic else kind
+    kind = differentiable(holomorphic, allow_int)
     return _jacobian(jax.jacrev, fun, argnums, has_aux, options, kind, jax_options)
 
 

@@ -52,17 +52,20 @@ def scan(
     treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
 
     def make(get: Get) -> Callable[..., Any]:
+        source = Source(f)
+
         def body(carry: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
             result = get()(to_tree(carry), to_tree(x))
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), a tuple of two, but it "
-                    f"returned an object of type {type(result).__name__}"
+                    f"returned an object of type {type(result).__name__}\n"
+                    f"  The body is {source.text}."
                 )
-            carried = alike("what scan carries", "carry", carry, result[0], options)
+            carried = alike("what scan carries", "carry", carry, result[0], options, source)
             return carried, to_dag(result[1], options, "result[1]")
 
-        return named(body, Source(f), signature_like(f, "carry", "x"))
+        return named(body, source, signature_like(f, "carry", "x"))
 
     _owner, body = cached_for_function(f, ("scan", options), make)
     scanned = keyed(xs, "xs", options)
@@ -110,10 +113,13 @@ def while_loop(
         return named(condition, Source(cond_fun), signature_like(cond_fun, "carry"))
 
     def make_body(get: Get) -> Callable[[InnerDag], InnerDag]:
-        def body(carry: InnerDag) -> InnerDag:
-            return alike("what while_loop carries", "carry", carry, get()(to_tree(carry)), options)
+        source = Source(body_fun)
 
-        return named(body, Source(body_fun), signature_like(body_fun, "carry"))
+        def body(carry: InnerDag) -> InnerDag:
+            result = get()(to_tree(carry))
+            return alike("what while_loop carries", "carry", carry, result, options, source)
+
+        return named(body, source, signature_like(body_fun, "carry"))
 
     _owner, condition = cached_for_function(
         cond_fun, ("while_loop: cond_fun", options), make_condition
@@ -145,12 +151,13 @@ def fori_loop(
     options = Options(namespace, identity)
 
     def make(get: Get) -> Callable[[Any, InnerDag], InnerDag]:
-        def body(i: Any, carry: InnerDag) -> InnerDag:
-            return alike(
-                "what fori_loop carries", "carry", carry, get()(i, to_tree(carry)), options
-            )
+        source = Source(body_fun)
 
-        return named(body, Source(body_fun), signature_like(body_fun, "i", "carry"))
+        def body(i: Any, carry: InnerDag) -> InnerDag:
+            result = get()(i, to_tree(carry))
+            return alike("what fori_loop carries", "carry", carry, result, options, source)
+
+        return named(body, source, signature_like(body_fun, "i", "carry"))
 
     _owner, body = cached_for_function(body_fun, ("fori_loop", options), make)
     return jax.lax.fori_loop(

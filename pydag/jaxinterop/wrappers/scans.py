@@ -35,7 +35,7 @@ def associative_scan(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 1.0, 3.0, 6.0])
     """
-    options = Options(namespace, identity)
+    options, source = Options(namespace, identity), Source(fn)
 
     def combined(one: InnerDag, other: InnerDag) -> InnerDag:
         return alike(
@@ -44,9 +44,10 @@ def associative_scan(
             one,
             fn(to_tree(one), to_tree(other)),
             options,
+            source,
         )
 
-    function = named(combined, Source(fn), signature_like(fn, "one", "other"))
+    function = named(combined, source, signature_like(fn, "one", "other"))
     dag = to_dag(elems, options, "elems")
     try:
         return jax.lax.associative_scan(function, dag, reverse, axis).tree
