@@ -43,7 +43,7 @@ def test_result_is_a_pytree_of_jax() -> None:
     assert tree["a"] is tree["b"][0] is tree["c"]["w"]
     assert tree["a"][0] == 2
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(result)]
-    assert paths == [".tree['a']", ".tree['b'][1]"]
+    assert paths == ["['a']", "['b'][1]"]
 
 
 @pytest.mark.parametrize(

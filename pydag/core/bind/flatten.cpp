@@ -9,6 +9,8 @@
 #include "walks/match.h"
 #include "walks/unflatten.h"
 
+#include <optional>
+
 namespace pydag {
 namespace {
 
@@ -59,17 +61,26 @@ nb::object build_result(nb::object object) {
 
 // (function, known, tree, namespace, identity). Calls the function with what `known` has for the
 // structure of the tree, a tuple, and a list of the leaves; finishes what it returns.
-// NotImplemented where it has nothing.
+// NotImplemented where it has nothing, and where the tree can't be flattened: an error says where,
+// and the roots are known to whoever flattens it again.
 nb::object call_flat(Arguments a) {
-    Flattened parts(a[2], FlattenOptions::parse(nb::none(), nb::handle(Py_False), a[3], a[4]));
-    const nb::object spec = parts.take_spec();
+    std::optional<Flattened> parts;
+    try {
+        parts.emplace(a[2], FlattenOptions::parse(nb::none(), nb::handle(Py_False), a[3], a[4]));
+    } catch (const nb::python_error &error) {
+        if (!error.matches(PyExc_Exception)) throw;
+        return nb::borrow(Py_NotImplemented);
+    } catch (const Complaint &) {
+        return nb::borrow(Py_NotImplemented);
+    }
+    const nb::object spec = parts->take_spec();
     const nb::object first = nb::borrow(PyDict_GetItemWithError(a[1], spec.ptr()));
     if (!first.is_valid()) {
         if (PyErr_Occurred()) nb::raise_python_error();
         return nb::borrow(Py_NotImplemented);
     }
     if (!PyTuple_CheckExact(first.ptr())) fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(first).ptr());
-    const nb::object leaves = parts.take_leaves();
+    const nb::object leaves = parts->take_leaves();
     Buffer<PyObject *, 8> arguments;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first.ptr()); ++i) arguments.push(PyTuple_GET_ITEM(first.ptr(), i));
     arguments.push(leaves.ptr());

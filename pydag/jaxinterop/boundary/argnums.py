@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arguments of a call divided into those that are differentiated by, and the others."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
-
-import jax.numpy as jnp
-import numpy as np
 
 from pydag.typing import Leaf
 
-from .arguments import Args, Kwargs, argument_text, as_numbers, by_argument, joined
-from .call import Call
+from .arguments import Args, Kwargs, as_numbers, by_argument, joined
+from .call import Call, argument_paths
 from .dag import rebuilt
 from .prefixes import Question
 from .static_part import Options, take_apart
@@ -74,12 +71,7 @@ class Divided:
         gradient = tuple(trees[i] for i in self.wanted)
         return gradient[0] if self.is_one else gradient
 
-    def say_where(self, error: TypeError) -> None:
-        """Adds the place of the first leaf that has no gradient, if JAX may have refused it."""
-        among_all = self.call._static_part.traced_positions()
-        for position, leaf in zip(self.picked, self.by, strict=True):
-            dtype = getattr(leaf, "dtype", type(leaf))
-            if not jnp.issubdtype(dtype, np.inexact):
-                where = argument_text(self.call.spec.accessors()[among_all[position]])
-                error.add_note(f"The leaf {where} is of type {dtype}.")
-                return
+    def by_with_paths(self) -> Iterator[tuple[str, Leaf]]:
+        """The leaves that are differentiated by, with their paths."""
+        paths = argument_paths(self.call._static_part)
+        return zip((paths[i] for i in self.picked), self.by, strict=True)

@@ -4,23 +4,27 @@
 This is the mechanism of every wrapper but `jit`, which does the same with less work per call.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from jax import tree_util
 
 from pydag.typing import Leaf
 
 from .arguments import Args, Chosen, Kwargs, argument_text, unwrap_static, wrap_static
-from .dag import Dag, hashable, rebuilt, to_dag, to_tree
-from .function_cache import cached_for_function, name_of
+from .dag import InnerDag, dag_of, hashable, rebuilt, to_dag, to_tree
+from .function_cache import cached_for_function, kept_with_function
+from .naming import Source, named
 from .prefixes import Question, treatments
+from .roots import CALL
 from .static_part import Options, StaticPart
 
 _NONE = Chosen((), ())
 
+Maker = Callable[[Callable[[], Callable[..., Any]]], Callable[["Call"], InnerDag]]
 
-class Call(Dag):
+
+class Call(InnerDag):
     """The arguments of a call: one identity table spans them all. Its tree is `(args, kwargs)`."""
 
     __slots__ = ()
@@ -29,12 +33,16 @@ class Call(Dag):
     def of(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
         if static != _NONE:
             args, kwargs = wrap_static(static, args, kwargs)
-        return cls((args, kwargs), namespace=options.namespace, identity=options.identity)
+        return dag_of(cls, (args, kwargs), options, CALL)
 
     @classmethod
     def keyed(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
         """A call that is part of the key of what JAX traces: `hashable`."""
         return hashable(cls.of(args, kwargs, options, static), argument_text)
+
+    def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
+        """The traced leaves, with their paths; the roots are known."""
+        return zip(argument_paths(self._static_part), self._leaves, strict=True)
 
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
@@ -44,64 +52,58 @@ class Call(Dag):
         )
 
 
-def _call_with_keys(call: Call) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
-    accessors = call.spec.accessors()
-    keys = [
-        tree_util.GetAttrKey(argument_text(accessors[i]))
-        for i in call._static_part.traced_positions()
-    ]
-    return list(zip(keys, call._leaves, strict=True)), call._static_part
+def argument_paths(static_part: StaticPart) -> list[str]:
+    """The path of each traced leaf of a call, such as `args[0]['layers'][3].w`."""
+    accessors = static_part.spec.accessors()
+    return [argument_text(accessors[i]) for i in static_part.traced_positions()]
 
 
 tree_util.register_pytree_with_keys(
     Call,
-    _call_with_keys,
+    lambda call: (list(call.with_paths()), call._static_part),
     lambda static_part, leaves: rebuilt(static_part, leaves, Call),
     lambda call: (call._leaves, call._static_part),
 )
 
 
 def flat(
-    get: Callable[[], Callable[..., Any]], name: str, pack: Callable[[Any], Any]
+    get: Callable[[], Callable[..., Any]], source: Source, pack: Callable[[Any], Any]
 ) -> Callable[[Call], Any]:
     """The function that JAX gets in the place of the one that `get` gives: of a `Call`.
 
     Args:
+        source: Of the function.
         pack: Makes of the result what JAX gets.
     """
 
     def flat(call: Call) -> Any:
         return pack(call.run(get()))
 
-    return named(flat, name)
+    return named(flat, source)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def named(function: F, name: str) -> F:
-    """The function, under the name that JAX shows."""
-    function.__name__ = function.__qualname__ = name
-    return function
-
-
-def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[[Call], Dag]]:
+def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[[Call], InnerDag]]:
     """The flat function, one for all calls of `fun`; before it what must be owned meanwhile.
 
     For what JAX traces at once, and not for what it may call later on.
     """
+    return cached_for_function(fun, ("flat", options), _maker(fun, options))
 
-    def pack(result: Any) -> Dag:
-        return to_dag(result, options)
 
-    return cached_for_function(fun, ("flat", options), lambda get: flat(get, name_of(fun), pack))
+def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], InnerDag]:
+    """The same for what JAX may call later on."""
+    return kept_with_function(fun, ("flat", options), _maker(fun, options))
+
+
+def _maker(fun: Callable[..., Any], options: Options) -> Maker:
+    return lambda get: flat(get, Source(fun), lambda result: to_dag(result, options))
 
 
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:
     """What the prefixes say about each leaf of a call."""
     args, kwargs = call.tree
-    named = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
-    given = treatments(named, {root: prefixes[root] for root in named}, question, options)
+    trees = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
+    given = treatments(trees, {root: prefixes[root] for root in trees}, question, options)
     return rebuilt(
         call._static_part, [given[i] for i in call._static_part.traced_positions()], Call
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DAGs as JAX's own pytrees, for code that calls plain JAX."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import optree
@@ -11,6 +11,7 @@ from pydag._core import PyDagSpec
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 
+from .roots import Roots, say_roots
 from .static_part import Options, StaticPart, take_apart
 
 D = TypeVar("D", bound="Dag")
@@ -77,18 +78,37 @@ def rebuilt(static_part: StaticPart, leaves: Iterable[Leaf], cls: type[D] = Dag)
     return dag
 
 
-def to_dag(tree: AnyDag, options: Options) -> Dag:
+class InnerDag(Dag):
+    """A Dag between a wrapper and JAX, whose paths into it are those of its tree."""
+
+    __slots__ = ()
+
+    def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
+        """The traced leaves, with their paths."""
+        return zip(paths_of(self._static_part, root), self._leaves, strict=True)
+
+
+def dag_of(cls: type[D], tree: AnyDag, options: Options, roots: Roots) -> D:
+    """The Dag of a tree; errors speak of the tree by the names that the user has for it."""
+    try:
+        return cls(tree, namespace=options.namespace, identity=options.identity)
+    except Exception as error:
+        say_roots(error, roots)
+        raise
+
+
+def to_dag(tree: AnyDag, options: Options, roots: Roots = "result") -> InnerDag:
     """The Dag of a tree, for a wrapper with these options."""
-    return Dag(tree, namespace=options.namespace, identity=options.identity)
+    return dag_of(InnerDag, tree, options, roots)
 
 
-def keyed(tree: AnyDag, root: str, options: Options) -> Dag:
+def keyed(tree: AnyDag, root: str, options: Options) -> InnerDag:
     """The Dag of a tree that is part of the key of what JAX traces.
 
     Args:
         root: The name of the tree, for paths in errors.
     """
-    return hashable(to_dag(tree, options), lambda accessor: accessor.codify(root))
+    return hashable(to_dag(tree, options, root), lambda accessor: accessor.codify(root))
 
 
 def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
@@ -123,19 +143,21 @@ def to_tree(dag: Dag) -> AnyDag:
     return dag._static_part.build(dag._leaves)
 
 
-def dag_like(dag: Dag, tree: AnyDag, what: str) -> Dag:
+def dag_like(dag: D, tree: AnyDag, what: str, root: str) -> D:
     """A Dag structured as `dag`, with what `tree` has in the place of its leaves."""
-    return rebuilt(dag._static_part, dag._static_part.match(tree, what))
+    return rebuilt(dag._static_part, dag._static_part.match(tree, what, root), type(dag))
+
+
+def paths_of(static_part: StaticPart, root: str = "") -> list[str]:
+    """The path of each traced leaf as Python text."""
+    skipped = frozenset(static_part.positions)
+    accessors = enumerate(static_part.spec.accessors())
+    return [accessor.codify(root) for i, accessor in accessors if i not in skipped]
 
 
 def keys_of(static_part: StaticPart, root: str) -> list[tree_util.GetAttrKey]:
     """A name for each traced leaf; JAX writes a dot before it."""
-    skipped = frozenset(static_part.positions)
-    return [
-        tree_util.GetAttrKey(accessor.codify(root).removeprefix("."))
-        for i, accessor in enumerate(static_part.spec.accessors())
-        if i not in skipped
-    ]
+    return [tree_util.GetAttrKey(path.removeprefix(".")) for path in paths_of(static_part, root)]
 
 
 def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
@@ -144,4 +166,10 @@ def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
 
 tree_util.register_pytree_with_keys(
     Dag, _dag_with_keys, rebuilt, lambda dag: (dag._leaves, dag._static_part)
+)
+tree_util.register_pytree_with_keys(
+    InnerDag,
+    lambda dag: (list(dag.with_paths()), dag._static_part),
+    lambda static_part, leaves: rebuilt(static_part, leaves, InnerDag),
+    lambda dag: (dag._leaves, dag._static_part),
 )

@@ -6,9 +6,12 @@ given ours, which calls the user's; so for one function there must be one of our
 function again would compile it again.
 """
 
+import types
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
+
+from .naming import name_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M")
@@ -51,6 +54,35 @@ def cached_for_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]],
     return fun, made
 
 
+class _Kept(dict[Hashable, Any]):
+    """What was made for a function, by key, as an attribute of the function."""
+
+    def __init__(self, fun: Any = None) -> None:
+        super().__init__()
+        self.fun = fun
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Kept, ()  # a copy of the function, made elsewhere, has nothing yet
+
+
+def kept_with_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> M:
+    """What was made for a function, and owns it: for what JAX may call when nobody else has it.
+
+    The function owns what was made in turn, so that there is one as long as the function lives;
+    the two are collected together. A callable that isn't a plain function has no room for it, and
+    gets a new one each time.
+    """
+    if type(fun) is not types.FunctionType:
+        return make(lambda: fun)
+    known = fun.__dict__.get("__pydag_kept__")
+    if not isinstance(known, _Kept) or known.fun is not fun:  # functools.wraps copies it
+        known = fun.__dict__["__pydag_kept__"] = _Kept(fun)
+    if key not in known:
+        known[key] = make(lambda: fun)
+    made: M = known[key]
+    return made
+
+
 def frozen(value: Any) -> Hashable:
     """Options as part of a key: containers opened, values by type."""
     if isinstance(value, dict):
@@ -58,8 +90,3 @@ def frozen(value: Any) -> Hashable:
     if isinstance(value, list | tuple):
         return type(value), tuple(map(frozen, value))
     return type(value), value
-
-
-def name_of(fun: Callable[..., Any]) -> str:
-    """The name by which a function is known in what JAX traced and compiled."""
-    return getattr(fun, "__name__", type(fun).__name__)

@@ -7,8 +7,10 @@ from pydag import PyDagSpec, SharingError
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Path
 
-from .dag import Dag, to_dag
+from .dag import Dag, InnerDag, to_dag
+from .naming import Source
 from .prefixes import path_text, shortened
+from .roots import with_roots
 from .static import Static
 from .static_part import Options
 
@@ -66,7 +68,7 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
         except ValueError as error:
             raise TypeError(
                 f"{what} must be structured alike\n  {against.name} compared with {side.name}: "
-                f"{shortened(str(error))}"
+                f"{shortened(with_roots(str(error), root))}"
             ) from error
     for side, against in ((one, other), (other, one)):
         pair = _pair_of(side.dag.spec, against.dag.spec)
@@ -82,16 +84,22 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
     raise TypeError("\n".join([f"{what} must be structured alike", *texts]))
 
 
-def alike(what: str, root: str, given: Dag, returned: AnyDag, options: Options) -> Dag:
+def alike(
+    what: str, root: str, given: Dag, returned: AnyDag, options: Options, source: Source
+) -> InnerDag:
     """What a function returned, for JAX: it must be like what the function was given."""
-    dag = to_dag(returned, options)
-    check_alike(
-        what,
-        root,
-        Side("given", given),
-        Side("returned", dag),
-        "Let it return one object at both places, or give it two: give one of them a copy.",
-    )
+    dag = to_dag(returned, options, root)
+    try:
+        check_alike(
+            what,
+            root,
+            Side("given", given),
+            Side("returned", dag),
+            "Let it return one object at both places, or give it two: give one of them a copy.",
+        )
+    except (TypeError, SharingError) as error:
+        error.add_note(f"The function is {source.text}.")
+        raise
     return dag
 
 

@@ -5,6 +5,7 @@ JAX wants these before it calls the function, when nobody knows yet which leaves
 the treatments themselves are known. So the leaves are returned in groups, one for each treatment.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from jax import tree_util
@@ -12,9 +13,11 @@ from jax import tree_util
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import to_dag
+from .dag import paths_of, to_dag
 from .prefixes import Question, distinct, one_level, treatments
-from .static_part import Options
+from .static_part import Options, StaticPart
+
+Content = tuple[StaticPart, tuple[int, ...]]
 
 
 class Shell:
@@ -22,6 +25,23 @@ class Shell:
 
     def __init__(self, content: Any) -> None:
         self.content = content
+
+
+class Group:
+    """Leaves of a result that get one treatment. JAX's paths to them are those in the result.
+
+    Args:
+        content: The static part of the result, and the group of each of its traced leaves.
+        number: Which group it is.
+    """
+
+    def __init__(self, leaves: Iterable[Leaf], content: Content, number: int) -> None:
+        self.leaves, self.content, self.number = tuple(leaves), content, number
+
+    def paths(self) -> list[str]:
+        static_part, order = self.content
+        pairs = zip(paths_of(static_part), order, strict=True)
+        return [path for path, group in pairs if group == self.number]
 
 
 class Grouped:
@@ -35,14 +55,23 @@ class Grouped:
     def tree(self) -> AnyDag:
         """The result, put together."""
         static_part, order = self.shell.content
-        waiting = [iter(group) for group in self.groups]
+        waiting = [iter(group.leaves) for group in self.groups]
         leaves: list[Leaf] = [next(waiting[group]) for group in order]
         return static_part.build(leaves)
 
 
 tree_util.register_pytree_node(Shell, lambda s: ((), s.content), lambda content, _: Shell(content))
-tree_util.register_pytree_node(
-    Grouped, lambda g: ((g.shell, *g.groups), None), lambda _, children: Grouped(*children)
+tree_util.register_pytree_with_keys(
+    Group,
+    lambda g: (tuple(zip(g.paths(), g.leaves, strict=True)), (g.content, g.number)),
+    lambda aux, leaves: Group(leaves, *aux),
+    lambda g: (g.leaves, (g.content, g.number)),
+)
+tree_util.register_pytree_with_keys(
+    Grouped,
+    lambda g: (tuple(("", child) for child in (g.shell, *g.groups)), None),
+    lambda _, children: Grouped(*children),
+    lambda g: ((g.shell, *g.groups), None),
 )
 
 
@@ -70,4 +99,5 @@ class Outputs:
         groups: list[list[Leaf]] = [[] for _ in self.values]
         for group, leaf in zip(order, dag._leaves, strict=True):
             groups[group].append(leaf)
-        return Grouped(Shell((dag._static_part, tuple(order))), *groups)
+        content = dag._static_part, tuple(order)
+        return Grouped(Shell(content), *(Group(g, content, i) for i, g in enumerate(groups)))

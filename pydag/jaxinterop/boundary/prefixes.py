@@ -111,7 +111,7 @@ def treatments(
         ValueError: A prefix doesn't fit its tree.
         TypeError: A leaf that JAX traces is given something that is no treatment.
     """
-    leaves, spec = options.flatten(tuple(trees.values()))
+    leaves, spec = options.flatten(tuple(trees.values()), tuple(trees))
     first, *others = prefixes.values()
     if one_level(first, options)[2].is_leaf() and all(prefix is first for prefix in others):
         return [first] * len(leaves)

@@ -9,7 +9,7 @@ from pydag import _core
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import keys_of, to_dag
+from .dag import paths_of, to_dag
 from .static_part import Options, StaticPart
 
 
@@ -23,7 +23,7 @@ def result(tree: AnyDag, options: Options) -> Any:
 
 def _with_keys(result: Any) -> tuple[list[tuple[Any, Leaf]], Any]:
     leaves, spec = _core.open_result(result)
-    return list(zip(keys_of(StaticPart(spec, (), ()), "tree"), leaves, strict=True)), spec
+    return list(zip(paths_of(StaticPart(spec, (), ())), leaves, strict=True)), spec
 
 
 tree_util.register_pytree_with_keys(_core.Result, _with_keys, _core.make_result, _core.open_result)

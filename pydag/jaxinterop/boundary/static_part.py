@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from pydag import _core
+from pydag import SharingError, _core
 from pydag._core import PyDagSpec
+from pydag._repr import short_repr
 from pydag.typing import Dag, Identity, Leaf
 
+from .roots import Roots, say_roots
 from .static import Static, static_positions
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
@@ -25,8 +27,13 @@ class Options(NamedTuple):
     namespace: str = ""
     identity: Identity = "all"
 
-    def flatten(self, tree: Dag) -> tuple[list[Leaf], PyDagSpec]:
-        return _core.flatten(tree, None, False, self.namespace, self.identity)
+    def flatten(self, tree: Dag, roots: Roots = "tree") -> tuple[list[Leaf], PyDagSpec]:
+        """The leaves and the spec of a tree; errors speak of it by the user's names."""
+        try:
+            return _core.flatten(tree, None, False, self.namespace, self.identity)
+        except Exception as error:
+            say_roots(error, roots)
+            raise
 
     def leaves(self, tree: Dag) -> list[Leaf]:
         return _core.leaves(tree, None, False, self.namespace, self.identity)
@@ -38,6 +45,16 @@ class StaticPart(NamedTuple):
     spec: PyDagSpec
     positions: tuple[int, ...]  # of the static leaves, among all
     statics: tuple[Static, ...]
+
+    def __repr__(self) -> str:
+        """The structure, and in front of each static leaf's value its path, such as `['name']`."""
+        structure = repr(self.spec).removeprefix("PyDagSpec(").removesuffix(")")
+        if not self.positions:
+            return structure
+        accessors = self.spec.accessors()
+        pairs = zip(self.positions, self.statics, strict=True)
+        values = (f"{accessors[i].codify('')}: {short_repr(static.value)}" for i, static in pairs)
+        return f"{structure} with {', '.join(values)}"
 
     def build(self, traced: Iterable[Leaf]) -> Dag:
         """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""
@@ -53,13 +70,14 @@ class StaticPart(NamedTuple):
         skipped = frozenset(self.positions)
         return [i for i in range(self.spec.num_leaves) if i not in skipped]
 
-    def match(self, tree: Dag, what: str) -> list[Leaf]:
+    def match(self, tree: Dag, what: str, root: str) -> list[Leaf]:
         """What stands in a tree of this structure at the place of each traced leaf.
 
         At the places of static leaves there may be anything.
 
         Args:
             what: Says in an error what the tree is, such as "the cotangent".
+            root: Begins the paths in an error, such as "cotangent".
 
         Raises:
             ValueError: The tree is structured in another way.
@@ -68,6 +86,8 @@ class StaticPart(NamedTuple):
         try:
             found = self.spec.flatten_up_to(tree)
         except ValueError as error:
+            if not isinstance(error, SharingError):  # that one is about both trees
+                say_roots(error, root)
             error.add_note(f"The tree that doesn't fit is {what}.")
             raise
         return [found[i] for i in self.traced_positions()] if self.positions else found

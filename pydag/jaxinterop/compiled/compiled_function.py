@@ -7,7 +7,7 @@ sequences of distinct leaves, or, where leaves get different shardings, one sequ
 first seen, so that a call does no work per leaf outside of the core.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -23,18 +23,24 @@ from pydag.jaxinterop.boundary.arguments import (
     wrap_static,
 )
 from pydag.jaxinterop.boundary.dag import unhashable
+from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.prefixes import Question
 from pydag.jaxinterop.boundary.result import result
+from pydag.jaxinterop.boundary.roots import CALL
 from pydag.jaxinterop.boundary.static import Static, static_positions
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart
 from pydag.typing import Dag, Leaf
 
-from .leaf_groups import MOST, Key, LeafGroups
+from .difference import explain_cache_miss
+from .flat_names import FlatNames
+from .leaf_groups import MOST, Key, LeafGroups, Tag
 from .shardings import Shardings
 
 _DONATION = Question(
     "donate_argnums", str, "Donate both arguments or neither, or give one of them a copy."
 )
+
+COMPARED = 8  # as many structures, and static contents of each, are looked at for an explanation
 
 FlatArguments = tuple["Key", Sequence[Leaf], Sequence[Leaf]]
 
@@ -44,12 +50,13 @@ class CompiledFunction:
 
     Args:
         fun: Gives the function. The compiled function outlives its wrappers, so it must not own it.
+        source: Of the function.
     """
 
     def __init__(
         self,
         fun: Callable[[], Callable[..., Any]],
-        name: str,
+        source: Source,
         static: Chosen,
         donated: Chosen,
         shardings: Shardings,
@@ -65,17 +72,18 @@ class CompiledFunction:
         def pack(tree: Dag) -> Any:
             return result(tree, options) if outputs.is_one else outputs.pack(tree)
 
-        flat.__name__ = flat.__qualname__ = name
+        self.source = source
+        self.names = FlatNames()
         self.static = static
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
         self.options = options
         self.leaf_groups: dict[PyDagSpec, LeafGroups] = {}
         # What `jitted` gets before the leaves, by structure, where they are all traced and kept.
-        self.plain: dict[PyDagSpec, tuple[Key, tuple[()]]] = {}
+        self.plain: dict[PyDagSpec, tuple[Key, Tag]] = {}
         self.shardings = shardings
         self.jitted: Any = jax.jit(
-            flat,
+            named(flat, source, self.names),
             static_argnums=0,
             donate_argnums=1,
             **shardings.for_jax(options),
@@ -91,6 +99,10 @@ class CompiledFunction:
             if not self.forget_wrong_groups(args, kwargs):
                 raise
         return _core.build_result(self.jitted(*self.take_apart(args, kwargs)))
+
+    def call(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The same with the signature of the function."""
+        return self.run(args, kwargs)
 
     def caller(self) -> Callable[..., Any]:
         """A function that takes the arguments of a call; one frame and the core, where it can."""
@@ -117,8 +129,7 @@ class CompiledFunction:
         """
         if self.has_static:
             args, kwargs = wrap_static(self.static, args, kwargs)
-        namespace, identity = self.options
-        leaves, spec = _core.flatten((args, kwargs), None, False, namespace, identity)
+        leaves, spec = self.options.flatten((args, kwargs), CALL)
         if (plain := self.plain.get(spec)) is not None:
             return *plain, leaves
         division = self.leaf_groups.get(spec)
@@ -131,7 +142,7 @@ class CompiledFunction:
         """Whether the groups for these arguments were made for other types of leaves."""
         if self.has_static:
             args, kwargs = wrap_static(self.static, args, kwargs)
-        leaves, spec = self.options.flatten((args, kwargs))
+        leaves, spec = self.options.flatten((args, kwargs), CALL)
         division = self.leaf_groups.get(spec)
         is_wrong = division is not None and division.positions != static_positions(leaves)
         if is_wrong:
@@ -142,6 +153,7 @@ class CompiledFunction:
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
         self.plain.clear()
+        self.names.forget()
 
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec: PyDagSpec
@@ -155,6 +167,7 @@ class CompiledFunction:
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
             self.leaf_groups[spec] = division
+            self.names.remember(spec, division)
         statics = tuple(Static(leaves[i]) for i in positions)
         for position, static in zip(positions, statics, strict=True):
             try:
@@ -162,10 +175,17 @@ class CompiledFunction:
             except TypeError as error:
                 raise self._unhashable(args, kwargs, position, static.value, error) from error
         key = Key(StaticPart(spec, positions, statics), division.donated, division.order)
+        explain_cache_miss(self.source, key.static_part, self.seen())
         division.remember(leaves, key)
         if division.is_plain:
-            self.plain[spec] = key, ()
+            self.plain[spec] = key, division.tag
         return division, key
+
+    def seen(self) -> Iterator[StaticPart]:
+        """The static parts of a few calls before, of which each may have been compiled for."""
+        divisions = [d for d in self.leaf_groups.values() if d.keys]
+        for division in reversed(divisions[-COMPARED:]):
+            yield from (key.static_part for key in list(division.keys.values())[-COMPARED:])
 
     def _donated_leaves(self, args: Args, kwargs: Kwargs) -> frozenset[int]:
         spots = self.donated.spots(args, kwargs)

@@ -8,7 +8,8 @@ from typing import Any, Protocol, cast, overload
 import jax
 
 from pydag.jaxinterop.boundary.arguments import Chosen, as_names, as_numbers
-from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen, name_of
+from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
+from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
@@ -97,7 +98,7 @@ def jit(
     original, compiled = cached_for_function(
         fun,
         ("jit", static, donated, how, shardings.key(how), frozen(options)),
-        lambda get: CompiledFunction(get, name_of(fun), static, donated, shardings, how, options),
+        lambda get: CompiledFunction(get, Source(fun), static, donated, shardings, how, options),
     )
     return _wrapper(original, compiled)
 
@@ -118,15 +119,14 @@ def _wrapper(fun: Callable[..., Any], compiled: CompiledFunction) -> Jitted:
 def _trace(
     fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
 ) -> Traced:
-    compiled.forget_wrong_groups(args, kwargs)
-    flat = compiled.take_apart(args, kwargs)
-    return Traced(compiled.jitted.trace(*flat), compiled, flat[0])
+    return Traced.of(fun, compiled, args, kwargs)
 
 
 def _lower(
     fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
 ) -> Lowered:
-    return _trace(fun, compiled, *args, **kwargs).lower()
+    lowered: Lowered = _trace(fun, compiled, *args, **kwargs).lower()
+    return lowered
 
 
 def _eval_shape(

@@ -10,6 +10,9 @@ from pydag.jaxinterop.boundary.static import Static
 from pydag.jaxinterop.boundary.static_part import Picker, StaticPart, picker
 from pydag.typing import Leaf
 
+Tag = list[Any]
+"""An empty list, which belongs to one structure: see `FlatNames`."""
+
 MOST = 4096  # plans and keys that are remembered; they are easily made again
 
 
@@ -20,16 +23,28 @@ class Key(NamedTuple):
     donated: tuple[int, ...]  # positions among the traced leaves
     order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
 
+    def join(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Leaf]:
+        """The traced leaves, which were divided into groups.
+
+        Args:
+            donated: A tag; or a tag and the donated leaves.
+        """
+        donated = donated[1] if donated else ()
+        if self.order is None:
+            return joined(self.donated, donated, kept)
+        chosen = frozenset(self.donated)
+        waiting = [list(map(iter, groups)) for groups in (kept, donated)]
+        return [next(waiting[i in chosen][group]) for i, group in enumerate(self.order)]
+
     def build(self, donated: Sequence[Any], kept: Sequence[Any]) -> tuple[Args, Kwargs]:
         """The arguments that were divided into groups."""
-        if self.order is None:
-            leaves = joined(self.donated, donated, kept)
-        else:
-            chosen = frozenset(self.donated)
-            waiting = [list(map(iter, groups)) for groups in (kept, donated)]
-            leaves = [next(waiting[i in chosen][group]) for i, group in enumerate(self.order)]
-        args, kwargs = self.static_part.build(leaves)
+        args, kwargs = self.static_part.build(self.join(donated, kept))
         return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}
+
+
+def _tagged(tag: Tag, pick: Picker | None) -> Picker:
+    """Takes a tag, and what is picked if anything is."""
+    return (lambda _: tag) if pick is None else (lambda leaves: (tag, pick(leaves)))
 
 
 class LeafGroups:
@@ -64,7 +79,10 @@ class LeafGroups:
         self.donated = tuple(i for i, leaf in enumerate(traced) if leaf in donated)
         self.order = None if groups is None else tuple(groups[i] for i in traced)
         self.pick_static = picker(positions, size)
-        self.take_donated = take([i for i in traced if i in donated])
+        self.tag: Tag = []
+        has_donated = bool(self.donated) or groups is not None
+        donated_leaves = take([i for i in traced if i in donated])
+        self.take_donated = _tagged(self.tag, donated_leaves if has_donated else None)
         self.take_kept = take([i for i in traced if i not in donated])
         self.keys: dict[tuple[Static, ...], Key] = {}
         self.recent: tuple[Sequence[Leaf], Key] | None = None

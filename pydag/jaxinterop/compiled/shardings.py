@@ -45,11 +45,17 @@ class Shardings:
         given = None if self.given_out is UNSPECIFIED else self.given_out
         return Outputs(given, None, _OUT, options)
 
+    def of_result(self, result: Any, options: Options) -> list[Any]:
+        """The sharding of each distinct leaf of a result."""
+        return treatments({"result": result}, {"result": self.given_out}, _OUT, options)
+
     def for_jax(self, options: Options) -> dict[str, Any]:
-        """The options of `jax.jit` for a function of `(donated, kept)`."""
+        """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`."""
         found = {}
         if self.given_in is not UNSPECIFIED:
-            found["in_shardings"] = self.given_in if self.is_one else (self.values, self.values)
+            found["in_shardings"] = (
+                self.given_in if self.is_one else ((None, self.values), self.values)
+            )
         if self.given_out is not UNSPECIFIED:
             found["out_shardings"] = self.outputs(options).prefix
         return found

@@ -2,16 +2,15 @@
 """Functions between tracing and calling: JAX's stages, with the signature of the function."""
 
 import functools
-import re
+from collections.abc import Callable
 from typing import Any
 
-from pydag import _core, explain
-from pydag._repr import short_repr
-from pydag.jaxinterop.boundary.prefixes import shortened
-from pydag.jaxinterop.boundary.static import Static
-from pydag.jaxinterop.boundary.static_part import StaticPart
+from pydag import _core
+from pydag.jaxinterop.boundary.arguments import Args, Kwargs
 
 from .compiled_function import CompiledFunction
+from .difference import why
+from .exported import Exported
 
 
 class _Stage:
@@ -35,7 +34,28 @@ class _Stage:
 class Traced(_Stage):
     """What `jit(f).trace(...)` returns: the function as JAX's own language has it."""
 
-    def lower(self, **options: Any) -> "Lowered":
+    _exported: Exported
+
+    @classmethod
+    def of(
+        cls, fun: Callable[..., Any], compiled: CompiledFunction, args: Args, kwargs: Kwargs
+    ) -> "Traced":
+        """Traces a function, which the compiled function doesn't own."""
+        compiled.forget_wrong_groups(args, kwargs)
+        key, donated, kept = compiled.take_apart(args, kwargs)
+        traced = cls(compiled.jitted.trace(key, donated, kept), compiled, key)
+        traced._exported = Exported(fun, compiled, key, key.join(donated, kept))
+        return traced
+
+    def lower(self, **options: Any) -> Any:
+        """Translates it for the compiler.
+
+        `jax.export` alone gives the option `_private_parameters`. It reads the jaxpr from here
+        afterwards: from then on this is about the function that is exported.
+        """
+        if "_private_parameters" in options:
+            self._stage = self._exported.trace(self.out_info)
+            return self._stage.lower(**options)
         return Lowered(self._stage.lower(**options), self._compiled, self._key)
 
 
@@ -65,26 +85,3 @@ class Compiled(_Stage):
                 f"{why(self._key.static_part, key.static_part)}"
             )
         return _core.build_result(self._stage(*leaves))
-
-
-def why(first: StaticPart, second: StaticPart) -> str:
-    """Where the arguments of two calls differ, in words."""
-    text = explain(first.spec, second.spec)
-    if not text:
-        paths = first.spec.accessors()
-        one, other = (dict(zip(f.positions, f.statics, strict=True)) for f in (first, second))
-        text = "\n".join(
-            f"{paths[i].codify('tree')}\n  first:  {_shown(one, i)}\n  second: {_shown(other, i)}"
-            for i in sorted(one.keys() | other.keys())
-            if one.get(i) != other.get(i)
-        )
-    return shortened(
-        re.sub(r"\btree\[([01])\]", lambda m: ("args", "kwargs")[int(m[1])], text), 1600
-    )
-
-
-def _shown(statics: dict[int, Any], position: int) -> str:
-    static = statics.get(position)
-    while isinstance(static, Static):
-        static = static.value
-    return "an array" if position not in statics else short_repr(static)

@@ -6,16 +6,11 @@ import weakref
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-import jax
 import optree
 from jax import tree_util
 
 from pydag import _classify, _core
-
-# JAX has no public way to ask how a class is opened; without this table, its classes are leaves.
-_table: dict[type, Any] = getattr(getattr(jax, "_src", None), "tree_util", tree_util).__dict__.get(
-    "_registry", {}
-)
+from pydag.jaxinterop.boundary import jax_private
 
 # Classes whose entry in JAX's registry was made by asking pydag.
 asked_pydag: "weakref.WeakSet[type]" = weakref.WeakSet()
@@ -84,8 +79,7 @@ class _Opener:
         self.names: dict[int, tuple[Any, ...] | None] = {}
 
     def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
-        one_level = getattr(tree_util.default_registry, "flatten_one_level_with_keys", None)
-        opened = one_level(node) if one_level is not None else None
+        opened = jax_private.flatten_one_level_with_keys(node)
         if opened is None:
             return None
         names = _named(type(node), (key for key, _ in opened[0]))
@@ -110,7 +104,7 @@ _openers: "weakref.WeakKeyDictionary[type, tuple[Any, _Opener]]" = weakref.WeakK
 
 
 def _look_up(cls: type) -> "_classify.Foreign | None":
-    entry: Any = _table.get(cls)
+    entry: Any = jax_private.registry.get(cls)
     if entry is None or cls in asked_pydag:
         return None
     known, opener = _openers.get(cls, (None, None))
@@ -122,4 +116,4 @@ def _look_up(cls: type) -> "_classify.Foreign | None":
 
 
 _classify.add_fallback(_look_up)
-_core.watch_registry(_table)
+_core.watch_registry(jax_private.registry)

@@ -6,8 +6,10 @@ from typing import Any
 
 import jax
 
+from pydag import SharingError
 from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.match import Side, check_alike
+from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
@@ -33,8 +35,13 @@ def _choose(
         except Exception:
             raise error from None  # it was about something else
         sides = [Side(f"returned by {name}", dag) for name, dag in zip(names, results, strict=True)]
-        for side in sides[1:]:
-            check_alike("the results of the branches", "result", sides[0], side, _ADVICE)
+        try:
+            for side in sides[1:]:
+                check_alike("the results of the branches", "result", sides[0], side, _ADVICE)
+        except (TypeError, SharingError) as difference:
+            for name, branch in zip(names, branches, strict=True):
+                difference.add_note(f"{name} is {Source(branch).text}.")
+            raise
         raise
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, flat
-from pydag.jaxinterop.boundary.dag import Dag, dag_like, to_dag
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.dag import InnerDag, dag_like, to_dag
+from pydag.jaxinterop.boundary.naming import Source, name_of
 from pydag.jaxinterop.boundary.static_part import Options
 
 
@@ -33,11 +33,11 @@ def pure_callback(
     9.0
     """
     options = Options()
-    shape: Dag = to_dag(result_shape_dtypes, options)
+    shape = to_dag(result_shape_dtypes, options, "result_shape_dtypes")
 
-    def pack(result: Any) -> Dag:
-        return dag_like(shape, result, f"what {name_of(callback)} returned")
+    def pack(result: Any) -> InnerDag:
+        return dag_like(shape, result, f"what {name_of(callback)} returned", "result")
 
-    function = flat(lambda: callback, name_of(callback), pack)
+    function = flat(lambda: callback, Source(callback), pack)
     call = Call.of(args, kwargs, options)
     return jax.pure_callback(function, shape, call, sharding=sharding, vmap_method=vmap_method).tree

@@ -13,11 +13,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from pydag._repr import short_repr
 from pydag.jaxinterop.boundary.argnums import QUESTION
 from pydag.jaxinterop.boundary.arguments import by_argument
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, to_dag
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, to_dag
+from pydag.jaxinterop.boundary.naming import ARGUMENTS, Source, named
+from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
@@ -48,7 +49,7 @@ class Custom:
             return self._pack(fun(*self._trees(args)))
 
         self._jax: Any = type(self)._transformation(
-            named(flat, name_of(fun)), nondiff_argnums=self.nondiff_argnums
+            named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -62,11 +63,13 @@ class Custom:
         skipped = self.nondiff_argnums
         if skipped:
             by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, self._options)
-        given = (x if i in skipped else self._pack(x) for i, x in enumerate(bound.args))
+        given = (
+            x if i in skipped else self._pack(x, f"args[{i}]") for i, x in enumerate(bound.args)
+        )
         return self._jax(*given).tree
 
-    def _pack(self, tree: Any) -> Dag:
-        return to_dag(tree, self._options)
+    def _pack(self, tree: Any, root: str = "result") -> InnerDag:
+        return to_dag(tree, self._options, root)
 
     def _trees(self, args: Sequence[Any]) -> Iterator[Any]:
         """The function's arguments, as the user has them."""
@@ -81,3 +84,17 @@ def opened(dag: Dag) -> Any:
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
     return dag._static_part.build(leaves)
+
+
+def two(found: Any, rule: Callable[..., Any], form: str, second: str) -> Sequence[Any]:
+    """What a rule returned, a pair.
+
+    Raises:
+        TypeError: It returned something else.
+    """
+    if isinstance(found, tuple | list) and len(found) == 2:
+        return found
+    raise TypeError(
+        f"the rule {Source(rule).text} must return a pair {form}, the result of the function and "
+        f"{second}, but it returned {shortened(short_repr(found))}"
+    )

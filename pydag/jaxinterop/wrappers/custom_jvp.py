@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from pydag.jaxinterop.boundary.call import named
 from pydag.jaxinterop.boundary.dag import Dag, dag_like
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.naming import ARGUMENTS, Source, name_of, named
 
-from .custom import Custom, opened
+from .custom import Custom, opened, two
 
 R = TypeVar("R", bound=Callable[..., Any])
 
@@ -46,13 +45,14 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
 
         def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
             *others, primals, tangents = args
-            result, tangent = jvp(
-                *others, tuple(map(opened, primals)), tuple(map(opened, tangents))
-            )
+            found = jvp(*others, tuple(map(opened, primals)), tuple(map(opened, tangents)))
+            result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
             dag = self._pack(result)
-            return dag, dag_like(dag, tangent, f"the tangent that {name_of(jvp)} returned")
+            return dag, dag_like(
+                dag, tangent, f"the tangent that {name_of(jvp)} returned", "tangent"
+            )
 
-        self._jax.defjvp(named(flat_jvp, name_of(jvp)), symbolic_zeros=symbolic_zeros)
+        self._jax.defjvp(named(flat_jvp, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -67,7 +67,9 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
             result = self(*primals)
             dag = self._pack(result)
             parts = [
-                dag_like(dag, jvp(tangent, result, *primals), f"what {name_of(jvp)} returned")
+                dag_like(
+                    dag, jvp(tangent, result, *primals), f"what {name_of(jvp)} returned", "tangent"
+                )
                 for jvp, tangent in zip(jvps, tangents, strict=True)
                 if jvp is not None
             ]

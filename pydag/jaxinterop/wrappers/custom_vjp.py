@@ -6,14 +6,13 @@ from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, rebuilt
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
+from pydag.jaxinterop.boundary.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.boundary.outputs import Shell
 from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.static_part import StaticPart
 
-from .custom import Custom, opened
+from .custom import Custom, opened, two
 
 
 class custom_vjp(Custom):  # noqa: N801 (JAX's name)
@@ -64,7 +63,9 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
         """
 
         def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
-            result, saved = fwd(*self._trees(args))
+            result, saved = two(
+                fwd(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
+            )
             static_parts = (
                 x._static_part for i, x in enumerate(args) if i not in self.nondiff_argnums
             )
@@ -82,8 +83,8 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
             return tuple(map(self._cotangent, range(count), static_parts.content, found))
 
         self._jax.defvjp(
-            named(flat_fwd, name_of(fwd)),
-            named(flat_bwd, name_of(bwd)),
+            named(flat_fwd, Source(fwd), ARGUMENTS),
+            named(flat_bwd, Source(bwd), ARGUMENTS),
             symbolic_zeros=symbolic_zeros,
             optimize_remat=optimize_remat,
             **jax_options,
@@ -93,4 +94,4 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
         if found is None:
             return None
         what = f"the cotangent for differentiable argument {i} of {name_of(self.fun)}"
-        return rebuilt(static_part, static_part.match(found, what))
+        return rebuilt(static_part, static_part.match(found, what, "cotangent"), InnerDag)

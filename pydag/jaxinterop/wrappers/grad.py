@@ -8,9 +8,9 @@ from typing import Any
 import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
-from pydag.jaxinterop.boundary.call import named
+from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity, Leaf
 
@@ -56,7 +56,7 @@ def value_and_grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
-    options, by = Options(namespace, identity), Argnums.of(argnums)
+    options, by, source = Options(namespace, identity), Argnums.of(argnums), Source(fun)
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
@@ -69,14 +69,12 @@ def value_and_grad(
             result = divided.run(fun, leaves, others)
             return pair(result)[0] if has_aux else result, to_dag(result, options)
 
-        differentiate = jax.value_and_grad(
-            named(flat, name_of(fun)), 0, has_aux=True, **jax_options
-        )
+        differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
             (_, result), gradients = differentiate(divided.by, divided.others)
         except TypeError as error:
-            if not allow_int:
-                divided.say_where(error)
+            kind = differentiable(holomorphic, allow_int)
+            blame_gradient(error, source, divided.by_with_paths(), kind)
             raise
         return result.tree, divided.gradient(gradients)
 

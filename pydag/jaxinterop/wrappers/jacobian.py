@@ -8,9 +8,9 @@ from typing import Any
 import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt, to_dag
+from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity, Leaf
 
@@ -23,10 +23,15 @@ def _jacobian(
     argnums: int | Iterable[int],
     has_aux: bool,
     options: Options,
+    kind: Any,
     jax_options: dict[str, Any],
 ) -> Callable[..., Any]:
-    """The function that computes it, as JAX's `transformation` does."""
-    by = Argnums.of(argnums)
+    """The function that computes it, as JAX's `transformation` does.
+
+    Args:
+        kind: What the dtypes are that can be differentiated by.
+    """
+    by, source = Argnums.of(argnums), Source(fun)
 
     @functools.wraps(fun, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -37,15 +42,19 @@ def _jacobian(
             value, aux = pair(result) if has_aux else (result, None)
             return to_dag(value, options), to_dag(aux, options)
 
-        differentiate = transformation(named(flat, name_of(fun)), has_aux=True, **jax_options)
+        differentiate = transformation(named(flat, source), has_aux=True, **jax_options)
         if divided.by:
-            rows, aux = differentiate(divided.by, divided.others)
+            try:
+                rows, aux = differentiate(divided.by, divided.others)
+            except TypeError as error:
+                blame_gradient(error, source, divided.by_with_paths(), kind)
+                raise
             # In the place of each leaf of the value there is a list: an array for each of `by`.
             found = [divided.gradient(row) for row in rows._leaves]
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
             rows, aux = flat((), divided.others)
             found = [divided.gradient(()) for _ in rows._leaves]
-        derivatives: Any = rebuilt(rows._static_part, found).tree
+        derivatives: Any = rebuilt(rows._static_part, found, InnerDag).tree
         return (derivatives, aux.tree) if has_aux else derivatives
 
     return jacobian
@@ -71,7 +80,9 @@ def jacfwd(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, {"holomorphic": holomorphic})
+    kind = differentiable(holomorphic, forward=True)
+    jax_options = {"holomorphic": holomorphic}
+    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, kind, jax_options)
 
 
 def jacrev(
@@ -93,7 +104,8 @@ def jacrev(
     """
     options = Options(namespace, identity)
     jax_options = {"holomorphic": holomorphic, "allow_int": allow_int}
-    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, jax_options)
+    kind = differentiable(holomorphic, allow_int)
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, kind, jax_options)
 
 
 def hessian(

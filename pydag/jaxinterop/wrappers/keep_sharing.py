@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.call import Call, kept_flat
+from pydag.jaxinterop.boundary.call import Call, owning_flat
 from pydag.jaxinterop.boundary.dag import Dag
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
@@ -32,8 +32,7 @@ def keep_sharing(
 
     What is made takes a function of DAGs, and the options of the transformation. JAX sees a
     function of one argument, whose leaves are the distinct leaves of all arguments; options that
-    speak of arguments (`argnums`, axes) mean that one. Leaves that JAX can't trace are static. A
-    function that JAX calls later than it is passed on (a callback) must be kept by somebody else.
+    speak of arguments (`argnums`, axes) mean that one. Leaves that JAX can't trace are static.
 
     Args:
         transformation: Takes a function, and perhaps options, and gives a function that calls it.
@@ -52,9 +51,10 @@ def keep_sharing(
     how = Options(namespace, identity)
 
     def transformed(fun: Callable[..., Any], /, *options: Any, **more: Any) -> Any:
+        function = owning_flat(fun, how)
+
         @wraps(fun, updated=())
         def call(*args: Any, **kwargs: Any) -> Any:
-            _owner, function = kept_flat(fun, how)
             return trees(transformation(function, *options, **more)(Call.keyed(args, kwargs, how)))
 
         return call

@@ -7,11 +7,11 @@ from typing import Any, Literal, cast
 import jax
 from jax import tree_util
 
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, dag_like, rebuilt, to_dag, to_tree
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.blame import blame_tangent
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, dag_like, rebuilt, to_dag, to_tree
+from pydag.jaxinterop.boundary.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart
-from pydag.typing import Identity
+from pydag.typing import Identity, Leaf
 
 from .grad import pair
 
@@ -33,26 +33,45 @@ class LinearMap:
     """
 
     def __init__(
-        self, function: Any, static_part: StaticPart, takes: Literal["cotangent", "tangents"]
+        self,
+        function: Any,
+        static_part: StaticPart,
+        types: tuple[Any, ...],
+        takes: Literal["cotangent", "tangents"],
     ) -> None:
-        self.function, self.static_part, self.takes = function, static_part, takes
+        self.function, self.static_part, self.types = function, static_part, types
+        self.takes = takes
+
+    @classmethod
+    def at(cls, function: Any, dag: Dag, takes: Literal["cotangent", "tangents"]) -> "LinearMap":
+        """The map that takes what is for this Dag."""
+        return cls(function, dag._static_part, tuple(map(jax.typeof, dag._leaves)), takes)
 
     def __call__(self, *given: Any) -> Any:
         if self.takes == "tangents":
-            leaves = self.static_part.match(given, "the tuple of the tangents")
-            return self.function(rebuilt(self.static_part, leaves)).tree
+            leaves = self.static_part.match(given, "the tuple of the tangents", "tangents")
+            return self._apply(leaves, "primals", "tangents").tree
         if len(given) != 1:
             raise TypeError(
                 f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
             )
-        leaves = self.static_part.match(given[0], "the cotangent")
-        (cotangents,) = self.function(rebuilt(self.static_part, leaves))
+        leaves = self.static_part.match(given[0], "the cotangent", "cotangent")
+        (cotangents,) = self._apply(leaves, "result", "cotangent")
         return cotangents.tree
+
+    def _apply(self, leaves: list[Leaf], point: str, direction: str) -> Any:
+        dag = rebuilt(self.static_part, leaves, InnerDag)
+        try:
+            return self.function(dag)
+        except (TypeError, ValueError) as error:
+            expected = rebuilt(self.static_part, self.types, InnerDag)
+            blame_tangent(error, expected.with_paths(point), dag.with_paths(direction))
+            raise
 
 
 tree_util.register_pytree_node(
     LinearMap,
-    lambda f: ((f.function,), (f.static_part, f.takes)),
+    lambda f: ((f.function,), (f.static_part, f.types, f.takes)),
     lambda aux, children: LinearMap(children[0], *aux),
 )
 
@@ -65,7 +84,7 @@ def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[
         value, aux = pair(result)
         return to_dag(value, options), to_dag(aux, options)
 
-    return named(flat, name_of(fun))
+    return named(flat, Source(fun), ARGUMENT_TUPLE)
 
 
 def vjp(
@@ -94,11 +113,11 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    by = to_dag(primals, options)
+    by = to_dag(primals, options, "primals")
     value, pullback, *aux = cast(Any, jax.vjp)(
         _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
-    return value.tree, LinearMap(pullback, value._static_part, "cotangent"), *(x.tree for x in aux)
+    return value.tree, LinearMap.at(pullback, value, "cotangent"), *(x.tree for x in aux)
 
 
 def jvp(
@@ -131,9 +150,15 @@ def jvp(
                 f"type {type(trees).__name__}"
             )
     options = Options(namespace, identity)
-    by = to_dag(tuple(primals), options)
-    along = dag_like(by, tuple(tangents), "the tuple of the tangents")
-    results: Sequence[Dag] = jax.jvp(_flat(fun, has_aux, options), (by,), (along,), has_aux=has_aux)
+    by = to_dag(tuple(primals), options, "primals")
+    along = dag_like(by, tuple(tangents), "the tuple of the tangents", "tangents")
+    try:
+        results: Sequence[Dag] = jax.jvp(
+            _flat(fun, has_aux, options), (by,), (along,), has_aux=has_aux
+        )
+    except (TypeError, ValueError) as error:
+        blame_tangent(error, by.with_paths("primals"), along.with_paths("tangents"))
+        raise
     return tuple(result.tree for result in results)
 
 
@@ -157,8 +182,8 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
-    by = to_dag(primals, options)
+    by = to_dag(primals, options, "primals")
     value, pushforward, *aux = cast(Any, jax.linearize)(
         _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
-    return value.tree, LinearMap(pushforward, by._static_part, "tangents"), *(x.tree for x in aux)
+    return value.tree, LinearMap.at(pushforward, by, "tangents"), *(x.tree for x in aux)

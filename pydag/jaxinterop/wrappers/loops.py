@@ -6,10 +6,11 @@ from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, keyed, to_dag, to_tree
-from pydag.jaxinterop.boundary.function_cache import cached_for_function, name_of
+from pydag.jaxinterop.boundary.blame import blame_sizes
+from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
+from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.boundary.naming import Source, named, signature_like
 from pydag.jaxinterop.boundary.prefixes import Question, treatments
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
@@ -51,28 +52,36 @@ def scan(
     treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
 
     def make(get: Get) -> Callable[..., Any]:
-        def body(carry: Dag, x: Dag) -> tuple[Dag, Dag]:
+        source = Source(f)
+
+        def body(carry: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
             result = get()(to_tree(carry), to_tree(x))
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), a tuple of two, but it "
-                    f"returned an object of type {type(result).__name__}"
+                    f"returned an object of type {type(result).__name__}\n"
+                    f"  The body is {source.text}."
                 )
-            carried = alike("what scan carries", "carry", carry, result[0], options)
-            return carried, to_dag(result[1], options)
+            carried = alike("what scan carries", "carry", carry, result[0], options, source)
+            return carried, to_dag(result[1], options, "result[1]")
 
-        return named(body, name_of(f))
+        return named(body, source, signature_like(f, "carry", "x"))
 
     _owner, body = cached_for_function(f, ("scan", options), make)
-    carry, ys = jax.lax.scan(
-        body,
-        keyed(init, "init", options),
-        keyed(xs, "xs", options),
-        length=length,
-        reverse=reverse,
-        unroll=unroll,
-        _split_transpose=_split_transpose,
-    )
+    scanned = keyed(xs, "xs", options)
+    try:
+        carry, ys = jax.lax.scan(
+            body,
+            keyed(init, "init", options),
+            scanned,
+            length=length,
+            reverse=reverse,
+            unroll=unroll,
+            _split_transpose=_split_transpose,
+        )
+    except ValueError as error:
+        blame_sizes(error, scanned.with_paths("xs"))
+        raise
     return carry.tree, ys.tree
 
 
@@ -97,14 +106,20 @@ def while_loop(
     """
     options = Options(namespace, identity)
 
-    def make_condition(get: Get) -> Callable[[Dag], Any]:
-        return named(lambda carry: get()(to_tree(carry)), name_of(cond_fun))
+    def make_condition(get: Get) -> Callable[[InnerDag], Any]:
+        def condition(carry: InnerDag) -> Any:
+            return get()(to_tree(carry))
 
-    def make_body(get: Get) -> Callable[[Dag], Dag]:
-        def body(carry: Dag) -> Dag:
-            return alike("what while_loop carries", "carry", carry, get()(to_tree(carry)), options)
+        return named(condition, Source(cond_fun), signature_like(cond_fun, "carry"))
 
-        return named(body, name_of(body_fun))
+    def make_body(get: Get) -> Callable[[InnerDag], InnerDag]:
+        source = Source(body_fun)
+
+        def body(carry: InnerDag) -> InnerDag:
+            result = get()(to_tree(carry))
+            return alike("what while_loop carries", "carry", carry, result, options, source)
+
+        return named(body, source, signature_like(body_fun, "carry"))
 
     _owner, condition = cached_for_function(
         cond_fun, ("while_loop: cond_fun", options), make_condition
@@ -135,13 +150,14 @@ def fori_loop(
     """
     options = Options(namespace, identity)
 
-    def make(get: Get) -> Callable[[Any, Dag], Dag]:
-        def body(i: Any, carry: Dag) -> Dag:
-            return alike(
-                "what fori_loop carries", "carry", carry, get()(i, to_tree(carry)), options
-            )
+    def make(get: Get) -> Callable[[Any, InnerDag], InnerDag]:
+        source = Source(body_fun)
 
-        return named(body, name_of(body_fun))
+        def body(i: Any, carry: InnerDag) -> InnerDag:
+            result = get()(i, to_tree(carry))
+            return alike("what fori_loop carries", "carry", carry, result, options, source)
+
+        return named(body, source, signature_like(body_fun, "i", "carry"))
 
     _owner, body = cached_for_function(body_fun, ("fori_loop", options), make)
     return jax.lax.fori_loop(

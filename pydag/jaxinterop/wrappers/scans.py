@@ -6,10 +6,10 @@ from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.call import named
-from pydag.jaxinterop.boundary.dag import Dag, to_dag, to_tree
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.blame import blame_sizes
+from pydag.jaxinterop.boundary.dag import InnerDag, to_dag, to_tree
 from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.boundary.naming import Source, named, signature_like
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
@@ -35,21 +35,26 @@ def associative_scan(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 1.0, 3.0, 6.0])
     """
-    options = Options(namespace, identity)
+    options, source = Options(namespace, identity), Source(fn)
 
-    def combined(one: Dag, other: Dag) -> Dag:
+    def combined(one: InnerDag, other: InnerDag) -> InnerDag:
         return alike(
             "what associative_scan combines",
             "elems",
             one,
             fn(to_tree(one), to_tree(other)),
             options,
+            source,
         )
 
-    found = jax.lax.associative_scan(
-        named(combined, name_of(fn)), to_dag(elems, options), reverse, axis
-    )
-    return found.tree
+    function = named(combined, source, signature_like(fn, "one", "other"))
+    dag = to_dag(elems, options, "elems")
+    try:
+        return jax.lax.associative_scan(function, dag, reverse, axis).tree
+    except ValueError as error:
+        if axis == 0:
+            blame_sizes(error, dag.with_paths("elems"))
+        raise
 
 
 def map(
@@ -70,4 +75,9 @@ def map(
     def transformation(function: Any) -> Callable[..., Any]:
         return lambda call: jax.lax.map(function, call, batch_size=batch_size)
 
-    return keep_sharing(transformation, namespace=namespace, identity=identity)(f)(xs)
+    options = Options(namespace, identity)
+    try:
+        return keep_sharing(transformation, **options._asdict())(f)(xs)
+    except ValueError as error:
+        blame_sizes(error, to_dag(xs, options, "xs").with_paths("xs"))
+        raise

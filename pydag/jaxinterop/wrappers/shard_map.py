@@ -3,19 +3,21 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 import jax
+from jax import tree_util
 from jax.sharding import PartitionSpec
 
-from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.call import Call, per_leaf
+from pydag.jaxinterop.boundary.dag import rebuilt
+from pydag.jaxinterop.boundary.naming import COUNTED, Source, named
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.prefixes import Question
-from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity
+from pydag.jaxinterop.boundary.static_part import Options, StaticPart
+from pydag.typing import Identity, Leaf
 
 # JAX gives no other name to the default: specs as the arguments are sharded.
 _INFER: Any = inspect.signature(jax.shard_map).parameters["in_specs"].default
@@ -29,6 +31,38 @@ _EVERYWHERE: Any = cast(Any, PartitionSpec)()
 _SPECS = "Give both places one spec, or one of them a copy."
 _IN_SPECS = Question("shard_map in_specs", lambda spec: f"given {spec}", _SPECS, _is_spec)
 _OUT_SPECS = Question("shard_map out_specs", lambda spec: f"given {spec}", _SPECS, _is_spec)
+
+
+class Part:
+    """What one argument of a call has that none before it has: `shard_map` counts arguments."""
+
+    def __init__(self, leaves: Iterable[Leaf], static_part: StaticPart, number: int) -> None:
+        self.leaves, self.static_part, self.number = tuple(leaves), static_part, number
+
+    def paths(self) -> list[str]:
+        accessors = self.static_part.spec.accessors()
+        found = (accessors[i] for i in self.static_part.traced_positions())
+        return [way[2:].codify("") for way in found if way[1].entry == self.number]
+
+
+tree_util.register_pytree_with_keys(
+    Part,
+    lambda part: (
+        tuple(zip(part.paths(), part.leaves, strict=True)),
+        (part.static_part, part.number),
+    ),
+    lambda aux, leaves: Part(leaves, *aux),
+    lambda part: (part.leaves, (part.static_part, part.number)),
+)
+
+
+def parts_of(call: Call, count: int) -> tuple[Part, ...]:
+    """The leaves of a call, for each of so many arguments."""
+    static_part, paths = call._static_part, call.spec.paths()
+    leaves: list[list[Leaf]] = [[] for _ in range(count)]
+    for position, leaf in zip(static_part.traced_positions(), call._leaves, strict=True):
+        leaves[paths[position][1]].append(leaf)
+    return tuple(Part(part, static_part, i) for i, part in enumerate(leaves))
 
 
 def shard_map(
@@ -72,7 +106,7 @@ def shard_map(
             **options._asdict(),
         )
     fun = f
-    outputs = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, options)
+    outputs, source = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, options), Source(fun)
 
     @functools.wraps(fun, updated=())
     def mapped(*args: Any) -> Any:
@@ -80,9 +114,15 @@ def shard_map(
         specs = in_specs
         if specs is not _INFER:
             given = tuple(specs) if isinstance(specs, list) else specs
-            specs = (per_leaf(call, {"args": given, "kwargs": None}, _IN_SPECS, options),)
-        function, more = flat(lambda: fun, name_of(fun), outputs.pack), dict(jax_options)
-        more.update(in_specs=specs, out_specs=outputs.prefix)
-        return jax.shard_map(function, **more)(call).tree
+            treatments = per_leaf(call, {"args": given, "kwargs": None}, _IN_SPECS, options)
+            specs = parts_of(treatments, len(args))
+
+        def function(*parts: Part) -> Any:
+            leaves = (leaf for part in parts for leaf in part.leaves)
+            return outputs.pack(rebuilt(call._static_part, leaves, Call).run(fun))
+
+        more = {**jax_options, "in_specs": specs, "out_specs": outputs.prefix}
+        by_part = jax.shard_map(named(function, source, COUNTED), **more)
+        return by_part(*parts_of(call, len(args))).tree
 
     return mapped

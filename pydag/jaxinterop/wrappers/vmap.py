@@ -7,8 +7,9 @@ from typing import Any
 
 import jax
 
+from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
-from pydag.jaxinterop.boundary.function_cache import name_of
+from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.prefixes import Question, distinct
 from pydag.jaxinterop.boundary.static_part import Options
@@ -70,12 +71,17 @@ def vmap(
     }
     jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
     distinct(in_axes, _IN_AXES, options)  # likewise
+    source = Source(fun)
 
     @functools.wraps(fun, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
         call = Call.of(args, kwargs, options)
         axes = per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
-        function = flat(lambda: fun, name_of(fun), outputs.pack)
-        return jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
+        function = flat(lambda: fun, source, outputs.pack)
+        try:
+            return jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
+        except ValueError as error:
+            blame_axes(error, source, call.with_paths(), axes._leaves)
+            raise
 
     return mapped

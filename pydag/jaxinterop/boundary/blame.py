@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX leaves out of its errors, as notes: which function it is about, and which leaf."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pydag.typing import Leaf
+
+from .naming import Source
+
+Named = Iterable[tuple[str, Leaf]]
+"""Leaves with their paths."""
+
+# How JAX's refusals begin. What a user's function raised isn't among them.
+_GRADIENT = re.compile(r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)")
+_MAP = re.compile(r"(at )?vmap ")
+
+
+def type_text(leaf: Leaf) -> str:
+    """Such as "float32[2,3]"."""
+    try:
+        aval: Any = jax.typeof(leaf)
+    except TypeError:  # a shape, or nothing that JAX knows
+        aval = leaf
+    if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
+        return type(leaf).__name__
+    return f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
+
+
+def tangent_text(leaf: Leaf) -> str:
+    """The type of its tangents and cotangents."""
+    dtype, bracket, shape = type_text(leaf).partition("[")
+    is_inexact = jnp.issubdtype(getattr(leaf, "dtype", type(leaf)), np.inexact)
+    return f"{dtype if is_inexact else 'float0'}{bracket}{shape}"
+
+
+def differentiable(holomorphic: bool, allow_int: bool = False, forward: bool = False) -> Any:
+    """What the dtypes are that JAX differentiates by, with these options."""
+    if holomorphic:
+        return np.complexfloating
+    return np.generic if allow_int else np.floating if forward else np.inexact
+
+
+def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: Any) -> None:
+    """Says which function can't be differentiated, and by which leaf.
+
+    Args:
+        kind: What the dtypes should be.
+    """
+    if not _GRADIENT.match(str(error)):
+        return
+    for path, leaf in leaves:
+        dtype = getattr(leaf, "dtype", type(leaf))
+        if not jnp.issubdtype(dtype, kind):
+            error.add_note(f"The leaf {path} is of type {dtype}.")
+            break
+    error.add_note(f"The function is {source.text}.")
+
+
+def blame_axes(error: ValueError, source: Source, leaves: Named, axes: Sequence[Any]) -> None:
+    """Says which function can't be mapped, and which leaf doesn't have the axis that it should."""
+    if not _MAP.match(str(error)):
+        return
+    for (path, leaf), axis in zip(leaves, axes, strict=True):
+        rank = np.ndim(leaf)
+        if axis is not None and not -rank <= axis < rank:
+            error.add_note(f"{path} is {type_text(leaf)}, and should be mapped over axis {axis}.")
+            break
+    error.add_note(f"The function is {source.text}.")
+
+
+def blame_tangent(error: Exception, primals: Named, tangents: Named) -> None:
+    """Says which tangent, or cotangent, is of another type than JAX wants for its primal."""
+    for (path, primal), (other, tangent) in zip(primals, tangents, strict=True):
+        wanted, given = tangent_text(primal), type_text(tangent)
+        if wanted != given:
+            error.add_note(f"{path} is {type_text(primal)}, and {other} is {given}.")
+            return
+
+
+def blame_sizes(error: ValueError, leaves: Named) -> None:
+    """Says which leaves differ along their leading axes, or have none, if that is so."""
+    seen: dict[Any, str] = {}
+    for path, leaf in leaves:
+        shape = np.shape(leaf)
+        seen.setdefault(shape[0] if shape else None, path)
+    if None in seen:
+        error.add_note(f"{seen[None]} has no axis.")
+    elif len(seen) > 1:
+        texts = [f"{path} has size {size}" for size, path in list(seen.items())[:8]]
+        error.add_note(f"Along the leading axis, {', '.join(texts)}.")

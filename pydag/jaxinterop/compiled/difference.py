@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a call needs another compilation than those before, in words."""
+
+import logging
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+
+from pydag import explain
+from pydag._repr import short_repr
+from pydag.jaxinterop.boundary.naming import Source
+from pydag.jaxinterop.boundary.prefixes import shortened
+from pydag.jaxinterop.boundary.static import Static
+from pydag.jaxinterop.boundary.static_part import StaticPart
+
+_logger = logging.getLogger("pydag.jaxinterop")
+
+
+def why(first: StaticPart, second: StaticPart) -> str:
+    """Where the arguments of two calls differ, in words."""
+    text = explain(first.spec, second.spec)
+    if not text:
+        paths = first.spec.accessors()
+        one, other = (dict(zip(f.positions, f.statics, strict=True)) for f in (first, second))
+        text = "\n".join(
+            f"{paths[i].codify('tree')}\n  first:  {_shown(one, i)}\n  second: {_shown(other, i)}"
+            for i in sorted(one.keys() | other.keys())
+            if one.get(i) != other.get(i)
+        )
+    return shortened(
+        re.sub(r"\btree\[([01])\]", lambda m: ("args", "kwargs")[int(m[1])], text), 1600
+    )
+
+
+def _shown(statics: dict[int, Any], position: int) -> str:
+    static = statics.get(position)
+    while isinstance(static, Static):
+        static = static.value
+    return "an array" if position not in statics else short_repr(static)
+
+
+def explain_cache_miss(source: Source, new: StaticPart, seen: Iterable[StaticPart]) -> None:
+    """Logs how the arguments differ from the most similar ones seen before, if JAX is asked to.
+
+    JAX, which is given leaves and a key, explains other shapes and types itself; of the key it says
+    no more than that something differs.
+    """
+    if not jax.config.jax_explain_cache_misses:
+        return
+    texts = [why(old, new) for old in seen]
+    if texts:
+        _logger.warning(
+            "TRACING CACHE MISS: %s is called with arguments of another structure, sharing or "
+            "static content than before. Compared with the most similar ones:\n"
+            "  (first: before, second: now)\n%s",
+            source.text,
+            min(texts, key=len),
+        )

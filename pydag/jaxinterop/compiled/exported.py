@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `jax.export` gets: a function of the arguments as the user has them.
+
+An exported function is called by JAX alone, which flattens the arguments its own way, each shared
+array once for each of its places, and knows no static leaves. So what is exported takes them that
+way, and passes on the first of each. What it returns keeps its sharing.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+
+import jax
+from jax import export, tree_util
+
+from pydag.jaxinterop.boundary.call import Call
+from pydag.jaxinterop.boundary.dag import Dag, paths_of, rebuilt, to_dag
+from pydag.jaxinterop.boundary.naming import COUNTED, named
+from pydag.jaxinterop.boundary.prefixes import shortened
+from pydag.jaxinterop.boundary.static import Static
+from pydag.jaxinterop.boundary.static_part import Options, StaticPart
+from pydag.typing import Leaf
+
+from .compiled_function import CompiledFunction
+from .leaf_groups import Key
+from .shardings import UNSPECIFIED
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+_struct: Any = jax.ShapeDtypeStruct
+
+
+class Returned:
+    """A result that shares, as a pytree of its distinct leaves. JAX builds the result of these."""
+
+    def __init__(self, static_part: StaticPart, leaves: Iterable[Leaf]) -> None:
+        self.static_part, self.leaves = static_part, tuple(leaves)
+
+
+tree_util.register_pytree_with_keys(
+    Returned,
+    lambda r: (tuple(zip(paths_of(r.static_part), r.leaves, strict=True)), r.static_part),
+    lambda static_part, leaves: static_part.build(leaves),
+    lambda r: (r.leaves, r.static_part),
+)
+
+
+def _dump(static_part: StaticPart) -> bytes:
+    statics = tuple(static.value for static in static_part.statics)
+    return pickle.dumps((static_part.spec, static_part.positions, statics))
+
+
+def _load(data: bytes) -> StaticPart:
+    spec, positions, statics = pickle.loads(data)
+    return StaticPart(spec, positions, tuple(map(Static, statics)))
+
+
+for _cls, _make in ((Returned, Returned), (Dag, rebuilt)):
+    export.register_pytree_node_serialization(
+        _cls,
+        serialized_name=f"pydag.jaxinterop.{_cls.__name__}",
+        serialize_auxdata=_dump,
+        deserialize_auxdata=_load,
+        from_children=cast(Any, _make),
+    )
+
+
+def _without_static(arguments: Arguments) -> Arguments:
+    args, kwargs = arguments
+    return (
+        tuple(arg for arg in args if type(arg) is not Static),
+        {name: arg for name, arg in kwargs.items() if type(arg) is not Static},
+    )
+
+
+def _places(static_part: StaticPart) -> list[int]:
+    """For each traced leaf where JAX meets it first, among the leaves that JAX sees.
+
+    Raises:
+        TypeError: JAX sees a leaf that it can't trace.
+    """
+    marks = [_struct((), "float32") for _ in static_part.traced_positions()]
+    found = tree_util.tree_leaves_with_path(_without_static(static_part.build(marks)))
+    first: dict[int, int] = {}
+    for place, (path, leaf) in enumerate(found):
+        if type(leaf) is not jax.ShapeDtypeStruct:
+            root = ("args", "kwargs")[path[0].idx]
+            raise _not_of_jax(root + tree_util.keystr(path[1:]), leaf, static_part.spec.namespace)
+        first.setdefault(id(leaf), place)
+    return [first[id(mark)] for mark in marks]
+
+
+def _not_of_jax(where: str, leaf: Any, namespace: str) -> TypeError:
+    cls = type(leaf).__qualname__
+    cure = (
+        "Pass the tree that holds it in a pydag.jaxinterop.Dag, or name a static argument."
+        if Options(namespace).flatten(leaf)[1].is_leaf()
+        else f"Let JAX open it, too: pydag.jaxinterop.register({cls})."
+    )
+    return TypeError(
+        f"{shortened(where)} is no array, but an object of type {cls}, and an exported function is "
+        f"called by JAX, which takes arrays and what it knows how to open\n  {cure}"
+    )
+
+
+def _described(leaf: Leaf) -> Any:
+    """An array's shape and type in its place, so that nothing large is kept."""
+    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+        return leaf
+    where = leaf.sharding if leaf.committed else None
+    return _struct(
+        leaf.shape, leaf.dtype, sharding=where, weak_type=getattr(leaf, "weak_type", False)
+    )
+
+
+def _for_jax(result: Any, options: Options) -> Any:
+    """The result; as a `Returned` where JAX would see it otherwise than the user."""
+    dag = to_dag(result, options)
+    seen, known = sorted(map(id, tree_util.tree_leaves(result))), sorted(map(id, dag._leaves))
+    if seen == known and not dag.spec.num_shared:
+        return result
+    return Returned(dag._static_part, dag._leaves)
+
+
+class Exported:
+    """A compiled function and arguments, which `jax.export` may ask for.
+
+    Args:
+        fun: The user's, which is owned by nobody else.
+        leaves: What is traced of the arguments.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        compiled: CompiledFunction,
+        key: Key,
+        leaves: Sequence[Leaf],
+    ) -> None:
+        self.fun, self.compiled, self.key, self.static_part = fun, compiled, key, key.static_part
+        self.leaves = tuple(map(_described, leaves))
+
+    def trace(self, result: Any) -> Any:
+        """A stage of JAX's, of the function as JAX calls it.
+
+        Args:
+            result: Of the function, with shapes for arrays.
+
+        Raises:
+            TypeError: An argument holds something that isn't JAX's.
+        """
+        static_part, compiled = self.static_part, self.compiled
+        places = _places(static_part)
+
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            given = tree_util.tree_leaves((args, kwargs))
+            call = rebuilt(static_part, [given[place] for place in places], Call)
+            return _for_jax(call.run(compiled.call), compiled.options)
+
+        args, kwargs = _without_static(static_part.build(self.leaves))
+        return jax.jit(named(plain, compiled.source, COUNTED), **self._shardings(result)).trace(
+            *args, **kwargs
+        )
+
+    def _shardings(self, result: Any) -> dict[str, Any]:
+        """Those that the function was compiled with, for the trees that JAX sees."""
+        shardings, options, found = self.compiled.shardings, self.compiled.options, {}
+        if shardings.given_in is not UNSPECIFIED:
+            found["in_shardings"] = shardings.given_in
+            if self.key.order is not None:
+                each = self.static_part.build(shardings.values[group] for group in self.key.order)
+                found["in_shardings"] = _without_static(each)[0]
+        if shardings.given_out is not UNSPECIFIED:
+            found["out_shardings"] = shardings.given_out
+            if not shardings.outputs(options).is_one:
+                dag = to_dag(result, options)
+                given = shardings.of_result(result, options)
+                each = [given[i] for i in dag._static_part.traced_positions()]
+                shown = _for_jax(result, options)
+                found["out_shardings"] = (
+                    Returned(dag._static_part, each)
+                    if type(shown) is Returned
+                    else dag._static_part.build(each)
+                )
+        return found
