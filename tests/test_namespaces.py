@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which registration of a class counts where."""
 
+import contextlib
 import enum
+from collections import defaultdict
 from typing import Any
 
 import optree
@@ -82,3 +84,91 @@ def test_namespace_that_is_an_enum_member(first: str) -> None:
         assert repr(spec) == f"PyDagSpec([Node(x=*)], namespace={text!r})"
         assert type(spec.namespace) is str
     pydag.unregister_pydag_node(Node, namespace=text)
+
+
+EVERY = optree.registry.__dict__["__GLOBAL_NAMESPACE"]
+TREES: list[Any] = [
+    1,
+    None,
+    [1],
+    (),
+    {},
+    {"a": 1},
+    {"a": 1, "b": 2},
+    {"b": 1, "a": 2},
+    {2: 0, 1: 0},
+]
+
+
+def _ordered(*namespaces: Any) -> contextlib.ExitStack:
+    stack = contextlib.ExitStack()
+    for namespace in namespaces:
+        stack.enter_context(optree.dict_insertion_ordered(True, namespace=namespace))
+    return stack
+
+
+@pytest.mark.parametrize(
+    ("ordered", "namespace", "expected"),
+    [
+        ((), "here", ""),
+        (("here",), "here", "here"),
+        (("here",), "there", ""),
+        (("here",), "", ""),
+        ((EVERY,), "here", ""),
+        ((EVERY,), "", ""),
+        ((EVERY, "here"), "here", "here"),
+        ((EVERY, "here"), "there", ""),
+    ],
+)
+def test_namespace_of_ordered_dicts(ordered: Any, namespace: str, expected: str) -> None:
+    """A namespace that itself keeps the order of dicts is that of all its specs; and of no others.
+
+    So has optree it. It makes no difference what was flattened before, and under which setting.
+    """
+    for before in [*TREES, *TREES[::-1]]:
+        for setting in ((), ("here",), (EVERY,)):
+            with _ordered(*setting):
+                pydag.dag_structure(before, namespace=namespace)
+                pydag.dag_leaves(before, namespace=namespace)
+            with _ordered(*ordered):
+                for tree in TREES:
+                    spec = pydag.dag_structure(tree, namespace=namespace)
+                    plain = optree.tree_structure(tree, namespace=namespace)
+                    assert spec.namespace == plain.namespace == expected
+                    assert spec.paths() == plain.paths()
+                    walked = pydag.dag_structure(tree, lambda _: False, namespace=namespace)
+                    assert (walked.namespace, walked.paths()) == (expected, plain.paths())
+                    assert walked == spec
+
+
+def test_order_that_all_namespaces_keep() -> None:
+    """What all namespaces keep is no namespace's: specs made in two of them are equal."""
+    tree = {"b": 1, "a": 2}
+    with _ordered(EVERY):
+        assert pydag.dag_structure(tree, namespace="x") == pydag.dag_structure(tree, namespace="y")
+        assert pydag.dag_leaves(tree, namespace="x") == [1, 2]
+    assert pydag.dag_leaves(tree, namespace="x") == [2, 1]
+
+
+@pytest.mark.parametrize("make", [dict, lambda x: defaultdict(int, x)])
+@pytest.mark.parametrize("ordered", ["here", EVERY])
+def test_keys_that_keep_their_order_are_not_compared(ordered: Any, make: Any) -> None:
+    """Where dicts keep their insertion order, no key is asked whether it is less than another."""
+
+    class Key:
+        def __lt__(self, other: object) -> bool:
+            raise ZeroDivisionError
+
+    tree = [make({Key(): [1.5], Key(): [0.5], "a": [2.5]})]
+    with pytest.raises(ZeroDivisionError):
+        pydag.dag_leaves(tree, namespace="here")
+    with _ordered(ordered):
+        for is_leaf in (None, lambda _: False):
+            leaves, spec = pydag.dag_flatten(tree, is_leaf, namespace="here")
+            assert leaves == [1.5, 0.5, 2.5]
+        assert pydag.dag_map(lambda x, y: x + y, tree, tree, namespace="here") == [
+            dict(zip(tree[0], [[3.0], [1.0], [5.0]], strict=True))
+        ]
+        assert spec.flatten_up_to(tree) == [1.5, 0.5, 2.5]
+        assert pydag.reref(pydag.deref(tree, namespace="here"), namespace="here") == tree
+        pydag.dag_update(tree, tree, namespace="here")

@@ -6,6 +6,8 @@
 
 #include "nodes/open.h"
 
+#include <algorithm>
+
 namespace pydag {
 
 // The keys and values of one mapping, in its own order, while it is being opened. Owns them from
@@ -26,6 +28,8 @@ public:
         owned_ = true;
         for (size_t i = 0; i < size(); ++i) incref(keys_[i]), incref(values_[i]);
     }
+
+    bool has_only_strings() const { return std::all_of(keys_.data(), keys_.data() + size(), is_exact_str); }
 
     nb::object make_keys(bool sorted) {
         own();

@@ -50,7 +50,10 @@ uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs) {
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs) {
     Items items;
     add_dict_items(dict, items);
-    nb::object keys = items.make_keys(true);
+    items.own();
+    // Sorting compares; keys that keep their order aren't asked to compare. Strings don't notice.
+    const bool sorts = items.has_only_strings() || !options.is_insertion_ordered();
+    nb::object keys = items.make_keys(sorts);
     if (!KeysBox::of(keys).in_order() && options.is_insertion_ordered()) keys = items.make_keys(false);
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }

@@ -24,8 +24,7 @@ uint64_t mark_of(const Structure &structure) {
 }
 
 struct Entry {
-    const Namespace *space = nullptr;
-    bool none_is_leaf = false;
+    Setting setting;
     const Spec *living = nullptr;  // takes itself out when it is destroyed
     nb::object living_ref;         // a weak reference: a spec that is dying must not be handed out
     Spec structure;
@@ -92,11 +91,11 @@ private:
 };
 
 // By the looks of the root; of a tuple's items, too: the arguments of a call are a tuple in a tuple.
-size_t slot_of(PyObject *root, const Namespace &space, bool none_is_leaf) {
+size_t slot_of(PyObject *root, const Setting &setting) {
     RootHash hash;
     hash.add(root);
     hash.add_items(hash.add_items(root));
-    return (hash.value() ^ hash_address(&space) >> 32 ^ none_is_leaf) % kSize;
+    return (hash.value() ^ hash_address(setting.space) >> 32 ^ setting.none_is_leaf) % kSize;
 }
 
 bool is_constant(PyObject *ref) {
@@ -121,10 +120,10 @@ bool is_worth_keeping(const Structure &structure) {
 
 }  // namespace
 
-CachedStructure::CachedStructure(PyObject *root, const Namespace &space, bool none_is_leaf)
-    : slot_(slot_of(root, space, none_is_leaf)), generation_(generation), space_(space), none_is_leaf_(none_is_leaf) {
+CachedStructure::CachedStructure(PyObject *root, const Setting &setting)
+    : slot_(slot_of(root, setting)), generation_(generation), setting_(setting) {
     Entry &entry = entries()[slot_];
-    if (entry.space != &space || entry.none_is_leaf != none_is_leaf) return;
+    if (entry.setting != setting) return;
     if (entry.living) living_ = dereference(entry.living_ref);
     else entry.take(structure_);
 }
@@ -132,8 +131,7 @@ CachedStructure::CachedStructure(PyObject *root, const Namespace &space, bool no
 CachedStructure::~CachedStructure() {
     Entry &entry = entries()[slot_];
     if (!may_put_back_ || !is_current() || structure_.is_empty() || entry.living || !entry.structure.is_empty()) return;
-    entry.space = &space_;
-    entry.none_is_leaf = none_is_leaf_;
+    entry.setting = setting_;
     entry.put(structure_);
 }
 
@@ -148,8 +146,7 @@ void CachedStructure::register_spec(nb::handle object) {
     nb::object weakref = checked(PyWeakref_NewRef(object.ptr(), nullptr));
     Entry &entry = entries()[slot_];
     entry.reset();
-    entry.space = &space_;
-    entry.none_is_leaf = none_is_leaf_;
+    entry.setting = setting_;
     entry.living = nb::inst_ptr<Spec>(object);
     entry.living_ref = std::move(weakref);
     nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_));

@@ -14,11 +14,19 @@
 
 namespace pydag {
 
+// What a structure depends on besides the tree.
+struct Setting {
+    const Namespace *space = nullptr;
+    bool none_is_leaf = false;
+    bool is_ordered = false;  // whether the namespace itself keeps the insertion order of dicts
+    bool operator==(const Setting &) const = default;
+};
+
 // A structure out of the cache, while a walk follows it. It can't go away meanwhile.
 class CachedStructure {
 public:
     // What is remembered for trees whose root looks like this one's.
-    CachedStructure(PyObject *root, const Namespace &space, bool none_is_leaf);
+    CachedStructure(PyObject *root, const Setting &setting);
     CachedStructure(const CachedStructure &) = delete;
     CachedStructure &operator=(const CachedStructure &) = delete;
     ~CachedStructure();
@@ -42,8 +50,7 @@ private:
 
     size_t slot_;
     uint64_t generation_;  // how often the cache had been emptied before the walk
-    const Namespace &space_;
-    bool none_is_leaf_;
+    Setting setting_;
     nb::object living_;  // a PyDagSpec, or
     Spec structure_;     // a structure that no spec owns
     bool may_put_back_ = true;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "structure/paths.h"
+#include "types/keys.h"
 
 #include <cstdlib>
 #include <vector>
@@ -35,6 +36,12 @@ Py_hash_t Spec::hash() const {
         std::memcpy(&bits, &structure_.nodes[i], sizeof bits);
         uint64_t &lane = lanes[i % 4];
         lane = (lane ^ bits) * 0x9E3779B97F4A7C15u;
+        lane ^= lane >> 32;
+    }
+    for (uint32_t i = 0; i < structure_.num_refs; ++i) {
+        if (!KeysBox::check(structure_.refs[i])) continue;
+        uint64_t &lane = lanes[i % 4];
+        lane = (lane ^ KeysBox::of(structure_.refs[i]).hash()) * 0x9E3779B97F4A7C15u;
         lane ^= lane >> 32;
     }
     uint64_t result = 0;

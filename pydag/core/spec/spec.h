@@ -35,8 +35,9 @@ public:
     const Structure &structure_or_empty() const { return structure_; }
     size_t size_in_bytes() const;
 
-    // Equal structures have equal hashes, in every process. The keys' and the aux_data's own hashes
-    // are never asked for.
+    // Equal structures have equal hashes, in every process. Keys that are strings count by what they
+    // say; no key and no aux_data is asked for its hash. (So a key that is no string, but equal to one,
+    // makes an equal structure of another hash.)
     Py_hash_t hash() const;
     // Whether the structures are equal, sharing included. Keys and aux_data are compared by
     // identity, then `==`.

@@ -51,7 +51,6 @@ bool Spec::equals(const Spec &other) const {
     if (this == &other) return true;
     if (is_empty() || other.is_empty()) return false;
     if (a.num_nodes != b.num_nodes || a.num_refs != b.num_refs || a.none_is_leaf != b.none_is_leaf) return false;
-    if (hash_ != -1 && other.hash_ != -1 && hash_ != other.hash_) return false;
     if (std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) != 0) return false;
     // The empty namespace goes with every other one.
     if (PyUnicode_GET_LENGTH(a.namespace_) > 0 && PyUnicode_GET_LENGTH(b.namespace_) > 0 &&

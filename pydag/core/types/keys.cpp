@@ -4,6 +4,7 @@
 #include "base/identity_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -131,6 +132,37 @@ PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted) {
         if (key != strings[i] && PyUnicode_Compare(key, strings[i]) != 0) return nullptr;
     }
     return box;
+}
+
+namespace {
+
+uint64_t mix(uint64_t hash, uint64_t bits) {
+    hash = (hash ^ bits) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
+// A string is kept in one way only: with one, two or four bytes a character, as few as it needs.
+uint64_t mix_text(uint64_t hash, PyObject *text) {
+    const auto length = static_cast<size_t>(PyUnicode_GET_LENGTH(text));
+    const auto *bytes = static_cast<const unsigned char *>(PyUnicode_DATA(text));
+    hash = mix(hash, length << 3 | static_cast<size_t>(PyUnicode_KIND(text)));
+    for (size_t left = length * static_cast<size_t>(PyUnicode_KIND(text)); left > 0;) {
+        uint64_t word = 0;
+        const size_t size = std::min(left, sizeof word);
+        std::memcpy(&word, bytes, size);
+        hash = mix(hash, word);
+        bytes += size, left -= size;
+    }
+    return hash;
+}
+
+}  // namespace
+
+uint64_t Keys::hash() const {
+    if (content_hash) return content_hash;
+    uint64_t hash = count;
+    for (uint32_t i = 0; i < count; ++i) hash = PyUnicode_Check(key(i)) ? mix_text(hash, key(i)) : mix(hash, 0);
+    return content_hash = hash | 1;
 }
 
 nb::object Keys::order() const {

@@ -46,7 +46,12 @@ struct Keys {
     // holds constants alone, so it is part of no cycle.
     auto python_refs() { return std::tie(inserted); }
 
+    mutable uint64_t content_hash = 0;  // 0: not made yet
+
     uint32_t size() const { return count; }
+    // Of the keys in traversal order; the same in every process. Strings count by what they say, other keys
+    // only as being there: who knows what they are equal to. No key is asked for its hash.
+    uint64_t hash() const;
     // ranks()[i] is the place of inserted[i] in traversal order; null where the two orders are one.
     const uint32_t *ranks() const { return places.data(); }
     bool in_order() const { return !ranks(); }
@@ -57,7 +62,8 @@ struct Keys {
     // A tuple of the keys in traversal order.
     nb::object order() const;
 };
-static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + sizeof(Permutation) + 8, "list the new member in python_refs()");
+static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + sizeof(Permutation) + 16,
+              "list the new member in python_refs()");
 using KeysBox = Box<Keys>;
 
 // A remembered Keys object whose first key and number of keys are these, to be confirmed by the

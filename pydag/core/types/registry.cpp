@@ -145,9 +145,17 @@ TypeInfo Namespace::look_up(PyTypeObject *type) {
     return {found.release().ptr(), node_kind, identity};
 }
 
-bool Namespace::is_dict_insertion_ordered() const {
-    return globals().is_insertion_ordered.is_valid() &&
-           call(globals().is_insertion_ordered, name_).is(nb::handle(Py_True));
+namespace {
+bool is_ordered(nb::handle name, PyObject *or_global) {
+    const nb::object ask = globals().is_insertion_ordered;
+    return ask.is_valid() && call(ask, name, nb::handle(or_global)).is(nb::handle(Py_True));
+}
+}  // namespace
+
+bool Namespace::is_dict_insertion_ordered() const { return is_ordered(name_, Py_True); }
+
+bool Namespace::is_ordered_itself() const {
+    return PyUnicode_GET_LENGTH(name_.ptr()) > 0 && is_ordered(name_, Py_False);
 }
 
 nb::object find_registration(nb::handle type, nb::handle namespace_) {

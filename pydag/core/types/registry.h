@@ -88,8 +88,10 @@ public:
         return recent.type == type ? &recent.info : find_known_in_table(type);
     }
 
-    // Whether optree was told to keep the insertion order of dicts in this namespace.
+    // Whether optree was told to keep the insertion order of dicts in this namespace, or in all.
     bool is_dict_insertion_ordered() const;
+    // Whether it was told so of this very namespace. Never of the one without a name.
+    bool is_ordered_itself() const;
 
 private:
     friend void forget_types();
@@ -121,7 +123,7 @@ bool same_registration(nb::handle a, nb::handle b);
 // Python's part of the lookup: `find_foreign(cls, namespace)` answers None or (flatten, unflatten,
 // path_entry_type) for a class registered with another library in exactly that namespace;
 // `classify_leaf(cls)` answers "namedtuple", "structseq", "value" or "object";
-// `is_insertion_ordered(namespace)` answers a bool.
+// `is_insertion_ordered(namespace, or_global)` answers a bool.
 void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is_insertion_ordered);
 // Forgets what was looked up whenever `dict` changes.
 void watch_registry(nb::handle dict);

@@ -14,7 +14,10 @@ namespace {
 class Walk {
 public:
     Walk(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves)
-        : options_(options), builder_(builder), leaves_(leaves), open_options_{options.space} {}
+        : options_(options),
+          builder_(builder),
+          leaves_(leaves),
+          open_options_{options.space, {}, options.known_order()} {}
 
     void run(PyObject *tree) {
         stack_.push_borrowed(tree);
@@ -24,8 +27,7 @@ public:
             rethrow_at(path_text(steps()), "flattening");
         }
         if (has_aliases_) number_anchors(builder_);
-        const bool uses_namespace = uses_namespace_ || open_options_.insertion_ordered == 1;
-        options_.describe(builder_, leaves_.size(), uses_namespace);
+        options_.describe(builder_, leaves_.size(), has_registered_);
     }
 
     const IdentityTable &seen() const { return seen_; }
@@ -99,7 +101,7 @@ private:
 
     // Before a registered node is opened.
     void admit(nb::handle object, const TypeInfo &info, Frame &frame) {
-        uses_namespace_ = frame.is_registered = true;
+        has_registered_ = frame.is_registered = true;
         if (info.identity == kNoIdentity) {
             const uint32_t known = open_untracked_.enter(object.ptr(), frame.node);
             if (known != IdentityTable::kNew) fail_cycle(known, object);
@@ -128,7 +130,7 @@ private:
     StructureBuilder &builder_;
     Leaves &leaves_;
     OpenOptions open_options_;
-    bool uses_namespace_ = false, has_aliases_ = false;
+    bool has_registered_ = false, has_aliases_ = false;
     Stack stack_;
     size_t height_ = 0;  // of the stack below the object that is being visited
     Frames frames_;
@@ -155,7 +157,7 @@ void collect_shared(const Walk &walk, const StructureBuilder &builder, const Lea
 }  // namespace
 
 Flattened::Flattened(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared)
-    : cached_(tree.ptr(), *options.space, options.none_is_leaf) {
+    : cached_(tree.ptr(), {options.space, options.none_is_leaf, options.space_is_ordered}) {
     is_cached_ = !shared && flatten_known(cached_.structure(), tree.ptr(), options, leaves_);
     if (is_cached_) return;
     if (shared || !flatten_pure(tree.ptr(), options, builder_, leaves_)) {

@@ -13,7 +13,10 @@ namespace {
 class PureFlatten {
 public:
     PureFlatten(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves)
-        : options_(options), open_options_{options.space}, builder_(builder), leaves_(leaves) {}
+        : options_(options),
+          open_options_{options.space, {}, options.known_order()},
+          builder_(builder),
+          leaves_(leaves) {}
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
@@ -53,7 +56,7 @@ private:
     bool open(PyObject *object, const TypeInfo &info, bool is_tracked) {
         if (info.registration) {
             if (info.identity == kNoIdentity) return false;  // cycles through it are not found here
-            uses_namespace_ = true;
+            has_registered_ = true;
         }
         uint32_t count = 0;
         PyObject *const *const children = read_node(object, info, open_options_, builder_.refs, count);
@@ -79,8 +82,7 @@ private:
 
     bool finish() {
         if (has_aliases_) number_anchors(builder_);
-        const bool uses_namespace = uses_namespace_ || open_options_.insertion_ordered == 1;
-        options_.describe(builder_, leaves_.size(), uses_namespace);
+        options_.describe(builder_, leaves_.size(), has_registered_);
         return true;
     }
 
@@ -90,7 +92,7 @@ private:
     OpenOptions open_options_;
     StructureBuilder &builder_;
     Leaves &leaves_;
-    bool uses_namespace_ = false, has_aliases_ = false;
+    bool has_registered_ = false, has_aliases_ = false;
     BorrowedFrame level_;
     Buffer<BorrowedFrame, 24> levels_;
     IdentityTable seen_;

@@ -15,6 +15,7 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
     }
     options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
     options.space = &Namespace::get(namespace_);
+    options.space_is_ordered = options.space->is_ordered_itself();
     static PyObject *const all = intern_forever("all");
     if (identity.is(nb::handle(all))) return options;
     const auto is = [&](const char *text) {
@@ -26,10 +27,10 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
     return options;
 }
 
-void FlattenOptions::describe(StructureBuilder &builder, size_t num_leaves, bool uses_namespace) const {
+void FlattenOptions::describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const {
     builder.num_leaves = static_cast<uint32_t>(num_leaves);
     builder.none_is_leaf = none_is_leaf;
-    builder.namespace_ = uses_namespace ? nb::borrow(space->name()) : nb::object(nb::str(""));
+    builder.namespace_ = has_registered || space_is_ordered ? nb::borrow(space->name()) : nb::object(nb::str(""));
 }
 
 }  // namespace pydag

@@ -14,6 +14,9 @@ struct FlattenOptions {
     bool leaf_identity = true;  // identity="all"; false: "nodes"
     nb::handle whole;           // an object that is not opened, or null
     Namespace *space = nullptr;
+    // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
+    // structure made in it, as optree has it; that all namespaces do is part of none.
+    bool space_is_ordered = false;
 
     // Whether the walk has to ask of each object whether it is opened.
     bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
@@ -22,8 +25,12 @@ struct FlattenOptions {
     static FlattenOptions parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
                                 nb::handle identity);
 
+    // For OpenOptions: 1 where it is known that dicts keep their insertion order, else -1.
+    int known_order() const { return space_is_ordered ? 1 : -1; }
+
     // Writes down what a structure says as a whole, once all of its nodes are there.
-    void describe(StructureBuilder &builder, size_t num_leaves, bool uses_namespace) const;
+    // `has_registered`: one of them is of a registered class.
+    void describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const;
 };
 
 }  // namespace pydag

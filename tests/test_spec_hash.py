@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the hash of a spec tells apart, and what it can't."""
+
+import enum
+import os
+import pickle
+import subprocess
+import sys
+from collections import OrderedDict, defaultdict
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydag
+
+TEXTS = ["", "a", "b", "ab", "ba", "a" * 8, "a" * 9, "a\0", "\0a"]
+TEXTS += ["é", "ée", "中", "中文", "😀", "a😀", "\ud800"]
+
+
+class Name(str):
+    __slots__ = ()
+
+
+class Color(enum.StrEnum):
+    RED = "red"
+
+
+@pydag.register_fields
+class Layer:
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+def test_specs_that_differ_in_a_string_alone_have_other_hashes() -> None:
+    """No two of a thousand dicts, whose keys differ in few characters, have one hash."""
+    texts = [*TEXTS, *(f"layer{i}" for i in range(500)), *("x" * i for i in range(2, 500))]
+    specs = [pydag.dag_structure({text: 0}) for text in texts]
+    assert len({hash(spec) for spec in specs}) == len(texts) == len(set(texts))
+    assert len({hash(pydag.dag_structure([{text: 0, "z": 1}])) for text in texts}) == len(texts)
+
+
+@pytest.mark.parametrize("make", [dict, OrderedDict, lambda x: defaultdict(int, x)])
+def test_order_and_kind_count_as_in_equality(make: Any) -> None:
+    """The hash knows which key stands where, but not in which order a dict was filled."""
+    ab, ba = make([("a", 0), ("b", [1])]), make([("b", [1]), ("a", 0)])
+    a, b = pydag.dag_structure(ab), pydag.dag_structure(ba)
+    assert (a == b) is (make is not OrderedDict)
+    assert (hash(a) == hash(b)) is (make is not OrderedDict)
+    assert hash(pydag.dag_structure([{"a": 0}, {"b": 0}])) != hash(
+        pydag.dag_structure([{"b": 0}, {"a": 0}])
+    )
+
+
+def test_names_of_attributes_count() -> None:
+    """Instances of other attributes have other hashes."""
+    assert hash(pydag.dag_structure(Layer(w=0))) != hash(pydag.dag_structure(Layer(v=0)))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [1, True, 1.0, 1 + 0j, np.int64(1), np.float32(1), Decimal(1)],
+        [0, False, -0.0, 0.0],
+        ["a", Name("a"), np.str_("a"), (("a") + "b")[:-1]],
+        ["red", Color.RED],
+        [(1, "a"), (True, Name("a")), (1.0, "a")],
+        [None],
+        [float("nan")],
+    ],
+)
+def test_equal_specs_have_equal_hashes(keys: list[Any]) -> None:
+    """Keys that are equal, of whatever types, make specs that are equal and hash equal."""
+    specs = [pydag.dag_structure([{key: [0]}, {"z": 0}]) for key in keys]
+    for spec in specs:
+        assert spec == specs[0]
+        assert hash(spec) == hash(specs[0])
+
+
+class _Holder:
+    """A node whose aux_data is what it is given."""
+
+    def __init__(self, aux: Any) -> None:
+        self.aux = aux
+
+
+pydag.register_pydag_node(_Holder, lambda x: ((), x.aux), lambda aux, _: _Holder(aux))
+
+
+def test_hash_asks_nobody() -> None:
+    """Neither keys nor aux_data nor the values of meta fields are asked for their hashes."""
+
+    class Grumpy:
+        asked = False
+
+        def __hash__(self) -> int:
+            if Grumpy.asked:
+                raise ZeroDivisionError
+            return 1
+
+    tree = [{Grumpy(): 1, "a": 2}, _Holder(Grumpy()), _Holder([]), {Grumpy(): 0}]
+    spec = pydag.dag_structure(tree)
+    Grumpy.asked = True
+    assert hash(spec) == hash(pydag.dag_structure(tree))
+
+
+def test_equality_is_the_same_before_and_after_hashing() -> None:
+    """A key that is equal to a string without being one is equal to it, whatever was hashed."""
+
+    class Key:
+        def __eq__(self, other: object) -> bool:
+            return other == "a" or isinstance(other, Key)
+
+        def __hash__(self) -> int:
+            return hash("a")
+
+    a, b = pydag.dag_structure({"a": 1}), pydag.dag_structure({Key(): 1})
+    assert a == b
+    hash(a), hash(b)
+    assert a == b
+
+
+def test_unpickled_specs_have_the_same_hash() -> None:
+    """What is read back hashes as what was written."""
+    for tree in ({text: [text] for text in TEXTS}, {1: 0, "b": 1, "a": 2}, [Layer(w=0)]):
+        spec = pydag.dag_structure(tree)
+        data = pickle.dumps(spec)
+        pydag.clear_caches()
+        assert hash(pickle.loads(data)) == hash(spec)
+
+
+PROGRAM = """
+import pydag
+print(hash(pydag.dag_structure({"b": [0], "a": {"中": 1, 2: 3}, "\\U0001f600" * 9: ()})))
+"""
+
+
+def test_hash_is_the_same_in_every_process() -> None:
+    """Neither an address nor the interpreter's random seed of hashes is in it."""
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "random")
+    ]
+    tree = {"b": [0], "a": {"中": 1, 2: 3}, "😀" * 9: ()}
+    assert {int(answer) for answer in answers} == {hash(pydag.dag_structure(tree))}
