@@ -17,10 +17,12 @@ Foreign = tuple[Callable[..., Any], Callable[..., Any], type]
 Lookup = Callable[[type], Foreign | None]
 
 # What `copy.deepcopy` treats as atomic. Subclasses are objects again, but for classes and enums.
-_VALUES = frozenset({
+_VALUES = (
     type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented),
     types.FunctionType, types.BuiltinFunctionType, types.CodeType, property, weakref.ref,
-})  # fmt: skip
+)  # fmt: skip
+# By identity: a metaclass may say that a class is equal to any other.
+_VALUE_IDS = frozenset(map(id, _VALUES))
 
 _fallbacks: list[Lookup] = []
 
@@ -36,6 +38,7 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
     entry = optree.register_pytree_node.get(cls, namespace=namespace)
     if (
         entry is not None
+        and entry.type is cls  # a metaclass may say that it is equal
         and entry.kind == optree.PyTreeKind.CUSTOM
         and entry.namespace == namespace
     ):
@@ -50,7 +53,7 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
 def _is_value(cls: type) -> bool:
     numpy = sys.modules.get("numpy")
     is_numpy_bool = numpy is not None and cls is getattr(numpy, "bool_", None)
-    return cls in _VALUES or is_numpy_bool or issubclass(cls, type | enum.Enum)
+    return id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, type | enum.Enum)
 
 
 def _classify_leaf(cls: type) -> str:
