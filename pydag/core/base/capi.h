@@ -218,6 +218,7 @@ inline nb::object dereference(nb::handle weakref) {
 class DictWatch {
 public:
     void add(nb::handle dict) {
+        if (std::find(dicts_, dicts_ + count_, dict.ptr()) != dicts_ + count_) return;
 #if PY_VERSION_HEX >= 0x030C0000
         if (id_ < 0) id_ = checked(PyDict_AddWatcher(on_event));
         checked(PyDict_Watch(id_, dict.ptr()));

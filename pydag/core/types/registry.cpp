@@ -253,9 +253,10 @@ void forget_types() {
     forget_specs();
     ++globals().epoch;
     std::vector<std::unique_ptr<TypeTable>> old;
+    old.reserve(globals().namespaces.size());
     for (auto &[name, space] : globals().namespaces) {
-        old.emplace_back(space->table_);
-        space->table_ = new TypeTable;
+        auto fresh = std::make_unique<TypeTable>();
+        old.emplace_back(std::exchange(space->table_, fresh.release()));
         for (Namespace::Recent &recent : space->recent_) recent = {};
     }
 }
