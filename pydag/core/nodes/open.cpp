@@ -134,7 +134,8 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
             if (has(registration.slot_access, key))
-                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__", key, Py_TYPE(object)->tp_name);
+                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__",
+                     checked(PyUnicode_FromObject(key)).ptr(), Py_TYPE(object)->tp_name);
             if (!has(registration.meta_access, key)) items.add(key, value);
         }
     }

@@ -77,8 +77,10 @@ nb::object decode_tuple_class(nb::handle cls, bool is_namedtuple) {
     auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
     require(PyType_IsSubtype(type, &PyTuple_Type), "the type of a tuple must be a tuple class");
     const char *const attribute = is_namedtuple ? "_fields" : "n_sequence_fields";
-    require(PyObject_HasAttrString(cls.ptr(), attribute), "the type of a tuple must have named fields");
-    nb::object size = checked(PyObject_GetAttrString(cls.ptr(), attribute));
+    nb::object size = nb::steal(PyObject_GetAttrString(cls.ptr(), attribute));
+    if (!size.is_valid() && !PyErr_ExceptionMatches(PyExc_AttributeError)) nb::raise_python_error();
+    PyErr_Clear();
+    require(size.is_valid(), "the type of a tuple must have named fields");
     return is_namedtuple ? checked(PyLong_FromSsize_t(checked(PyObject_Size(size.ptr())))) : size;
 }
 

@@ -129,7 +129,8 @@ nb::object own_slots(nb::handle cls) {
 }
 
 nb::object read_field(PyObject *object, const FieldAccess &field) {
-    PyTypeObject *const type = Py_TYPE(object);
+    const nb::object owned_type = class_of(object);  // a key's `__eq__` may give the object another class
+    auto *const type = reinterpret_cast<PyTypeObject *>(owned_type.ptr());
     PyObject *const name = field.name.ptr();
     if (field.offset) {
         if (PyObject *const value = read_slot(object, field.offset)) return nb::borrow(value);
@@ -142,11 +143,9 @@ nb::object read_field(PyObject *object, const FieldAccess &field) {
     nb::object found = field.offset ? nb::object() : class_attribute(type, name).value;
     const PyTypeObject *const kind = found.is_valid() ? Py_TYPE(found.ptr()) : nullptr;
     if (kind && !kind->tp_descr_get && !kind->tp_descr_set) return found;
-    PyErr_Format(PyExc_AttributeError,
-                 "'%.200s' object has no attribute %R: a field of a registered class must be set%s",
-                 Py_TYPE(object)->tp_name, name,
-                 kind ? "; it is read from __dict__ or a slot, not from what the class has of that name" : "");
-    nb::raise_python_error();
+    fail(PyExc_AttributeError, "'%.200s' object has no attribute %R: a field of a registered class must be set%s",
+         type->tp_name, name,
+         kind ? "; it is read from __dict__ or a slot, not from what the class has of that name" : "");
 }
 
 bool has_plain_layout(nb::handle cls) {
