@@ -130,9 +130,7 @@ auto on_structure(Body body) {
     return [body](nb::handle self) { return body(spec_of(self).structure()); };
 }
 
-}  // namespace
-
-void bind_spec(nb::module_ &module) {
+void bind_class(nb::module_ &module) {
     nb::class_<Spec>(module, "PyDagSpec", nb::type_slots(spec_slots), nb::is_weak_referenceable(), nb::is_final(),
                      "The structure of a DAG: its nodes, their keys and aux_data, and which of its objects are "
                      "shared.\n\nImmutable and hashable. Specs that differ in sharing are unequal.")
@@ -197,6 +195,14 @@ void bind_spec(nb::module_ &module) {
         .def("__setstate__", set_state, nb::arg("state").none(),
              nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
         .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
+}
+
+}  // namespace
+
+void bind_spec(nb::module_ &module) {
+    // A module that is made anew gets the class that there is.
+    if (const nb::handle known = nb::type<Spec>(); known.is_valid()) module.attr("PyDagSpec") = known;
+    else bind_class(module);
     module.def(
         "explain",
         [](nb::handle a, nb::handle b) { return text_object(explain(spec_of(a).structure(), spec_of(b).structure())); },
