@@ -33,12 +33,21 @@ def add_fallback(lookup: Lookup) -> None:
     _core.clear_caches()
 
 
+def _optree_entry(cls: type, namespace: str) -> Any:
+    """What optree has registered for a class, or None. A metaclass has no say in which it finds."""
+    meta = type(cls)
+    if meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__:
+        return optree.register_pytree_node.get(cls, namespace=namespace)
+    entries = list(optree_registry._NODETYPE_REGISTRY.values())
+    found = (e for e in entries if e.type is cls and e.namespace == namespace)
+    return next(found, None)
+
+
 def _find_foreign(cls: type, namespace: str) -> Foreign | None:
     """How a class registered with another library, in just this namespace, is opened and built."""
-    entry = optree.register_pytree_node.get(cls, namespace=namespace)
+    entry = _optree_entry(cls, namespace)
     if (
         entry is not None
-        and entry.type is cls  # a metaclass may say that it is equal
         and entry.kind == optree.PyTreeKind.CUSTOM
         and entry.namespace == namespace
     ):
