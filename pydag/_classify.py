@@ -17,10 +17,12 @@ Foreign = tuple[Callable[..., Any], Callable[..., Any], type]
 Lookup = Callable[[type], Foreign | None]
 
 # What `copy.deepcopy` treats as atomic. Subclasses are objects again, but for classes and enums.
-_VALUES = frozenset({
+_VALUES = (
     type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented),
     types.FunctionType, types.BuiltinFunctionType, types.CodeType, property, weakref.ref,
-})  # fmt: skip
+)  # fmt: skip
+# By identity: a metaclass may say that a class is equal to any other.
+_VALUE_IDS = frozenset(map(id, _VALUES))
 
 _fallbacks: list[Lookup] = []
 
@@ -31,9 +33,19 @@ def add_fallback(lookup: Lookup) -> None:
     _core.clear_caches()
 
 
+def _optree_entry(cls: type, namespace: str) -> Any:
+    """What optree has registered for a class, or None. A metaclass has no say in which it finds."""
+    meta = type(cls)
+    if meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__:
+        return optree.register_pytree_node.get(cls, namespace=namespace)
+    entries = list(optree_registry._NODETYPE_REGISTRY.values())
+    found = (e for e in entries if e.type is cls and e.namespace == namespace)
+    return next(found, None)
+
+
 def _find_foreign(cls: type, namespace: str) -> Foreign | None:
     """How a class registered with another library, in just this namespace, is opened and built."""
-    entry = optree.register_pytree_node.get(cls, namespace=namespace)
+    entry = _optree_entry(cls, namespace)
     if (
         entry is not None
         and entry.kind == optree.PyTreeKind.CUSTOM
@@ -50,7 +62,7 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
 def _is_value(cls: type) -> bool:
     numpy = sys.modules.get("numpy")
     is_numpy_bool = numpy is not None and cls is getattr(numpy, "bool_", None)
-    return cls in _VALUES or is_numpy_bool or issubclass(cls, type | enum.Enum)
+    return id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, type | enum.Enum)
 
 
 def _classify_leaf(cls: type) -> str:

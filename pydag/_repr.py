@@ -6,13 +6,32 @@ may write out anything. So it is asked only of classes that are known to be brie
 """
 
 import collections
+import gc
+import itertools
 import reprlib
 import types
 from typing import Any
 
+import optree
+
 # NumPy's and JAX's arrays leave out their middle.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
+_UNNAMED = "unnamed field"  # as CPython calls it
 _BRIEF = (int, float, complex, range, types.FunctionType, types.BuiltinFunctionType)
+
+
+def _is_filled(x: Any) -> bool:
+    """Whether a list or tuple has all of its items: who is filling one may let others see it.
+
+    The collector passes over the items that aren't there; to look at one would be a crash.
+    """
+    return len(gc.get_referents(x)) == len(x)
+
+
+def _module(cls: type) -> str:
+    """The name of the class's module, whatever the class says of it."""
+    name = getattr(cls, "__module__", None)
+    return name if isinstance(name, str) else "?"
 
 
 class _ShortRepr(reprlib.Repr):
@@ -24,21 +43,52 @@ class _ShortRepr(reprlib.Repr):
 
     def repr1(self, x: Any, level: int) -> str:
         cls = type(x)
+        if cls in (tuple, list) and not _is_filled(x):
+            return f"<{cls.__name__} of {len(x)} that isn't filled yet>"
         if cls in (tuple, list, dict, set, frozenset, collections.deque, str, bytes, int):
             return super().repr1(x, level)
-        if isinstance(x, tuple) and isinstance(getattr(cls, "_fields", None), tuple):
-            pairs = zip(getattr(cls, "_fields"), x, strict=False)  # noqa: B009 (typed as a tuple)
-            names = (f"{name}={self.repr1(item, level - 1)}" for name, item in pairs)
-            return f"{cls.__name__}({', '.join(names)})" if level > 0 else f"{cls.__name__}(...)"
+        if isinstance(x, tuple) and (names := self._names(cls)) is not None:
+            is_namedtuple = hasattr(cls, "_fields")
+            name = cls.__name__ if is_namedtuple else f"{_module(cls)}.{cls.__qualname__}"
+            if level <= 0:
+                return f"{name}(...)"
+            shown = itertools.islice(zip(names, x, strict=False), self.maxtuple)
+            pairs = [f"{label}={self.repr1(item, level - 1)}" for label, item in shown]
+            return f"{name}({', '.join(pairs + ['...'] * (len(x) > len(pairs)))})"
         if cls is collections.OrderedDict:
-            return f"OrderedDict({super().repr1(dict(x), level)})"
+            return f"OrderedDict({self.repr_dict(x, level)})"
         if cls is collections.defaultdict:
-            return f"defaultdict({x.default_factory!r}, {super().repr1(dict(x), level)})"
-        is_brief = cls.__module__.partition(".")[0] in _BRIEF_MODULES
+            factory = self.repr1(x.default_factory, level - 1)
+            return f"defaultdict({factory}, {self.repr_dict(x, level)})"
+        is_brief = _module(cls).partition(".")[0] in _BRIEF_MODULES
         has_default = getattr(cls, "__repr__", None) is object.__repr__
         if x is None or isinstance(x, (*_BRIEF, type)) or is_brief or has_default:
             return self.repr_instance(x, level)
-        return f"<{cls.__module__}.{cls.__qualname__} object at {id(x):#x}>"
+        return f"<{_module(cls)}.{cls.__qualname__} object at {id(x):#x}>"
+
+    @staticmethod
+    def _names(cls: type) -> "tuple[str, ...] | None":
+        """Of the items, for the class of a namedtuple or of a struct sequence."""
+        fields = getattr(cls, "_fields", None)
+        if isinstance(fields, tuple):
+            return fields
+        if not optree.is_structseq_class(cls):
+            return None
+        names = enumerate(optree.structseq_fields(cls))
+        return tuple(f"<unnamed@{i}>" if name == _UNNAMED else name for i, name in names)
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        """In the dict's own order."""
+        if level <= 0 and x:
+            return "{...}"
+        shown = list(itertools.islice(x.items(), self.maxdict))
+        pairs = [f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}" for k, v in shown]
+        return "{" + ", ".join(pairs + ["..."] * (len(x) > len(pairs))) + "}"
+
+    def repr_deque(self, x: collections.deque[Any], level: int) -> str:
+        """With its greatest length, where it has one."""
+        text = super().repr_deque(x, level)
+        return text if x.maxlen is None else f"{text[:-1]}, maxlen={x.maxlen})"
 
 
 def short_repr(x: object) -> str:

@@ -9,7 +9,7 @@ from typing import Any, overload
 import optree
 
 from . import _core
-from .registry import C, checked_namespace
+from .registry import _GLOBAL, C, checked_namespace
 
 Names = tuple[str, ...]
 
@@ -70,7 +70,7 @@ def register_fields(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = "",
+    namespace: str = _GLOBAL,
     preserve_relative_identities: bool = True,
 ) -> C: ...
 @overload
@@ -79,7 +79,7 @@ def register_fields(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = "",
+    namespace: str = _GLOBAL,
     preserve_relative_identities: bool = True,
 ) -> Callable[[C], C]: ...
 def register_fields(
@@ -87,7 +87,7 @@ def register_fields(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = "",
+    namespace: str = _GLOBAL,
     preserve_relative_identities: bool = True,
 ) -> Any:
     """Make a class a node whose children are attributes, which the core reads and writes itself.

@@ -29,6 +29,7 @@ class RegistryEntry(NamedTuple):
     flatten_func: FlattenFunc | None
     unflatten_func: UnflattenFunc | None
     path_entry_type: builtins.type[optree.PyTreeEntry]
+    kind: optree.PyTreeKind
     namespace: str
 
 
@@ -40,6 +41,10 @@ def checked_namespace(cls: object, namespace: object) -> str:
         return ""
     if not isinstance(namespace, str):
         raise TypeError(f"The namespace must be a string, got {namespace!r}.")
+    if not namespace:
+        raise ValueError(
+            "The namespace cannot be an empty string. Leave it out for the global one."
+        )
     return str.__str__(namespace)  # an enum member hashes in its own way
 
 
@@ -50,7 +55,7 @@ def register_pydag_node(
     unflatten_func: UnflattenFunc,
     *,
     path_entry_type: type[optree.PyTreeEntry] = optree.AutoEntry,
-    namespace: str = "",
+    namespace: str = _GLOBAL,
     preserve_relative_identities: bool = True,
 ) -> C:
     """Make a class a node, by two functions.
@@ -69,7 +74,8 @@ def register_pydag_node(
 
     Raises:
         TypeError: `cls` is not a class, or a function can't be called.
-        ValueError: The class is registered in that namespace already, or is a builtin container.
+        ValueError: The class is registered in that namespace already, or is a builtin container; or
+            the namespace is an empty string.
 
     >>> class Pair:
     ...     def __init__(self, x, y):
@@ -110,7 +116,7 @@ def register_pydag_node_class(
     /,
     *,
     path_entry_type: type[optree.PyTreeEntry] | None = None,
-    namespace: str = "",
+    namespace: str = _GLOBAL,
     preserve_relative_identities: bool = True,
 ) -> C: ...
 @overload
@@ -119,7 +125,7 @@ def register_pydag_node_class(
     /,
     *,
     path_entry_type: type[optree.PyTreeEntry] | None = None,
-    namespace: str = "",
+    namespace: str = _GLOBAL,
     preserve_relative_identities: bool = True,
 ) -> Callable[[C], C]: ...
 def register_pydag_node_class(
@@ -127,7 +133,7 @@ def register_pydag_node_class(
     /,
     *,
     path_entry_type: type[optree.PyTreeEntry] | None = None,
-    namespace: str = "",
+    namespace: str = _GLOBAL,
     preserve_relative_identities: bool = True,
 ) -> Any:
     """Make a class a node, by its own methods. A class decorator, bare or with arguments.
@@ -139,7 +145,7 @@ def register_pydag_node_class(
 
     Raises:
         TypeError: The class doesn't have the methods.
-        ValueError: As `register_pydag_node`.
+        ValueError: As `register_pydag_node`; or the namespace is given twice.
 
     >>> @register_pydag_node_class
     ... class Box:
@@ -153,6 +159,12 @@ def register_pydag_node_class(
     >>> pydag.dag_leaves(Box([1, 2]))
     [1, 2]
     """
+    if isinstance(cls, str) and namespace is not _GLOBAL:
+        raise ValueError("Cannot specify `namespace` when the first argument is a string.")
+    if cls == "":
+        raise ValueError(
+            "The namespace cannot be an empty string. Leave it out for the global one."
+        )
     if cls is None or isinstance(cls, str):
         return functools.partial(
             register_pydag_node_class,
@@ -174,7 +186,7 @@ def register_pydag_node_class(
     )
 
 
-def unregister_pydag_node(cls: type, /, *, namespace: str = "") -> RegistryEntry:
+def unregister_pydag_node(cls: type, /, *, namespace: str = _GLOBAL) -> RegistryEntry:
     """Take a registration out again; specs that were made with it keep working.
 
     Returns:
@@ -185,4 +197,5 @@ def unregister_pydag_node(cls: type, /, *, namespace: str = "") -> RegistryEntry
     """
     namespace = checked_namespace(cls, namespace)
     flatten_func, unflatten_func, path_entry_type = _core.unregister(cls, namespace)
-    return RegistryEntry(cls, flatten_func, unflatten_func, path_entry_type, namespace)
+    kind = optree.PyTreeKind.CUSTOM
+    return RegistryEntry(cls, flatten_func, unflatten_func, path_entry_type, kind, namespace)

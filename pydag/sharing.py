@@ -48,7 +48,18 @@ register_fields(Alias, (), ("index",))
 register_fields(Node, ("children",), ("type", "aux_data"))
 _core.set_deref_classes(Anchor, Alias, Node)
 
-# class, names of the children, (object) -> (children, aux_data), (aux_data, children) -> object
+
+class _ChildEntry(optree.PyTreeEntry):
+    """The place of a child of a `Node` in optree's accessors."""
+
+    def __call__(self, obj: Any) -> Any:
+        return obj.children[self.entry]
+
+    def codify(self, node: str = "") -> str:
+        return f"{node}.children[{self.entry!r}]"
+
+
+# class, (object) -> (children, aux_data), (aux_data, children) -> object
 _RULES: tuple[tuple[Any, Any, Any], ...] = (
     (Anchor, lambda x: ((x.value,), x.index), lambda index, values: Anchor(index, *values)),
     (Alias, lambda x: ((), x.index), lambda index, _: Alias(index)),
@@ -58,8 +69,22 @@ _RULES: tuple[tuple[Any, Any, Any], ...] = (
         lambda aux, c: Node(aux[0], aux[1], tuple(c)),
     ),
 )
-for _cls, _flatten, _unflatten in _RULES:
-    optree.register_pytree_node(_cls, _flatten, _unflatten, namespace=_GLOBAL)
+
+
+def _tell_optree() -> None:
+    """Registers the three classes with optree, with the names of their children."""
+    entries: dict[Any, Any] = {Anchor: lambda x: ("value",), Alias: lambda x: ()}
+    for cls, flatten, unflatten in _RULES:
+        optree.register_pytree_node(
+            cls,
+            (lambda x, f=flatten, e=entries[cls]: (*f(x), e(x))) if cls in entries else flatten,
+            unflatten,
+            path_entry_type=_ChildEntry if cls is Node else optree.GetAttrEntry,
+            namespace=_GLOBAL,
+        )
+
+
+_tell_optree()
 
 _jax_knows = False
 
@@ -126,7 +151,7 @@ class SharedObject:
 
     Args:
         index: Its number, in traversal order.
-        type: The class of a node; None for a leaf.
+        type: Its class; None for a leaf where there is only a spec.
         paths: One path for each slot that holds the object, reached through anchors; the first is
             the anchor's.
         object: The object itself; None where there is only a spec.
@@ -141,10 +166,7 @@ class SharedObject:
 
 def shared_of_spec(spec: PyDagSpec) -> list[SharedObject]:
     """What `PyDagSpec.shared` returns."""
-    return [
-        SharedObject(index, optree.PyTreeKind(kind), cls, paths)
-        for index, kind, cls, paths in spec._shared()
-    ]
+    return [SharedObject(index, kind, cls, paths) for index, kind, cls, paths in spec._shared()]
 
 
 def shared_objects(
@@ -164,7 +186,7 @@ def shared_objects(
     """
     spec, objects = _core.shared_objects(tree, is_leaf, none_is_leaf, namespace, identity)
     return [
-        replace(shared, object=found)
+        replace(shared, object=found, type=type(found))
         for shared, found in zip(shared_of_spec(spec), objects, strict=True)
     ]
 

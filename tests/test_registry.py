@@ -44,9 +44,9 @@ def test_not_registered() -> None:
     """What isn't registered can't be unregistered; a registration of optree's is not pydag's."""
     cls = fresh()
     optree.register_pytree_node(cls, flatten, lambda _, items: cls(*items), namespace="theirs")
-    for namespace in ("", "theirs"):
+    for options in ({}, {"namespace": "theirs"}):
         with pytest.raises(ValueError, match="not registered"):
-            pydag.unregister_pydag_node(cls, namespace=namespace)
+            pydag.unregister_pydag_node(cls, **options)
 
 
 @pytest.mark.parametrize("bad", [7, "Pair", None, Pair()])
@@ -80,7 +80,8 @@ def test_what_unregistering_returns() -> None:
     unflatten = lambda _, items: cls(*items)  # noqa: E731  # compared below
     pydag.register_pydag_node(cls, flatten, unflatten, namespace="some")
     entry = pydag.unregister_pydag_node(cls, namespace="some")
-    assert entry == (cls, flatten, unflatten, optree.AutoEntry, "some")
+    kind = optree.PyTreeKind.CUSTOM
+    assert entry == (cls, flatten, unflatten, optree.AutoEntry, kind, "some")
     node = cls()
     assert pydag.dag_leaves(node, namespace="some") == [node]
 

@@ -50,6 +50,44 @@ def test_kinds_are_told_apart_in_nodes() -> None:
     assert places(r"\bcase Kind::", others) == []
 
 
+# A static variable within a function or class (those are indented), and what it starts with.
+STATIC = re.compile(
+    r"^ +(?:static|thread_local) (?!constexpr)([^;(){}=]*)(=[^;]*|\{[^;]*);", re.MULTILINE
+)
+
+
+def lazy_statics(source: str) -> list[str]:
+    """The variables of a source that are made when a function first runs, by a call."""
+    code = re.sub(r"//.*", "", source)
+    starts = {name: re.sub(r"\w+_cast<[^>]*>", "", start) for name, start in STATIC.findall(code)}
+    return [name for name, start in starts.items() if re.search(r"[\w>]\s*\(", start)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'static PyObject *const name = intern_forever("x");',
+        "static const bool may = visits_in_order();",
+        "static nb::object const types[2] = {\n    nullptr,\n    import(1)};",
+        "static Globals globals{make()};",
+        "thread_local Cache cache = made(1, 2);",
+        "static int x = 0, y = f();",
+    ],
+)
+def test_lazy_statics_are_found(source: str) -> None:
+    """The rule of the next test sees what it forbids."""
+    assert lazy_statics(f"void f() {{\n    {source}\n}}\n") != []
+
+
+def test_nothing_is_made_at_first_use() -> None:
+    """What the core needs is made with the module, not by a call when a function first runs.
+
+    Other threads would wait for that call, which waits for them as soon as it runs Python code.
+    """
+    found = {file.name: lazy_statics(file.read_text("utf-8")) for file in CORE}
+    assert {name: statics for name, statics in found.items() if statics} == {}
+
+
 @pytest.mark.parametrize("file", TESTS, ids=lambda file: file.name)
 def test_every_test_makes_a_claim(file: Path) -> None:
     """Every test has a docstring: the claim that it defends."""

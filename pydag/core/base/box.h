@@ -2,8 +2,13 @@
 //
 // A C++ value inside a garbage-collected Python object, for the core's own records.
 //
-// The value lists its references once, as `auto python_refs()`; traverse and clear are made from
-// that list, so neither can forget a member.
+// The value lists its references once, as `auto python_refs()`; traverse is made from that list, so
+// it can't forget a member.
+//
+// As for a tuple, nothing is ever cleared: a record refers to what was there before it, and to
+// strings, so every cycle through it also leads through an object that was changed later, and there
+// the collector breaks it. A record that was cleared would be a trap for the spec that has it: what
+// the collector releases meanwhile may run code that still uses the spec.
 #pragma once
 
 #include "base/capi.h"
@@ -25,17 +30,12 @@ int traverse_refs(Value &value, visitproc visit, void *arg) {
         value.python_refs());
 }
 
-// Moves the references out before it releases any: a finalizer must not see half of them gone.
-template <class Value>
-void clear_refs(Value &value) {
-    std::apply([](auto &...ref) { auto dropped = std::make_tuple(std::move(ref)...); }, value.python_refs());
-}
-
 template <class Value>
 class Box {
 public:
-    // Makes the Python type. Called once, when the module is loaded.
+    // Makes the Python type, when the module is made for the first time.
     static void ready(const char *name, const char *doc) {
+        if (type_) return;
         PyType_Slot slots[] = {
             {Py_tp_doc, const_cast<char *>(doc)},
             {Py_tp_dealloc, reinterpret_cast<void *>(+[](PyObject *self) {
@@ -49,10 +49,7 @@ public:
                  if (const int status = visit(reinterpret_cast<PyObject *>(Py_TYPE(self)), arg)) return status;
                  return traverse_refs(of(self), visit, arg);
              })},
-            {Py_tp_clear, reinterpret_cast<void *>(+[](PyObject *self) {
-                 clear_refs(of(self));
-                 return 0;
-             })},
+            {Py_tp_clear, reinterpret_cast<void *>(+[](PyObject *) { return 0; })},
             {0, nullptr},
         };
         PyType_Spec spec = {

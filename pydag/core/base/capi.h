@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -57,22 +58,10 @@ nb::object call(nb::handle function, const Arguments &...arguments) {
     return call_array(function, array, sizeof...(arguments));
 }
 
-// For constants: a static owning object would be destroyed after the interpreter is gone.
-inline PyObject *import_forever(const char *module, const char *name) {
-    return nb::object(nb::module_::import_(module).attr(name)).release().ptr();
-}
-inline PyObject *intern_forever(const char *text) { return checked(PyUnicode_InternFromString(text)).release().ptr(); }
-
-inline PyTypeObject *default_dict_type() {
-    static PyObject *const type = import_forever("collections", "defaultdict");
-    return reinterpret_cast<PyTypeObject *>(type);
-}
-inline PyTypeObject *deque_type() {
-    static PyObject *const type = import_forever("collections", "deque");
-    return reinterpret_cast<PyTypeObject *>(type);
-}
-
 inline bool is_exact_str(PyObject *object) { return PyUnicode_CheckExact(object); }
+inline PyObject *as_object(PyTypeObject *type) { return reinterpret_cast<PyObject *>(type); }
+// The class of an object, owned: code that runs meanwhile may give the object another one.
+inline nb::object class_of(nb::handle object) { return nb::borrow(as_object(Py_TYPE(object.ptr()))); }
 inline bool is_heap_type(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
 
 // For a dict of constants alone, which is part of no cycle: gc.get_objects() and the like don't find it.
@@ -124,11 +113,19 @@ inline unsigned assign_version(PyTypeObject *type) {
 #if PY_VERSION_HEX >= 0x030C0000
     PyUnstable_Type_AssignVersionTag(type);
 #else
-    static PyObject *const name = PyUnicode_InternFromString("__doc__");
+    static PyObject *name;
+    if (!name) name = PyUnicode_InternFromString("__doc__");
     if (name) _PyType_Lookup(type, name);
     PyErr_Clear();
 #endif
     return version_of(type);
+}
+
+// Whether an object is meant as a yes or no: None, or of a class that has a `__bool__`. What has a
+// length alone, or neither, is true or false by accident.
+inline bool has_truth(nb::handle object) {
+    const PyNumberMethods *const methods = Py_TYPE(object.ptr())->tp_as_number;
+    return object.is_none() || (methods && methods->nb_bool);
 }
 
 // A tuple of these items.
@@ -161,6 +158,17 @@ inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, siz
     for (size_t i = 0; i < count; ++i) decref(items[i]);
     return tuple;
 #endif
+}
+
+// An item of a tuple, borrowed; null where it is shorter, or has not been filled so far. Who makes a
+// tuple of what an iterator gives fills it bit by bit, and others can find it through the collector.
+inline PyObject *item_or_null(nb::handle tuple, size_t i) {
+    return i < static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr())) ? PyTuple_GET_ITEM(tuple.ptr(), i) : nullptr;
+}
+// Whether a tuple has all of its items. It keeps them from then on.
+inline bool is_filled(nb::handle tuple) {
+    PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
+    return std::find(items, items + PyTuple_GET_SIZE(tuple.ptr()), nullptr) == items + PyTuple_GET_SIZE(tuple.ptr());
 }
 
 // Whether `count` references are all there are to `object`. Free-threaded builds split the count
@@ -210,6 +218,7 @@ inline nb::object dereference(nb::handle weakref) {
 class DictWatch {
 public:
     void add(nb::handle dict) {
+        if (std::find(dicts_, dicts_ + count_, dict.ptr()) != dicts_ + count_) return;
 #if PY_VERSION_HEX >= 0x030C0000
         if (id_ < 0) id_ = checked(PyDict_AddWatcher(on_event));
         checked(PyDict_Watch(id_, dict.ptr()));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 
+#include "base/constants.h"
+
 #include <cstdarg>
 #include <new>
 
@@ -20,20 +22,38 @@ std::string shortened(const std::string &text, size_t longest) {
     return text.substr(0, head) + " ... " + text.substr(tail);
 }
 
-PyObject *new_exception(nb::module_ &module, const char *name, const char *doc) {
+// Made once: a module that is made anew gets the same ones.
+void add_exception(nb::module_ &module, PyObject *&type, const char *name, const char *doc) {
     const std::string qualified = std::string("pydag.") + name;
-    nb::object type = checked(PyErr_NewExceptionWithDoc(qualified.c_str(), doc, PyExc_ValueError, nullptr));
-    module.attr(name) = type;
-    return type.release().ptr();
+    if (!type)
+        type = checked(PyErr_NewExceptionWithDoc(qualified.c_str(), doc, PyExc_ValueError, nullptr)).release().ptr();
+    module.attr(name) = nb::handle(type);
+}
+
+// Unless the exception has it already, or more notes than anybody would read.
+void add_note(nb::object exception, const std::string &note) {
+    constexpr Py_ssize_t kMostNotes = 20;
+    const nb::object text = nb::steal(PyUnicode_FromString(note.c_str()));
+    const nb::object notes = nb::steal(PyObject_GetAttr(exception.ptr(), constants.notes));
+    PyErr_Clear();
+    if (!text.is_valid()) return;
+    if (notes.is_valid() && PyList_Check(notes.ptr())) {
+        if (PyList_GET_SIZE(notes.ptr()) >= kMostNotes) return;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(notes.ptr()); ++i) {
+            PyObject *const known = PyList_GET_ITEM(notes.ptr(), i);
+            if (known && is_exact_str(known) && PyUnicode_Compare(known, text.ptr()) == 0) return;
+        }
+    }
+    nb::steal(PyObject_CallMethodOneArg(exception.ptr(), constants.add_note, text.ptr())).reset();
 }
 
 }  // namespace
 
 void make_exceptions(nb::module_ &module) {
-    cycle_error = new_exception(module, "CycleError", "An object contains itself, so that the structure is not a DAG.");
-    sharing_error = new_exception(module, "SharingError",
-                                  "One shared object was given two different answers, or two structures "
-                                  "that should be shared alike are not.");
+    add_exception(module, cycle_error, "CycleError", "An object contains itself, so that the structure is not a DAG.");
+    add_exception(module, sharing_error, "SharingError",
+                  "One shared object was given two different answers, or two structures "
+                  "that should be shared alike are not.");
 }
 
 void fail(PyObject *type, const char *format, ...) {
@@ -44,9 +64,14 @@ void fail(PyObject *type, const char *format, ...) {
     throw Complaint(type, text_of(checked(text)));
 }
 
+void fail_unfilled() { fail(PyExc_ValueError, "a list or tuple that isn't filled yet can't be used"); }
+
 nb::object short_repr(nb::handle object) {
-    static PyObject *const function = import_forever("pydag._repr", "short_repr");
-    return call(nb::handle(function), object);
+    nb::object text = nb::steal(PyObject_CallOneArg(constants.short_repr, object.ptr()));
+    if (text.is_valid()) return text;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
+    PyErr_Clear();
+    return checked(PyUnicode_FromFormat("<object at %p>", object.ptr()));
 }
 
 std::string text_of(nb::handle str) {
@@ -79,17 +104,13 @@ void rethrow_at(const std::string &place, const char *doing) {
     try {
         throw;
     } catch (const Complaint &complaint) {
-        const std::string text = shortened(complaint.text(), kLongestText) + "\n  at " + place;
+        std::string text = shortened(complaint.text(), kLongestText);
+        if (!place.empty()) text += "\n  at " + place;
         PyErr_SetString(complaint.type(), text.c_str());
         throw nb::python_error();
     } catch (nb::python_error &error) {
         // The note is a courtesy: where it can't be added, the exception goes on without it.
-        const nb::object exception = nb::borrow(error.value());
-        const std::string note = std::string("raised while ") + doing + " " + place;
-        const nb::object text = nb::steal(PyUnicode_FromString(note.c_str()));
-        const nb::object name = nb::steal(PyUnicode_InternFromString("add_note"));
-        if (text.is_valid() && name.is_valid())
-            nb::steal(PyObject_CallMethodOneArg(exception.ptr(), name.ptr(), text.ptr())).reset();
+        if (!place.empty()) add_note(nb::borrow(error.value()), std::string("raised while ") + doing + " " + place);
         PyErr_Clear();
         throw;
     }

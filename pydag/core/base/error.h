@@ -34,9 +34,11 @@ void make_exceptions(nb::module_ &module);
 
 // Throws a Complaint; `format` is PyUnicode_FromFormat's.
 [[noreturn]] void fail(PyObject *type, const char *format, ...);
+// For a list or tuple that somebody who is filling it has let others see: see `is_filled`.
+[[noreturn]] void fail_unfilled();
 
 // repr() that stays short and shallow, whatever the object: a shared structure can be
-// exponentially long when written out.
+// exponentially long when written out. Raises no Exception of the object's own.
 nb::object short_repr(nb::handle object);
 
 std::string text_of(nb::handle str);
@@ -52,8 +54,23 @@ using Steps = std::vector<Step>;
 std::string path_text(const Steps &steps, const char *root = "tree");
 
 // Turns the exception in flight into a Python error that names the place. Call it in a catch
-// block. `doing`: "flattening", "unflattening", ...
+// block. `doing`: "flattening", "unflattening", ... An exception that is raised again and again gets
+// the same note once, and only so many notes.
 [[noreturn]] void rethrow_at(const std::string &place, const char *doing);
+
+// The same with a function that says the place. Where it fails, as it does without memory, the
+// exception goes on without a place.
+template <std::invocable Place>
+[[noreturn]] void rethrow_at(Place place, const char *doing) {
+    std::string text;
+    try {
+        text = place();
+    } catch (const nb::python_error &error) {
+        if (!error.matches(PyExc_Exception)) throw;
+    } catch (const std::exception &) {
+    }
+    rethrow_at(text, doing);
+}
 
 // Sets the Python error that stands for the exception in flight.
 void set_python_error();

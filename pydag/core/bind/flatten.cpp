@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten.h"
+#include "base/constants.h"
 #include "bind/bind.h"
 #include "bind/result.h"
 #include "rewrites/deref.h"
@@ -52,8 +53,7 @@ nb::object open_result(Arguments a) {
 
 // The DAG of a Result; of anything else that stands for one, its `tree`.
 nb::object build_result(nb::object object) {
-    static PyObject *const tree = intern_forever("tree");
-    if (!ResultBox::check(object)) return checked(PyObject_GetAttr(object.ptr(), tree));
+    if (!ResultBox::check(object)) return checked(PyObject_GetAttr(object.ptr(), constants.tree));
     const Result &result = result_of(object);
     const nb::object spec = result.spec, leaves = result.leaves;
     return unflatten(spec_of(spec).structure(), leaves);
@@ -90,10 +90,10 @@ nb::object call_flat(Arguments a) {
 nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return Flattened(tree, options).take_spec(); }
 
 // (paths or accessors, leaves, spec)
-template <nb::object (*ways)(const Structure &)>
+template <void (*add)(const Structure &, Ways &)>
 nb::object flatten_with(nb::handle tree, const FlattenOptions &options) {
     Flattened parts(tree, options);
-    nb::object leaf_ways = ways(parts.structure());
+    nb::object leaf_ways = ways_to_leaves<add>(parts.structure());
     nb::object spec = parts.take_spec();
     return tuple_of(std::move(leaf_ways), parts.take_leaves(), std::move(spec));
 }
@@ -161,8 +161,8 @@ PyMethodDef operations[] = {
     method<5, on_tree<flatten_tree>>("flatten"),
     method<5, on_tree<leaves_of>>("leaves"),
     method<5, on_tree<structure_of>>("structure"),
-    method<5, on_tree<flatten_with<leaf_paths>>>("flatten_with_path"),
-    method<5, on_tree<flatten_with<leaf_accessors>>>("flatten_with_accessor"),
+    method<5, on_tree<flatten_with<add_paths>>>("flatten_with_path"),
+    method<5, on_tree<flatten_with<add_accessors>>>("flatten_with_accessor"),
     method<5, on_tree<copy>>("copy"),
     method<5, on_tree<deref_tree>>("deref"),
     method<5, on_tree<reref_tree>>("reref"),

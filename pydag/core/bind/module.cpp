@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/constants.h"
 #include "base/error.h"
 #include "bind/bind.h"
+#include "nodes/open.h"
+#include "types/registry.h"
 
+// What nanobind makes of NB_MODULE is called by what stands in its place, below.
+#define PyInit__core init_by_nanobind
 NB_MODULE(_core, module) {
     module.attr("__doc__") = "The compiled core of pydag. Its public names are those of the package.";
     // Registered classes, and so whatever they refer to, live until the process ends: a report of
@@ -15,9 +20,52 @@ NB_MODULE(_core, module) {
             pydag::set_python_error();
         }
     });
+    pydag::make_constants();
     pydag::make_exceptions(module);
+    pydag::make_registry();
+    pydag::detail::try_out_ordered_dicts();
     pydag::bind_registry(module);
     pydag::bind_spec(module);
     pydag::bind_operations(module);
     pydag::bind_surgery(module);
+}
+#undef PyInit__core
+
+namespace {
+
+// The constants, classes and caches of the core are those of one interpreter, the first that comes.
+int check_interpreter(PyObject *) {
+    static int64_t first = -1;
+    const int64_t id = PyInterpreterState_GetID(PyInterpreterState_Get());
+    if (id < 0) return -1;
+    if (first < 0) first = id;
+    if (id == first) return 0;
+    PyErr_SetString(PyExc_ImportError,
+                    "pydag can be used in one interpreter of a process only, and another one has imported it already. "
+                    "Use it there, or start a process instead (multiprocessing, ProcessPoolExecutor).");
+    return -1;
+}
+
+}  // namespace
+
+// Puts a step before nanobind's own, which replaces what the module shares with other interpreters.
+// It has to be a step of making the module: the function that is called first of all is run in the
+// main interpreter.
+extern "C" NB_EXPORT PyObject *PyInit__core() {
+    constexpr size_t kMost = 8;
+    static PyModuleDef_Slot slots[kMost] = {{Py_mod_exec, reinterpret_cast<void *>(check_interpreter)}};
+    PyObject *const object = init_by_nanobind();
+    if (!object || !PyObject_TypeCheck(object, &PyModuleDef_Type)) return object;
+    auto *const definition = reinterpret_cast<PyModuleDef *>(object);
+    if (definition->m_slots == slots) return object;
+    size_t count = 1;
+    for (const PyModuleDef_Slot *slot = definition->m_slots; slot->slot != 0; ++slot) {
+        if (count == kMost - 1) {
+            PyErr_SetString(PyExc_SystemError, "nanobind's module has more slots than expected");
+            return nullptr;
+        }
+        slots[count++] = *slot;
+    }
+    definition->m_slots = slots;
+    return object;
 }

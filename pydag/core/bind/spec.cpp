@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spec/spec.h"
+#include "base/constants.h"
 #include "base/error.h"
 #include "bind/bind.h"
 #include "structure/explain.h"
@@ -63,7 +64,13 @@ PyObject *repr_spec(PyObject *self) {
     });
 }
 
+int init_spec(PyObject *, PyObject *, PyObject *) {
+    PyErr_SetString(PyExc_TypeError, "pydag.PyDagSpec: No constructor defined! Flatten a tree, or call dag_structure.");
+    return -1;
+}
+
 PyType_Slot spec_slots[] = {
+    {Py_tp_init, reinterpret_cast<void *>(init_spec)},
     {Py_tp_traverse, reinterpret_cast<void *>(traverse_spec)},
     {Py_tp_clear, reinterpret_cast<void *>(clear_spec)},
     {Py_tp_hash, reinterpret_cast<void *>(hash_spec)},
@@ -79,11 +86,7 @@ nb::object root_type(const Spec &spec) {
     return type_of(root(spec).kind, spec.structure().refs);
 }
 
-nb::object root_kind(const Spec &spec) {
-    static PyObject *const kinds = import_forever("optree", "PyTreeKind");
-    const Kind kind = root(spec).kind == Kind::kFields ? Kind::kCustom : root(spec).kind;
-    return call(nb::handle(kinds), checked(PyLong_FromLong(static_cast<long>(kind))));
-}
+nb::object root_kind(const Spec &spec) { return nb::borrow(tree_kind(root(spec).kind)); }
 
 nb::object flatten_up_to(nb::handle self, nb::handle tree) {
     Leaves found;
@@ -113,8 +116,7 @@ void set_state(nb::handle_t<Spec> self, nb::handle state) {
 }
 
 nb::object reduce(nb::handle self) {
-    static PyObject *const new_object = import_forever("copyreg", "__newobj__");
-    return nb::make_tuple(nb::handle(new_object), nb::make_tuple(self.type()), state_of(spec_of(self)));
+    return nb::make_tuple(nb::handle(constants.new_object), nb::make_tuple(self.type()), state_of(spec_of(self)));
 }
 
 // A method or property of a spec that has a structure. The spec is taken as an object: nanobind's
@@ -128,9 +130,7 @@ auto on_structure(Body body) {
     return [body](nb::handle self) { return body(spec_of(self).structure()); };
 }
 
-}  // namespace
-
-void bind_spec(nb::module_ &module) {
+void bind_class(nb::module_ &module) {
     nb::class_<Spec>(module, "PyDagSpec", nb::type_slots(spec_slots), nb::is_weak_referenceable(), nb::is_final(),
                      "The structure of a DAG: its nodes, their keys and aux_data, and which of its objects are "
                      "shared.\n\nImmutable and hashable. Specs that differ in sharing are unequal.")
@@ -142,10 +142,10 @@ void bind_spec(nb::module_ &module) {
         .def("flatten_up_to", flatten_up_to, nb::arg("tree").none(),
              nb::sig("def flatten_up_to(self, tree: Any, /) -> list[Any]"),
              "What stands in `tree` at the place of each leaf. Each shared object must have one answer.")
-        .def("paths", on_structure(leaf_paths), nb::sig("def paths(self, /) -> list[tuple[Any, ...]]"),
+        .def("paths", on_structure(ways_to_leaves<add_paths>), nb::sig("def paths(self, /) -> list[tuple[Any, ...]]"),
              "The path of each leaf: to a shared one, its anchor's.")
-        .def("accessors", on_structure(leaf_accessors), nb::sig("def accessors(self, /) -> list[PyTreeAccessor]"),
-             "The accessor of each leaf.")
+        .def("accessors", on_structure(ways_to_leaves<add_accessors>),
+             nb::sig("def accessors(self, /) -> list[PyTreeAccessor]"), "The accessor of each leaf.")
         .def("entries", on_spec(entries), nb::sig("def entries(self, /) -> list[Any]"),
              "The entries of the root's children.")
         .def("is_leaf", is_leaf, nb::kw_only(), nb::arg("strict") = true,
@@ -177,7 +177,7 @@ void bind_spec(nb::module_ &module) {
                      "The class of the root; None for a leaf.")
         .def_prop_ro("kind", on_spec(root_kind), nb::sig("def kind(self, /) -> PyTreeKind"), "The kind of the root.")
         .def("_shared", on_structure(shared_of),
-             nb::sig("def _shared(self, /) -> list[tuple[int, int, type | None, tuple[tuple[Any, ...], ...]]]"))
+             nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
         .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),
              nb::sig("def __len__(self, /) -> int"))
         .def(
@@ -195,6 +195,14 @@ void bind_spec(nb::module_ &module) {
         .def("__setstate__", set_state, nb::arg("state").none(),
              nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
         .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
+}
+
+}  // namespace
+
+void bind_spec(nb::module_ &module) {
+    // A module that is made anew gets the class that there is.
+    if (const nb::handle known = nb::type<Spec>(); known.is_valid()) module.attr("PyDagSpec") = known;
+    else bind_class(module);
     module.def(
         "explain",
         [](nb::handle a, nb::handle b) { return text_object(explain(spec_of(a).structure(), spec_of(b).structure())); },

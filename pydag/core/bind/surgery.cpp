@@ -45,7 +45,7 @@ nb::object retie_tree(nb::handle spec, nb::handle tree, nb::handle are_equal, nb
 nb::object replace(nb::handle tree, nb::handle old_object, nb::handle new_object, nb::handle is_leaf,
                    nb::handle none_is_leaf, nb::handle namespace_, nb::handle identity) {
     FlattenOptions options = options_of(is_leaf, none_is_leaf, namespace_, identity);
-    if (options.space->find(Py_TYPE(old_object.ptr())).identity == kNoIdentity)
+    if (options.space->find_class_of(old_object.ptr()).identity == kNoIdentity)
         fail(PyExc_ValueError, "%U is a value and has no identity, so no place is its own; change it by its path",
              short_repr(old_object).ptr());
     options.whole = old_object;

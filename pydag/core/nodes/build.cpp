@@ -56,12 +56,12 @@ nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base)
 }
 
 nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base) {
-    const nb::handle type(reinterpret_cast<PyObject *>(default_dict_type()));
+    const nb::handle type(as_object(constants.default_dict));
     return fill_dict(KeysBox::of(refs[0]), call(type, nb::handle(refs[1])), values, base);
 }
 
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
-    const nb::handle type(reinterpret_cast<PyObject *>(deque_type()));
+    const nb::handle type(as_object(constants.deque));
     return call(type, values.take_list(base), nb::handle(refs[0]));
 }
 

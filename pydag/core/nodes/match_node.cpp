@@ -23,49 +23,52 @@ constexpr const char *expected_name(Kind kind) {
 
 void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeInfo &info) {
     const bool is_registered = node.kind == Kind::kCustom || node.kind == Kind::kFields;
-    PyObject *const type = reinterpret_cast<PyObject *>(Py_TYPE(object.ptr()));
+    const nb::object type = class_of(object);  // the object's text is made by code that may change it
     if (is_registered) {
         if (info.registration && info.kind == node.kind && same_registration(refs[0], info.registration)) return;
         fail(PyExc_ValueError, "Custom node type mismatch; expected type: %R, got type: %R; value: %U.",
-             RegistrationBox::of(refs[0]).type.ptr(), type, short_repr(object).ptr());
+             RegistrationBox::of(refs[0]).type.ptr(), type.ptr(), short_repr(object).ptr());
     }
     const bool fits = info.kind == node.kind || (traits(info.kind).is_mapping && traits(node.kind).is_mapping);
     if (!fits) fail(PyExc_ValueError, "Expected %s, got %U.", expected_name(node.kind), short_repr(object).ptr());
     const bool has_class = node.kind == Kind::kNamedTuple || node.kind == Kind::kStructSequence;
-    if (has_class && type != refs[0])
-        fail(PyExc_ValueError, "%s type mismatch; expected type: %R, got type: %R; tuple: %U.",
-             node.kind == Kind::kNamedTuple ? "namedtuple" : "PyStructSequence", refs[0], type,
+    if (!has_class || type.is(refs[0])) return;
+    const char *const name = node.kind == Kind::kNamedTuple ? "namedtuple" : "PyStructSequence";
+    const Py_ssize_t size = PyTuple_GET_SIZE(object.ptr());
+    if (static_cast<size_t>(size) != node.count)
+        fail(PyExc_ValueError, "%s arity mismatch; expected: %zu, got: %zd; tuple: %U.", name, size_t{node.count}, size,
              short_repr(object).ptr());
+    fail(PyExc_ValueError, "%s type mismatch; expected type: %R, got type: %R; tuple: %U.", name, refs[0], type.ptr(),
+         short_repr(object).ptr());
 }
 
-nb::object list_of(const std::vector<nb::object> &items) {
-    nb::object list = checked(PyList_New(0));
-    for (const nb::object &item : items) checked(PyList_Append(list.ptr(), item.ptr()));
-    return list;
-}
+std::string list_text(nb::handle keys) { return text_of(short_repr(checked(PySequence_List(keys.ptr())))); }
 
-[[noreturn]] void fail_keys(const Keys &expected, const Keys &actual, const char *what, nb::handle object) {
-    const auto without = [](const Keys &keys, const Keys &others) {
-        std::vector<nb::object> missing;
+[[noreturn]] void fail_keys(Kind kind, const Keys &expected, const Keys &actual, nb::handle object) {
+    const auto sorted = [](RefBuffer<8> &keys) { return KeysBox::of(keys_of(keys.data(), keys.size(), true)).order(); };
+    // What `keys` has and `others` doesn't, as optree shows it: sorted.
+    const auto difference = [&](const char *label, const Keys &keys, const Keys &others) {
+        RefBuffer<8> missing;
         const nb::object other_keys = checked(PySet_New(others.inserted.ptr()));
         for (uint32_t i = 0; i < keys.size(); ++i)
-            if (!checked(PySet_Contains(other_keys.ptr(), keys.key(i)))) missing.push_back(nb::borrow(keys.key(i)));
-        return missing;
+            if (!checked(PySet_Contains(other_keys.ptr(), keys.key(i)))) missing.push_borrowed(keys.key(i));
+        return missing.empty() ? "" : label + list_text(sorted(missing));
     };
-    const std::vector<nb::object> missing = without(expected, actual), extra = without(actual, expected);
-    std::string text;
-    if (!missing.empty()) text += ", missing key(s): " + text_of(short_repr(list_of(missing)));
-    if (!extra.empty()) text += ", extra key(s): " + text_of(short_repr(list_of(extra)));
-    fail(PyExc_ValueError, "%s key mismatch; expected key(s): %U, got key(s): %U%s; %s: %U.", what,
-         short_repr(checked(PySequence_List(expected.order().ptr()))).ptr(),
-         short_repr(checked(PySequence_List(actual.order().ptr()))).ptr(), text.c_str(),
-         what[0] == 'd' ? "dict" : "value", short_repr(object).ptr());
+    RefBuffer<8> got;
+    for (uint32_t i = 0; i < actual.size(); ++i) got.push_borrowed(actual.key(i));
+    const std::string missing = difference(", missing key(s): ", expected, actual);
+    const std::string extra = difference(", extra key(s): ", actual, expected);
+    const bool is_dict = traits(kind).is_mapping;
+    fail(PyExc_ValueError, "%s key mismatch; expected key(s): %s, got key(s): %s%s%s; %s: %U.",
+         is_dict ? "dictionary" : "fields", list_text(expected.order()).c_str(),
+         list_text(is_dict ? sorted(got) : actual.order()).c_str(), missing.c_str(), extra.c_str(),
+         is_dict ? traits(kind).name : "value", short_repr(object).ptr());
 }
 
 // Puts the children, which stand on the stack in the order of `actual`, in the order of `expected`.
-void reorder(const Keys &expected, const Keys &actual, const char *what, nb::handle object, Stack &stack, size_t base) {
+void reorder(Kind kind, const Keys &expected, const Keys &actual, nb::handle object, Stack &stack, size_t base) {
     const uint32_t count = expected.size();
-    if (count != actual.size()) fail_keys(expected, actual, what, object);
+    if (count != actual.size()) fail_keys(kind, expected, actual, object);
     const nb::object places = checked(PyDict_New());
     for (uint32_t i = 0; i < count; ++i)
         checked(PyDict_SetItem(places.ptr(), actual.key(i), checked(PyLong_FromSize_t(i)).ptr()));
@@ -73,13 +76,16 @@ void reorder(const Keys &expected, const Keys &actual, const char *what, nb::han
     for (uint32_t i = 0; i < count; ++i) {
         PyObject *const place = PyDict_GetItemWithError(places.ptr(), expected.key(i));
         if (!place && PyErr_Occurred()) nb::raise_python_error();
-        if (!place) fail_keys(expected, actual, what, object);
-        order[i] = static_cast<uint32_t>(PyLong_AsUnsignedLong(place));
+        // A key's own code can find the dict through the collector, and put anything there.
+        const size_t found = place && PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
+        PyErr_Clear();
+        if (found >= count) fail_keys(kind, expected, actual, object);
+        order[i] = static_cast<uint32_t>(found);
     }
     // A key whose `__eq__` changes its mind could claim two places.
     std::vector<uint32_t> sorted = order;
     std::sort(sorted.begin(), sorted.end());
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) fail_keys(expected, actual, what, object);
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) fail_keys(kind, expected, actual, object);
     const std::vector<PyObject *> children(stack.data() + base, stack.data() + base + count);
     for (uint32_t i = 0; i < count; ++i) stack[base + count - 1 - i] = children[count - 1 - order[i]];
 }
@@ -87,30 +93,29 @@ void reorder(const Keys &expected, const Keys &actual, const char *what, nb::han
 }  // namespace
 
 void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &space, Stack &stack) {
-    const TypeInfo info = space.find(Py_TYPE(object.ptr()));
+    const TypeInfo info = space.find_class_of(object.ptr());
     const nb::object registration = nb::borrow(info.registration);
     check_kind(node, refs, object, info);
-    OpenOptions options{&space};
+    OpenOptions options{&space, false};
     Refs found;
     const size_t base = stack.size();
     const uint32_t count = open_node(object.ptr(), info, options, stack, found);
     if (traits(node.kind).entries == Entries::kKeys) {
         const size_t keys = node.kind == Kind::kFields;
-        const char *const what = node.kind == Kind::kFields ? "fields" : "dictionary";
         if (!equal_keys(refs[keys], found[keys]))
-            reorder(KeysBox::of(refs[keys]), KeysBox::of(found[keys]), what, object, stack, base);
+            reorder(node.kind, KeysBox::of(refs[keys]), KeysBox::of(found[keys]), object, stack, base);
         if (node.kind == Kind::kFields && !equal_tuples(refs[2], found[2]))
             fail(PyExc_ValueError, "Mismatch of meta fields; expected: %U, got: %U; value: %U.",
                  short_repr(refs[2]).ptr(), short_repr(found[2]).ptr(), short_repr(object).ptr());
         return;
     }
+    if (node.kind == Kind::kCustom && checked(PyObject_RichCompareBool(refs[1], found[1], Py_NE)))
+        fail(PyExc_ValueError, "Mismatch custom node data; expected: %U, got: %U; value: %U.",
+             short_repr(refs[1]).ptr(), short_repr(found[1]).ptr(), short_repr(object).ptr());
     const char *const name = node.kind == Kind::kCustom ? "Custom type" : traits(node.kind).name;
     if (count != node.count)
         fail(PyExc_ValueError, "%s arity mismatch; expected: %zu, got: %zu; %s: %U.", name, size_t{node.count},
              size_t{count}, node.kind == Kind::kCustom ? "value" : name, short_repr(object).ptr());
-    if (node.kind == Kind::kCustom && !checked(PyObject_RichCompareBool(refs[1], found[1], Py_EQ)))
-        fail(PyExc_ValueError, "Mismatch custom node data; expected: %U, got: %U; value: %U.",
-             short_repr(refs[1]).ptr(), short_repr(found[1]).ptr(), short_repr(object).ptr());
 }
 
 }  // namespace pydag

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nodes/open.h"
 
-#include "base/error.h"
 #include "nodes/items.h"
 #include "types/fields.h"
 
@@ -31,16 +30,10 @@ void fail_too_many_children(PyObject *object) {
          short_repr(reinterpret_cast<PyObject *>(Py_TYPE(object))).ptr());
 }
 
-void fail_unfinished() { fail(PyExc_ValueError, "a list or tuple that isn't filled yet can't be flattened"); }
-
-nb::object default_factory_of(PyObject *dict) {
-    static PyObject *const name = intern_forever("default_factory");
-    return checked(PyObject_GetAttr(dict, name));
-}
+nb::object default_factory_of(PyObject *dict) { return checked(PyObject_GetAttr(dict, constants.default_factory)); }
 
 uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs) {
-    static PyObject *const name = intern_forever("maxlen");
-    nb::object maxlen = checked(PyObject_GetAttr(deque, name));
+    nb::object maxlen = checked(PyObject_GetAttr(deque, constants.maxlen));
     const nb::object items = checked(PySequence_List(deque));
     refs.push_new(std::move(maxlen));
     const uint32_t count = checked_count(deque, PyList_GET_SIZE(items.ptr()));
@@ -76,30 +69,31 @@ uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
-uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Refs &refs) {
-    const nb::object owned_registration = nb::borrow(registration);
+uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
+    const nb::object owned_registration = nb::borrow(registration), type = class_of(object);
     const nb::object flatten = RegistrationBox::of(registration).flatten;
     const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
-    const PyObject *const type = reinterpret_cast<PyObject *>(Py_TYPE(object));
     const Py_ssize_t size = PyTuple_GET_SIZE(parts.ptr());
     if (size != 2 && size != 3)
         fail(PyExc_RuntimeError, "PyTree custom flatten function for type %R should return a 2- or 3-tuple, got %zd.",
-             type, size);
+             type.ptr(), size);
+    if (!is_filled(parts)) fail_unfilled();
     PyObject *const children = PyTuple_GET_ITEM(parts.ptr(), 0);
     if (!Py_TYPE(children)->tp_iter && !PySequence_Check(children))
         fail(PyExc_TypeError,
              "Object of type '%.200s' is not an instance of 'iterable': the children that the flatten "
              "function for type %R returned",
-             Py_TYPE(children)->tp_name, type);
+             Py_TYPE(children)->tp_name, type.ptr());
     const nb::object items = checked(PySequence_Tuple(children));
     nb::object entries = nb::none();
-    if (size == 3 && PyTuple_GET_ITEM(parts.ptr(), 2) != Py_None) {
+    if (options.wants_entries && size == 3 && PyTuple_GET_ITEM(parts.ptr(), 2) != Py_None) {
         entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
         if (PyTuple_GET_SIZE(entries.ptr()) != PyTuple_GET_SIZE(items.ptr()))
             fail(PyExc_RuntimeError,
                  "PyTree custom flatten function for type %R returned inconsistent number of "
                  "children (%zd) and number of entries (%zd).",
-                 type, PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
+                 type.ptr(), PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
+        if (!is_filled(entries)) fail_unfilled();
     }
     refs.push_borrowed(registration);
     refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));
@@ -140,7 +134,8 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
             if (has(registration.slot_access, key))
-                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__", key, Py_TYPE(object)->tp_name);
+                fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__",
+                     checked(PyUnicode_FromObject(key)).ptr(), Py_TYPE(object)->tp_name);
             if (!has(registration.meta_access, key)) items.add(key, value);
         }
     }

@@ -8,6 +8,8 @@
 // children, and give up where some would have to run. `open_node` never gives up.
 #pragma once
 
+#include "base/constants.h"
+#include "base/error.h"
 #include "structure/structure.h"
 #include "types/keys.h"
 #include "types/registry.h"
@@ -18,6 +20,7 @@ using Stack = RefBuffer<192>;
 
 struct OpenOptions {
     Namespace *space;
+    bool wants_entries = true;         // false: a flatten function's names for the children are not looked at
     Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
     // -1 until a dict needs to know: whether dicts keep their insertion order here.
     int insertion_ordered = -1;
@@ -28,13 +31,17 @@ struct OpenOptions {
 };
 
 namespace detail {
+// CPython's collector visits the links of an OrderedDict in their order. Nobody promises that, so it
+// is tried out when the module is made; elsewhere the walks that look only give such dicts up.
+void try_out_ordered_dicts();
 uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs);
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs);
 uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs);
-uint32_t open_custom(PyObject *object, PyObject *registration, Stack &stack, Refs &refs);
+uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs);
 uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, Refs &refs);
 nb::object default_factory_of(PyObject *dict);
-// Whether an OrderedDict, whose dict has just these keys, also has them in this order.
+// Whether an OrderedDict, whose dict has just these keys, was seen to have them in this order, too.
+// No: Python code has to run to tell the order.
 bool is_in_order_of(const Keys &keys, PyObject *dict);
 PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs);
 PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs);
@@ -42,8 +49,6 @@ bool has_default_factory(PyObject *dict, PyObject *expected);
 bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
 bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **values);
 [[noreturn]] void fail_too_many_children(PyObject *object);
-// For a list or tuple that somebody who is filling it has let others see.
-[[noreturn]] void fail_unfinished();
 
 inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
     if (static_cast<size_t>(count) >= UINT32_MAX) [[unlikely]]
@@ -73,7 +78,7 @@ inline bool has_order_of(const Keys &keys, OpenOptions *options) {
 }
 inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack) {
     if (std::find(items, items + count, nullptr) != items + count) [[unlikely]]
-        fail_unfinished();
+        fail_unfilled();
     PyObject **const slots = stack.extend(count);
     for (uint32_t i = 0; i < count; ++i) slots[count - 1 - i] = incref(items[i]);
     return count;
@@ -121,12 +126,12 @@ inline PyObject *const *read_known_node(Node node, PyObject *const *refs, PyObje
         }
         case Kind::kDefaultDict: {
             const Keys &keys = KeysBox::of(refs[0]);
-            const bool fits = type == default_dict_type() && has_order_of(keys, options) &&
+            const bool fits = type == constants.default_dict && has_order_of(keys, options) &&
                               read_known_mapping(keys, object, values) && has_default_factory(object, refs[1]);
             return fits ? values : nullptr;
         }
         case Kind::kDeque:
-            return type == deque_type() && read_known_deque(object, refs[0], node.count, values) ? values : nullptr;
+            return type == constants.deque && read_known_deque(object, refs[0], node.count, values) ? values : nullptr;
         case Kind::kFields:
             return read_known_fields(object, refs, values) ? values : nullptr;
     }
@@ -206,7 +211,7 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
         case Kind::kDeque:
             return open_deque(object, stack, refs);
         case Kind::kCustom:
-            return open_custom(object, info.registration, stack, refs);
+            return open_custom(object, info.registration, options, stack, refs);
         case Kind::kFields:
             return open_fields(object, info.registration, stack, refs);
         default:

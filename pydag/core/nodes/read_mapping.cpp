@@ -4,19 +4,23 @@
 #include "nodes/open.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pydag::detail {
 namespace {
 
-// Visits the keys of an OrderedDict as the collector does, until one differs from the expected one
-// or `end` is reached.
+// Visits what an OrderedDict holds as the collector does, until a key differs from the expected one
+// or `end` is reached. Its iterator would not do: it looks up each key, and compares it.
 struct KeyVisit {
     PyObject *const *next, *const *end;
+    bool is_first = true;
 
     // Whether the dict's own links were seen to lead along just these keys.
     bool agrees(PyObject *ordered_dict) {
         const visitproc visit = [](PyObject *key, void *arg) -> int {
             KeyVisit &self = *static_cast<KeyVisit *>(arg);
+            // Its attributes come before its links. Having no hash, they can't be a key.
+            if (std::exchange(self.is_first, false) && PyDict_CheckExact(key)) return 0;
             return self.next == self.end || key != *self.next || ++self.next == self.end;
         };
         PyODict_Type.tp_traverse(ordered_dict, visit, this);
@@ -24,45 +28,32 @@ struct KeyVisit {
     }
 };
 
-// CPython visits the links of an OrderedDict in their order. Nobody promises that, so it is tried
-// out, once; elsewhere an iterator has to be asked.
-bool visits_in_order() {
+bool visits_in_order = false;
+
+}  // namespace
+
+void try_out_ordered_dicts() {
     const nb::object dict = checked(PyODict_New());
     const char *const names[] = {"b", "a", "c"};
     for (const char *name : names) checked(PyODict_SetItem(dict.ptr(), nb::str(name).ptr(), Py_None));
     dict.attr("move_to_end")("a");
     const nb::object keys = checked(PySequence_Tuple(dict.ptr()));
     PyObject *const *const first = &PyTuple_GET_ITEM(keys.ptr(), 0);
-    return KeyVisit{first, first + 3}.agrees(dict.ptr());
+    visits_in_order = KeyVisit{first, first + 3}.agrees(dict.ptr());
 }
-
-}  // namespace
 
 // PyDict_Next gives the order of the dict underneath, which `move_to_end` leaves alone. The last
 // key needs no look. The keys are exact strings, so no Python code runs.
 bool is_in_order_of(const Keys &keys, PyObject *dict) {
-    static const bool may_visit = visits_in_order();
-    const uint32_t last = keys.size() - 1;
     if (keys.size() <= 1) return true;
     PyObject *const *const first = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
-    if (may_visit && KeyVisit{first, first + last}.agrees(dict)) return true;
-    const nb::object iterator = checked(PyObject_GetIter(dict));
-    const iternextfunc next = Py_TYPE(iterator.ptr())->tp_iternext;
-    for (uint32_t i = 0; i < last; ++i) {
-        const nb::object key = nb::steal(next(iterator.ptr()));
-        if (key.ptr() == first[i]) [[likely]]
-            continue;
-        PyErr_Clear();
-        return false;
-    }
-    return true;
+    return visits_in_order && KeyVisit{first, first + keys.size() - 1}.agrees(dict);
 }
 
 bool has_default_factory(PyObject *dict, PyObject *expected) { return default_factory_of(dict).is(expected); }
 
 bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values) {
-    static PyObject *const name = intern_forever("maxlen");
-    const nb::object found = checked(PyObject_GetAttr(deque, name));
+    const nb::object found = checked(PyObject_GetAttr(deque, constants.maxlen));
     // Both are None or exact integers.
     if (PyObject_Size(deque) != static_cast<Py_ssize_t>(count) ||
         !checked(PyObject_RichCompareBool(found.ptr(), maxlen, Py_EQ)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/deref.h"
 
+#include "base/constants.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -80,10 +81,9 @@ bool is_deref_class(nb::handle type) {
 }
 
 void set_deref_classes(nb::object anchor, nb::object alias, nb::object node) {
-    const nb::object namespace_ = checked(PyUnicode_FromString(""));
     const nb::object classes[3] = {std::move(anchor), std::move(alias), std::move(node)};
     for (int i = 0; i < 3; ++i) {
-        nb::object registration = find_registration(classes[i], namespace_);
+        nb::object registration = find_registration(classes[i], constants.empty_text);
         resolve_fields(RegistrationBox::of(registration));
         registrations[i] = registration.release().ptr();
     }

@@ -42,6 +42,7 @@ PlacedStructure::PlacedStructure(const Structure &structure)
 
 uint32_t find_slot(const PlacedStructure &tree, nb::handle path) {
     uint32_t slot = 0;
+    if (!is_filled(path)) fail_unfilled();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(path.ptr()); ++i) {
         const uint32_t position = tree.resolve(slot);
         slot = find_child(tree, position, PyTuple_GET_ITEM(path.ptr(), i));

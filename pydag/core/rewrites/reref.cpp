@@ -194,9 +194,9 @@ private:
 
     void emit_fields(nb::handle box, nb::handle aux, uint32_t count, uint32_t node) {
         const Registration &registration = RegistrationBox::of(box);
-        const bool is_pair = PyTuple_Check(aux.ptr()) && PyTuple_GET_SIZE(aux.ptr()) == 2 &&
-                             PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 0)) &&
-                             PyTuple_Check(PyTuple_GET_ITEM(aux.ptr(), 1));
+        const auto is_tuple = [](PyObject *object) { return PyTuple_Check(object) && is_filled(object); };
+        const bool is_pair = is_tuple(aux.ptr()) && PyTuple_GET_SIZE(aux.ptr()) == 2 &&
+                             is_tuple(PyTuple_GET_ITEM(aux.ptr(), 0)) && is_tuple(PyTuple_GET_ITEM(aux.ptr(), 1));
         const nb::handle names = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 0) : Py_None;
         const nb::handle meta = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 1) : Py_None;
         const nb::object distinct = is_pair ? checked(PySet_New(names.ptr())) : nb::object();

@@ -142,10 +142,10 @@ const Structure &CachedStructure::structure() const {
 bool CachedStructure::is_current() const { return generation_ == generation; }
 
 void CachedStructure::register_spec(nb::handle object) {
-    if (!is_current()) return;
     nb::object weakref = checked(PyWeakref_NewRef(object.ptr(), nullptr));
     Entry &entry = entries()[slot_];
-    entry.reset();
+    if (is_current()) entry.reset();  // may run code that empties the cache
+    if (!is_current()) return;
     entry.setting = setting_;
     entry.living = nb::inst_ptr<Spec>(object);
     entry.living_ref = std::move(weakref);

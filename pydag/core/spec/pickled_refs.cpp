@@ -29,12 +29,11 @@ nb::object usual_keys(nb::handle inserted, nb::handle places, bool sorted) {
 }
 
 nb::object decode_keys(nb::handle state, bool sorted) {
-    require(PyTuple_CheckExact(state.ptr()) && PyTuple_GET_SIZE(state.ptr()) == 2, "keys must be a pair");
+    require(is_tuple(state) && PyTuple_GET_SIZE(state.ptr()) == 2, "keys must be a pair");
     const nb::handle inserted(PyTuple_GET_ITEM(state.ptr(), 0)), places(PyTuple_GET_ITEM(state.ptr(), 1));
-    require(PyTuple_CheckExact(inserted.ptr()), "keys must be a tuple");
+    require(is_tuple(inserted), "keys must be a tuple");
     const size_t count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
-    require(places.is_none() ||
-                (PyTuple_CheckExact(places.ptr()) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count),
+    require(places.is_none() || (is_tuple(places) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count),
             "there must be one place for each key");
     const nb::object distinct = checked(PySet_New(inserted.ptr()));  // TypeError for an unhashable key
     require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
@@ -59,7 +58,7 @@ nb::object decode_keys(nb::handle state, bool sorted) {
 }
 
 nb::object decode_registration(nb::handle state, bool is_fields) {
-    require(PyTuple_CheckExact(state.ptr()) && PyTuple_GET_SIZE(state.ptr()) == 2, "a registration must be a pair");
+    require(is_tuple(state) && PyTuple_GET_SIZE(state.ptr()) == 2, "a registration must be a pair");
     const nb::handle type(PyTuple_GET_ITEM(state.ptr(), 0)), namespace_(PyTuple_GET_ITEM(state.ptr(), 1));
     require(PyType_Check(type.ptr()) && PyUnicode_CheckExact(namespace_.ptr()),
             "a registration must be a class and a namespace");
@@ -78,8 +77,10 @@ nb::object decode_tuple_class(nb::handle cls, bool is_namedtuple) {
     auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
     require(PyType_IsSubtype(type, &PyTuple_Type), "the type of a tuple must be a tuple class");
     const char *const attribute = is_namedtuple ? "_fields" : "n_sequence_fields";
-    require(PyObject_HasAttrString(cls.ptr(), attribute), "the type of a tuple must have named fields");
-    nb::object size = checked(PyObject_GetAttrString(cls.ptr(), attribute));
+    nb::object size = nb::steal(PyObject_GetAttrString(cls.ptr(), attribute));
+    if (!size.is_valid() && !PyErr_ExceptionMatches(PyExc_AttributeError)) nb::raise_python_error();
+    PyErr_Clear();
+    require(size.is_valid(), "the type of a tuple must have named fields");
     return is_namedtuple ? checked(PyLong_FromSsize_t(checked(PyObject_Size(size.ptr())))) : size;
 }
 

@@ -9,6 +9,9 @@
 
 namespace pydag {
 
+// Whether an object is a tuple that can be read: an exact one, and with all of its items.
+inline bool is_tuple(nb::handle object) { return PyTuple_CheckExact(object.ptr()) && is_filled(object); }
+
 // The references of a state. What is written out is decoded once for each way in which it is used.
 class StateRefs {
 public:

@@ -6,6 +6,7 @@
 #include "types/keys.h"
 
 #include <cstdlib>
+#include <new>
 #include <vector>
 
 namespace pydag {
@@ -64,6 +65,16 @@ void release(const Structure &structure) {
     std::free(const_cast<PyObject **>(structure.refs));
 }
 
+// Without memory to wait in there is only the stack; an exception must not leave the collector's slot.
+bool wait(std::vector<Structure> &waiting, const Structure &structure) {
+    try {
+        waiting.push_back(structure);
+        return true;
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+}
+
 }  // namespace
 
 // Empties the spec before it releases anything: a finalizer may look at it. A spec may be the last
@@ -73,7 +84,7 @@ void Spec::clear() {
     static int depth = 0;
     static std::vector<Structure> waiting;
     const Structure old = std::exchange(structure_, {});
-    if (depth >= kDeepest) return waiting.push_back(old);
+    if (depth >= kDeepest && wait(waiting, old)) return;
     ++depth;
     release(old);
     while (depth == 1 && !waiting.empty()) {

@@ -63,8 +63,8 @@ private:
     int slot_ = -1;  // in the cache
 };
 
-// Whether two references in the same place of two structures are equal.
-bool equal_refs(PyObject *a, PyObject *b);
+// Whether two references in the same place of two nodes of this kind are equal.
+bool equal_refs(Kind kind, PyObject *a, PyObject *b);
 // How many of a node's references are compared, from the first on. A custom node's entries are
 // names for its children; they don't tell structures apart.
 inline uint32_t num_compared_refs(Node node) { return node.kind == Kind::kCustom ? 2 : num_refs(node); }

@@ -37,7 +37,7 @@ void decode_refs(Kind kind, uint32_t count, StateRefs &encoded, Refs &refs) {
         refs.push_borrowed(first.ptr());
     } else if (kind == Kind::kCustom) {
         const nb::object registration = encoded.registration(0, false);
-        require(encoded[2] == Py_None || (PyTuple_CheckExact(encoded[2]) && PyTuple_GET_SIZE(encoded[2]) == count),
+        require(encoded[2] == Py_None || (is_tuple(encoded[2]) && PyTuple_GET_SIZE(encoded[2]) == count),
                 "entries must be None or one for each child");
         refs.push_borrowed(registration.ptr());
         refs.push_borrowed(encoded[1]);
@@ -53,7 +53,7 @@ void decode_refs(Kind kind, uint32_t count, StateRefs &encoded, Refs &refs) {
             require(equal_keys(registration.data, keys), "the class has other fields now");
             keys = registration.data;
         }
-        require(PyTuple_CheckExact(encoded[2]) &&
+        require(is_tuple(encoded[2]) &&
                     static_cast<size_t>(PyTuple_GET_SIZE(encoded[2])) == registration.meta_access.size(),
                 "there must be one value for each meta field");
         refs.push_borrowed(box.ptr());
@@ -72,7 +72,7 @@ Node decode_node(const unsigned char *bytes) {
 }  // namespace
 
 void restore_state(nb::handle state, StructureBuilder &builder) {
-    if (!PyTuple_CheckExact(state.ptr()) || PyTuple_GET_SIZE(state.ptr()) != 6)
+    if (!is_tuple(state) || PyTuple_GET_SIZE(state.ptr()) != 6)
         fail(PyExc_TypeError, "the state of a PyDagSpec must be a tuple of six, got %U", short_repr(state).ptr());
     PyObject *const *const parts = &PyTuple_GET_ITEM(state.ptr(), 0);
     require(PyLong_CheckExact(parts[0]) && PyLong_AsLong(parts[0]) == kStateFormat && !PyErr_Occurred(),
@@ -81,7 +81,7 @@ void restore_state(nb::handle state, StructureBuilder &builder) {
     require(PyUnicode_CheckExact(parts[2]), "the namespace must be a string");
     require(PyBytes_CheckExact(parts[3]) && PyBytes_GET_SIZE(parts[3]) % 8 == 0, "nodes must be 8 bytes each");
     require(PyBytes_CheckExact(parts[4]), "the places of references must be bytes");
-    require(PyTuple_CheckExact(parts[5]), "references must be a tuple");
+    require(is_tuple(parts[5]), "references must be a tuple");
     builder.none_is_leaf = parts[1] == Py_True;
     builder.namespace_ = nb::borrow(parts[2]);
 

@@ -10,10 +10,12 @@
 
 namespace pydag {
 
-// By what each reference is: keys by their order, registrations by what they do, the values of meta
-// fields one by one, everything else (types, aux_data, default factories) by identity, then `==`.
-bool equal_refs(PyObject *a, PyObject *b) {
+// By what each reference is: keys by their order, registrations by what they do, the class of a
+// tuple by identity (a metaclass may say anything), the values of meta fields one by one, everything
+// else (aux_data, default factories, lengths of deques) by identity, then `==`.
+bool equal_refs(Kind kind, PyObject *a, PyObject *b) {
     if (a == b) return true;
+    if (kind == Kind::kNamedTuple || kind == Kind::kStructSequence) return false;
     if (KeysBox::check(a)) return KeysBox::check(b) && equal_keys(a, b);
     if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
     return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
@@ -57,7 +59,7 @@ bool Spec::equals(const Spec &other) const {
         PyUnicode_Compare(a.namespace_, b.namespace_) != 0)
         return false;
     return all_of_differing_refs(a, b, [](Node node, ptrdiff_t place, PyObject *x, PyObject *y) {
-        return place >= num_compared_refs(node) || equal_refs(x, y);
+        return place >= num_compared_refs(node) || equal_refs(node.kind, x, y);
     });
 }
 

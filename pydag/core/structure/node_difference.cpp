@@ -104,7 +104,7 @@ std::string outline(Node node, PyObject *const *refs) {
 bool are_alike(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
     if (a.kind != b.kind || a.count != b.count) return false;
     for (uint32_t i = 0; i < num_compared_refs(a); ++i)
-        if (!equal_refs(refs_a[i], refs_b[i])) return false;
+        if (!equal_refs(a.kind, refs_a[i], refs_b[i])) return false;
     return true;
 }
 
@@ -112,14 +112,14 @@ Words difference(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_
     const Kind kind = a.kind;
     const Words outlines = {outline(a, refs_a), outline(b, refs_b)};
     if (kind != b.kind || num_refs(a) == 0) return outlines;
-    if (!equal_refs(type_of(kind, refs_a).ptr(), type_of(kind, refs_b).ptr())) return outlines;
+    if (!type_of(kind, refs_a).is(type_of(kind, refs_b))) return outlines;
     if (traits(kind).entries == Entries::kKeys) {
         if (!equal_keys(keys_box_of(kind, refs_a), keys_box_of(kind, refs_b)))
             return key_difference(kind, refs_a, refs_b);
     }
     if (a.count != b.count) return outlines;
     for (uint32_t i = 0; i < num_compared_refs(a); ++i)
-        if (!equal_refs(refs_a[i], refs_b[i])) return ref_difference(kind, i, refs_a, refs_b);
+        if (!equal_refs(kind, refs_a[i], refs_b[i])) return ref_difference(kind, i, refs_a, refs_b);
     return outlines;  // a user's `==` has changed its mind
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/paths.h"
 
+#include "base/constants.h"
 #include "types/keys.h"
 #include "types/registry.h"
 
@@ -37,40 +38,30 @@ void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit vi
     }
 }
 
-// One object per leaf, made by `finish` from the entries on the way to it, which `make` makes.
+// Adds one object per leaf, made by `finish` from the entries on the way to it, which `make` makes.
+// Both may run Python code, so what is done is kept where nobody else can find it.
 template <class Make, class Finish>
-nb::object collect(const Structure &structure, Make make, Finish finish) {
+void collect(const Structure &structure, Ways &ways, Make make, Finish finish) {
     RefBuffer<24> way;
-    nb::object result = checked(PyList_New(0));
     walk_entries(
         structure, [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_new(make(kind, refs, child)); },
         [&] { way.drop_to(way.size() - 1); },
         [&](uint32_t i) {
             if (structure.nodes[i].kind != Kind::kLeaf) return;
-            checked(PyList_Append(result.ptr(), finish(tuple_of(way.data(), way.size())).ptr()));
+            ways.push_new(finish(tuple_of(way.data(), way.size())));
         });
-    return result;
 }
 
-PyObject *optree_name(const char *name) { return import_forever("optree", name); }
-
-nb::object builtin_entry_type(Kind kind) {
-    static PyObject *const sequence = optree_name("SequenceEntry"), *const mapping = optree_name("MappingEntry"),
-                           *const namedtuple = optree_name("NamedTupleEntry"),
-                           *const structseq = optree_name("StructSequenceEntry");
-    if (kind == Kind::kNamedTuple) return nb::borrow(namedtuple);
-    if (kind == Kind::kStructSequence) return nb::borrow(structseq);
-    return nb::borrow(traits(kind).entries == Entries::kKeys ? mapping : sequence);
+PyObject *entry_type_of(Kind kind, PyObject *const *refs) {
+    if (kind == Kind::kCustom || kind == Kind::kFields) return RegistrationBox::of(refs[0]).path_entry_type.ptr();
+    if (kind == Kind::kNamedTuple) return constants.namedtuple_entry;
+    if (kind == Kind::kStructSequence) return constants.structseq_entry;
+    return traits(kind).entries == Entries::kKeys ? constants.mapping_entry : constants.sequence_entry;
 }
 
 nb::object accessor_entry(Kind kind, PyObject *const *refs, uint32_t child) {
-    static PyObject *const kinds = optree_name("PyTreeKind");
-    const bool is_registered = kind == Kind::kCustom || kind == Kind::kFields;
-    const nb::object entry_type =
-        is_registered ? RegistrationBox::of(refs[0]).path_entry_type : builtin_entry_type(kind);
-    const Kind public_kind = is_registered ? Kind::kCustom : kind;
-    const nb::object number = checked(PyLong_FromLong(static_cast<long>(public_kind)));
-    return call(entry_type, entry_of(kind, refs, child), type_of(kind, refs), call(kinds, number));
+    const nb::object entry_type = nb::borrow(entry_type_of(kind, refs));
+    return call(entry_type, entry_of(kind, refs, child), type_of(kind, refs), tree_kind(kind));
 }
 
 }  // namespace
@@ -82,47 +73,53 @@ nb::object entry_of(Kind kind, PyObject *const *refs, uint32_t child) {
     return checked(PyLong_FromSize_t(child));
 }
 
+nb::handle tree_kind(Kind kind) {
+    return constants.tree_kinds[static_cast<size_t>(kind == Kind::kFields ? Kind::kCustom : kind)];
+}
+
 nb::object type_of(Kind kind, PyObject *const *refs) {
-    static PyObject *const types[kNumKinds] = {nullptr,
-                                               nullptr,
-                                               reinterpret_cast<PyObject *>(Py_TYPE(Py_None)),
-                                               reinterpret_cast<PyObject *>(&PyTuple_Type),
-                                               reinterpret_cast<PyObject *>(&PyList_Type),
-                                               reinterpret_cast<PyObject *>(&PyDict_Type),
-                                               nullptr,
-                                               reinterpret_cast<PyObject *>(&PyODict_Type),
-                                               import_forever("collections", "defaultdict"),
-                                               import_forever("collections", "deque"),
-                                               nullptr,
-                                               nullptr,
-                                               nullptr};
     if (kind == Kind::kCustom || kind == Kind::kFields) return RegistrationBox::of(refs[0]).type;
     if (kind == Kind::kNamedTuple || kind == Kind::kStructSequence) return nb::borrow(refs[0]);
-    return nb::borrow(types[static_cast<size_t>(kind)]);
+    if (kind == Kind::kNone) return class_of(Py_None);
+    if (kind == Kind::kTuple) return nb::borrow(as_object(&PyTuple_Type));
+    if (kind == Kind::kList) return nb::borrow(as_object(&PyList_Type));
+    if (kind == Kind::kDict) return nb::borrow(as_object(&PyDict_Type));
+    if (kind == Kind::kOrderedDict) return nb::borrow(as_object(&PyODict_Type));
+    if (kind == Kind::kDefaultDict) return nb::borrow(as_object(constants.default_dict));
+    if (kind == Kind::kDeque) return nb::borrow(as_object(constants.deque));
+    return nb::object();
+}
+
+nb::object fields_of(Kind kind, PyObject *cls) {
+    if (kind == Kind::kStructSequence) return checked(PyObject_CallOneArg(constants.structseq_fields, cls));
+    return checked(PySequence_Tuple(checked(PyObject_GetAttr(cls, constants.fields)).ptr()));
 }
 
 Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
-    static PyObject *const attribute = optree_name("GetAttrEntry");
-    static PyObject *const structseq_fields = optree_name("structseq_fields");
-    static PyObject *const fields_name = intern_forever("_fields");
     nb::object entry = entry_of(kind, refs, child);
     if (kind == Kind::kFields) return {std::move(entry), true};
     if (kind == Kind::kCustom) {
         const nb::object entry_type = RegistrationBox::of(refs[0]).path_entry_type;
-        const bool is_attribute =
-            PyType_Check(entry_type.ptr()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(entry_type.ptr()),
-                                                               reinterpret_cast<PyTypeObject *>(attribute));
+        const bool is_attribute = PyType_Check(entry_type.ptr()) &&
+                                  PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(entry_type.ptr()),
+                                                   reinterpret_cast<PyTypeObject *>(constants.attribute_entry));
         return {std::move(entry), is_attribute};
     }
     if (kind != Kind::kNamedTuple && kind != Kind::kStructSequence) return {std::move(entry), false};
-    // A class may have changed its `_fields` since: then the index says it.
-    nb::object fields = nb::steal(kind == Kind::kNamedTuple ? PyObject_GetAttr(refs[0], fields_name)
-                                                            : PyObject_CallOneArg(structseq_fields, refs[0]));
-    PyErr_Clear();
-    if (!fields.is_valid() || !PyTuple_Check(fields.ptr()) || PyTuple_GET_SIZE(fields.ptr()) <= child ||
-        !PyUnicode_Check(PyTuple_GET_ITEM(fields.ptr(), child)))
+    // A class may have changed its `_fields` since, or not have named this one: then the index says it.
+    nb::object fields;
+    try {
+        fields = fields_of(kind, refs[0]);
+    } catch (nb::python_error &) {
         return {std::move(entry), false};
-    return {nb::borrow(PyTuple_GET_ITEM(fields.ptr(), child)), true};
+    }
+    const auto has_name = [](PyObject *name) {
+        return name && PyUnicode_Check(name) &&
+               PyUnicode_CompareWithASCIIString(name, PyStructSequence_UnnamedField) != 0;
+    };
+    PyObject *const name = item_or_null(fields, child);
+    if (!has_name(name)) return {std::move(entry), false};
+    return {nb::borrow(name), true};
 }
 
 std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes) {
@@ -158,13 +155,13 @@ std::vector<nb::object> slot_paths(const Structure &structure, const std::vector
     return found;
 }
 
-nb::object leaf_paths(const Structure &structure) {
-    return collect(structure, entry_of, [](nb::object path) { return path; });
+void add_paths(const Structure &structure, Ways &ways) {
+    collect(structure, ways, entry_of, [](nb::object path) { return path; });
 }
 
-nb::object leaf_accessors(const Structure &structure) {
-    static PyObject *const accessor = optree_name("PyTreeAccessor");
-    return collect(structure, accessor_entry, [](nb::object path) { return call(nb::handle(accessor), path); });
+void add_accessors(const Structure &structure, Ways &ways) {
+    const nb::handle accessor = constants.accessor;
+    collect(structure, ways, accessor_entry, [=](nb::object path) { return call(accessor, path); });
 }
 
 }  // namespace pydag

@@ -15,6 +15,10 @@ nb::object entry_of(Kind kind, PyObject *const *refs, uint32_t child);
 
 // The class of a node; null for leaves and aliases.
 nb::object type_of(Kind kind, PyObject *const *refs);
+// Its optree.PyTreeKind: a class registered by fields counts as a custom one.
+nb::handle tree_kind(Kind kind);
+// A tuple of the names that a namedtuple or struct sequence class has for its items, as it says now.
+nb::object fields_of(Kind kind, PyObject *cls);
 
 // The same child as an error message shows it.
 Step step_of(Kind kind, PyObject *const *refs, uint32_t child);
@@ -24,9 +28,18 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child);
 std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes);
 std::vector<nb::object> slot_paths(const Structure &structure, const std::vector<uint32_t> &nodes);
 
-// A list with the path of each leaf: a tuple of entries.
-nb::object leaf_paths(const Structure &structure);
-// A list with the optree.PyTreeAccessor of each leaf.
-nb::object leaf_accessors(const Structure &structure);
+using Ways = RefBuffer<96>;
+// Adds the path of each leaf: a tuple of entries.
+void add_paths(const Structure &structure, Ways &ways);
+// Adds the optree.PyTreeAccessor of each leaf.
+void add_accessors(const Structure &structure, Ways &ways);
+
+// A list of what one of the two adds.
+template <void (*add)(const Structure &, Ways &)>
+nb::object ways_to_leaves(const Structure &structure) {
+    Ways ways;
+    add(structure, ways);
+    return ways.take_list();
+}
 
 }  // namespace pydag

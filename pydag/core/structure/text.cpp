@@ -22,12 +22,25 @@ std::string qualified_name_of(nb::handle type) {
            text_of(checked(PyObject_GetAttrString(type.ptr(), "__qualname__")));
 }
 
+// The names of the items are read from the class anew.
+void check_fields(PyObject *cls, uint32_t count) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(fields_of(Kind::kNamedTuple, cls).ptr());
+    if (size == static_cast<Py_ssize_t>(count)) return;
+    fail(PyExc_ValueError,
+         "Number of fields (%zd) of namedtuple type %R does not match the arity (%zu) of the treespec node. Its "
+         "`_fields` must have been changed since the spec was made.",
+         size, cls, size_t{count});
+}
+
 std::string opening(Kind kind, PyObject *const *refs, uint32_t count) {
     const std::string open = traits(kind).open;
     if (kind == Kind::kCustom)
         return open + name_of(node_registration(refs).type) + "[" + repr_text(CustomRefs{refs}.aux_data()) + "], [";
     if (kind == Kind::kFields) return name_of(node_registration(refs).type) + open;
-    if (kind == Kind::kNamedTuple) return name_of(TupleClassRefs{refs}.type()) + open;
+    if (kind == Kind::kNamedTuple) {
+        check_fields(TupleClassRefs{refs}.type(), count);
+        return name_of(TupleClassRefs{refs}.type()) + open;
+    }
     if (kind == Kind::kStructSequence) return qualified_name_of(TupleClassRefs{refs}.type()) + open;
     if (kind == Kind::kDefaultDict) return open + repr_text(MappingRefs{refs}.default_factory()) + ", {";
     if (kind == Kind::kOrderedDict && count == 0) return "OrderedDict(";
@@ -59,7 +72,8 @@ std::string label(Kind kind, PyObject *const *refs, uint32_t child) {
     if (traits(kind).is_mapping) return repr_text(entry_of(kind, refs, child)) + ": ";
     if (kind != Kind::kFields && kind != Kind::kNamedTuple && kind != Kind::kStructSequence) return "";
     const Step step = step_of(kind, refs, child);
-    return step.is_attribute ? text_of(step.entry) + "=" : "";
+    if (step.is_attribute) return text_of(step.entry) + "=";
+    return kind == Kind::kStructSequence ? "<unnamed@" + std::to_string(child) + ">=" : "";
 }
 
 struct Frame {

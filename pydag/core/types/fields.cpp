@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/fields.h"
 
+#include "base/constants.h"
 #include "base/error.h"
 #include "types/keys.h"
 
@@ -86,31 +87,28 @@ bool are_distinct(const std::vector<FieldAccess> &fields, const std::vector<Fiel
     return offsets.size() == fields.size() + others.size();
 }
 
-// Any class that a class statement made.
-PyTypeObject *python_class() {
-    static PyObject *const type =
-        checked(PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "s(){}", "PythonClass"))
-            .release()
-            .ptr();
-    return reinterpret_cast<PyTypeObject *>(type);
-}
-
 }  // namespace
 
 void resolve_fields(Registration &registration) {
     if (registration.resolve_fields.is_none()) return;
-    const nb::object answer = call(registration.resolve_fields);
-    if (registration.resolve_fields.is_none()) return;  // resolved meanwhile, by that very call
-    const nb::object data(answer[0]), slots(answer[1]), meta(answer[2]);
-    registration.slot_access = access_to(registration.type, slots);
-    std::erase_if(registration.slot_access, [](const FieldAccess &slot) { return slot.offset == 0; });
-    registration.meta_access = access_to(registration.type, meta);
-    registration.meta_names = meta;
-    registration.data = data;
+    const nb::object resolve = registration.resolve_fields, answer = call(resolve);
+    nb::object data(answer[0]), slots(answer[1]), meta(answer[2]);
+    std::vector<FieldAccess> slot_access = access_to(registration.type, slots);
+    std::erase_if(slot_access, [](const FieldAccess &slot) { return slot.offset == 0; });
+    std::vector<FieldAccess> meta_access = access_to(registration.type, meta), data_access;
     if (!data.is_none()) {
-        registration.data_access = access_to(registration.type, data);
-        registration.data = keys_of(&PyTuple_GET_ITEM(data.ptr(), 0), registration.data_access.size(), false);
-        registration.dict_order.clear();
+        data_access = access_to(registration.type, data);
+        data = keys_of(&PyTuple_GET_ITEM(data.ptr(), 0), data_access.size(), false);
+    }
+    // All that may have run code that used the class: what was found first stands, since there may be
+    // specs that were made with it. From here on no Python code runs.
+    if (registration.resolve_fields.is_none()) return;
+    registration.slot_access = std::move(slot_access);
+    registration.meta_access = std::move(meta_access);
+    registration.data_access = std::move(data_access);
+    registration.meta_names = std::move(meta);
+    registration.data = std::move(data);
+    if (!registration.data.is_none()) {
         add_places(registration.data_access, false, registration.dict_order);
         add_places(registration.meta_access, true, registration.dict_order);
         registration.has_only_slots =
@@ -131,7 +129,8 @@ nb::object own_slots(nb::handle cls) {
 }
 
 nb::object read_field(PyObject *object, const FieldAccess &field) {
-    PyTypeObject *const type = Py_TYPE(object);
+    const nb::object owned_type = class_of(object);  // a key's `__eq__` may give the object another class
+    auto *const type = reinterpret_cast<PyTypeObject *>(owned_type.ptr());
     PyObject *const name = field.name.ptr();
     if (field.offset) {
         if (PyObject *const value = read_slot(object, field.offset)) return nb::borrow(value);
@@ -144,11 +143,9 @@ nb::object read_field(PyObject *object, const FieldAccess &field) {
     nb::object found = field.offset ? nb::object() : class_attribute(type, name).value;
     const PyTypeObject *const kind = found.is_valid() ? Py_TYPE(found.ptr()) : nullptr;
     if (kind && !kind->tp_descr_get && !kind->tp_descr_set) return found;
-    PyErr_Format(PyExc_AttributeError,
-                 "'%.200s' object has no attribute %R: a field of a registered class must be set%s",
-                 Py_TYPE(object)->tp_name, name,
-                 kind ? "; it is read from __dict__ or a slot, not from what the class has of that name" : "");
-    nb::raise_python_error();
+    fail(PyExc_AttributeError, "'%.200s' object has no attribute %R: a field of a registered class must be set%s",
+         type->tp_name, name,
+         kind ? "; it is read from __dict__ or a slot, not from what the class has of that name" : "");
 }
 
 bool has_plain_layout(nb::handle cls) {
@@ -158,17 +155,16 @@ bool has_plain_layout(nb::handle cls) {
         return type->tp_basicsize == PyBaseObject_Type.tp_basicsize && type->tp_itemsize == 0;
     };
     auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
-    while (type && is_heap_type(type) && (type->tp_dealloc == python_class()->tp_dealloc || adds_nothing(type)))
+    while (type && is_heap_type(type) && (type->tp_dealloc == constants.python_class->tp_dealloc || adds_nothing(type)))
         type = type->tp_base;
     return type == &PyBaseObject_Type;
 }
 
 nb::object new_instance(const Registration &registration) {
-    static PyObject *const no_arguments = checked(PyTuple_New(0)).release().ptr();
     auto *const type = reinterpret_cast<PyTypeObject *>(registration.type.ptr());
     // What `object.__new__` does for a class that has no abstract methods.
     if (!PyType_HasFeature(type, Py_TPFLAGS_IS_ABSTRACT)) return checked(type->tp_alloc(type, 0));
-    return checked(PyBaseObject_Type.tp_new(type, no_arguments, nullptr));
+    return checked(PyBaseObject_Type.tp_new(type, constants.no_items, nullptr));
 }
 
 namespace {

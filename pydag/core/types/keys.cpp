@@ -82,15 +82,20 @@ nb::object sort_objects(nb::handle keys) {
     nb::object pairs = checked(PyList_New(0));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.ptr()); ++i) {
         PyObject *const key = PyTuple_GET_ITEM(keys.ptr(), i);
-        const nb::handle type(reinterpret_cast<PyObject *>(Py_TYPE(key)));
+        const nb::object type = class_of(key);
         const nb::object name =
             checked(PyUnicode_FromFormat("%S.%S", type.attr("__module__").ptr(), type.attr("__qualname__").ptr()));
         checked(PyList_Append(pairs.ptr(), checked(PyTuple_Pack(2, name.ptr(), key)).ptr()));
     }
     if (PyList_Sort(pairs.ptr()) == 0) {
         nb::object sorted = checked(PyList_New(0));
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs.ptr()); ++i)
-            checked(PyList_Append(sorted.ptr(), PyTuple_GET_ITEM(PyList_GET_ITEM(pairs.ptr(), i), 1)));
+        // The comparisons can have found the list through the collector, and put anything there.
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs.ptr()); ++i) {
+            PyObject *const pair = PyList_GET_ITEM(pairs.ptr(), i);
+            PyObject *const key = pair && PyTuple_CheckExact(pair) ? item_or_null(pair, 1) : nullptr;
+            if (!key) return nb::object();
+            checked(PyList_Append(sorted.ptr(), key));
+        }
         return sorted;
     }
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) nb::raise_python_error();

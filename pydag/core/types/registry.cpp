@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/registry.h"
 
+#include "base/constants.h"
 #include "base/error.h"
 #include "base/identity_table.h"
 #include "spec/cache.h"
@@ -20,7 +21,9 @@ namespace {
 struct Globals {
     std::unordered_map<std::string, std::unique_ptr<Namespace>> namespaces;
     Namespace *global = nullptr;
-    nb::object registrations = checked(PyDict_New());  // (namespace, class) -> Registration
+    // By class, which the registrations own; one for each of its namespaces. No dict: that would
+    // ask the `__hash__` and `__eq__` of a metaclass, and others could find it and change it.
+    std::unordered_map<PyObject *, std::vector<nb::object>> registrations;
     nb::object find_foreign, classify_leaf, is_insertion_ordered;
     DictWatch watch;
     uint64_t epoch = 0;  // how often the tables have been emptied
@@ -30,15 +33,18 @@ Globals &globals() {
     return *instance;
 }
 
-nb::object registration_key(nb::handle namespace_, nb::handle type) {
-    return checked(PyTuple_Pack(2, namespace_.ptr(), type.ptr()));
+// Where a class is registered; the end of `registrations` where it isn't. Both are exact strings.
+std::vector<nb::object>::iterator find_in(std::vector<nb::object> &registrations, nb::handle namespace_) {
+    return std::find_if(registrations.begin(), registrations.end(), [=](const nb::object &box) {
+        return PyUnicode_Compare(RegistrationBox::of(box).namespace_.ptr(), namespace_.ptr()) == 0;
+    });
 }
 
 nb::object find_own(nb::handle namespace_, nb::handle type) {
-    const nb::object key = registration_key(namespace_, type);
-    PyObject *const found = PyDict_GetItemWithError(globals().registrations.ptr(), key.ptr());
-    if (!found && PyErr_Occurred()) nb::raise_python_error();
-    return nb::borrow(found);
+    const auto of_class = globals().registrations.find(type.ptr());
+    if (of_class == globals().registrations.end()) return nb::object();
+    const auto found = find_in(of_class->second, namespace_);
+    return found == of_class->second.end() ? nb::object() : *found;
 }
 
 nb::object find_foreign(nb::handle namespace_, nb::handle type) {
@@ -62,8 +68,8 @@ Kind builtin_kind(PyTypeObject *type) {
     if (type == &PyList_Type) return Kind::kList;
     if (type == &PyDict_Type) return Kind::kDict;
     if (type == &PyODict_Type) return Kind::kOrderedDict;
-    if (type == default_dict_type()) return Kind::kDefaultDict;
-    if (type == deque_type()) return Kind::kDeque;
+    if (type == constants.default_dict) return Kind::kDefaultDict;
+    if (type == constants.deque) return Kind::kDeque;
     return Kind::kLeaf;
 }
 
@@ -85,13 +91,19 @@ PyObject *on_type_death(PyObject *, PyObject *) {
 }
 PyMethodDef on_type_death_def = {"forget_types", on_type_death, METH_O, nullptr};
 
+PyObject *on_type_death_function = nullptr;
+
 nb::object guard(PyTypeObject *type) {
     if (!is_heap_type(type)) return nb::object();
-    static PyObject *const callback = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
-    return checked(PyWeakref_NewRef(reinterpret_cast<PyObject *>(type), callback));
+    return checked(PyWeakref_NewRef(as_object(type), on_type_death_function));
 }
 
 }  // namespace
+
+void make_registry() {
+    if (!on_type_death_function)
+        on_type_death_function = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
+}
 
 Namespace &Namespace::get(nb::handle name) {
     Globals &state = globals();
@@ -109,6 +121,15 @@ Namespace &Namespace::get(nb::handle name) {
         if (PyUnicode_GET_LENGTH(name.ptr()) == 0) state.global = slot.get();
     }
     return *slot;
+}
+
+// The lookup may run code that gives the object another class, and drops the last reference to this one.
+TypeInfo Namespace::look_up_class_of(PyObject *object) {
+    for (;;) {
+        const nb::object type = class_of(object);
+        const TypeInfo info = find(reinterpret_cast<PyTypeObject *>(type.ptr()));
+        if (type.is(as_object(Py_TYPE(object)))) return info;
+    }
 }
 
 TypeInfo Namespace::find_in_table(PyTypeObject *type) {
@@ -135,7 +156,7 @@ const TypeInfo *Namespace::find_known_in_table(PyTypeObject *type) {
 TypeInfo Namespace::look_up(PyTypeObject *type) {
     const Kind kind = builtin_kind(type);
     if (kind != Kind::kLeaf) return {nullptr, kind, traits(kind).has_identity ? kObjectNode : kNoIdentity};
-    const nb::handle cls(reinterpret_cast<PyObject *>(type));
+    const nb::handle cls(as_object(type));
     nb::object found = find_registration(cls, name_);
     if (!found.is_valid()) return classify_unregistered(cls);
     Registration &registration = RegistrationBox::of(found);
@@ -159,7 +180,7 @@ bool Namespace::is_ordered_itself() const {
 }
 
 nb::object find_registration(nb::handle type, nb::handle namespace_) {
-    const nb::object global = checked(PyUnicode_FromString(""));
+    const nb::handle global = constants.empty_text;
     nb::object found;
     if (PyUnicode_GET_LENGTH(namespace_.ptr()) > 0) {
         found = find_own(namespace_, type);
@@ -173,6 +194,9 @@ nb::object find_registration(nb::handle type, nb::handle namespace_) {
 void add_registration(nb::object box) {
     const Registration &registration = RegistrationBox::of(box);
     const nb::handle type = registration.type;
+    if (!PyType_Check(type.ptr())) fail(PyExc_TypeError, "Expected a class, got %U.", short_repr(type).ptr());
+    if (!PyUnicode_CheckExact(registration.namespace_.ptr()))
+        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(registration.namespace_).ptr());
     if (builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr())) != Kind::kLeaf)
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be re-registered.", type.ptr());
     if (registration.is_fields() && !has_plain_layout(type))
@@ -186,21 +210,24 @@ void add_registration(nb::object box) {
         fail(PyExc_ValueError, "PyTree type %R is already registered in namespace %R.", type.ptr(),
              registration.namespace_.ptr());
     }
-    checked(PyDict_SetItem(globals().registrations.ptr(), registration_key(registration.namespace_, type).ptr(),
-                           box.ptr()));
+    globals().registrations[type.ptr()].push_back(std::move(box));
     forget_types();
 }
 
 nb::object remove_registration(nb::handle type, nb::handle namespace_) {
     if (PyType_Check(type.ptr()) && builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr())) != Kind::kLeaf)
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be unregistered.", type.ptr());
+    if (!PyUnicode_CheckExact(namespace_.ptr()))
+        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(namespace_).ptr());
     nb::object found = find_own(namespace_, type);
     if (!found.is_valid()) {
         if (PyUnicode_GET_LENGTH(namespace_.ptr()) == 0)
             fail(PyExc_ValueError, "PyTree type %R is not registered in the global namespace.", type.ptr());
         fail(PyExc_ValueError, "PyTree type %R is not registered in namespace %R.", type.ptr(), namespace_.ptr());
     }
-    checked(PyDict_DelItem(globals().registrations.ptr(), registration_key(namespace_, type).ptr()));
+    const auto of_class = globals().registrations.find(type.ptr());
+    of_class->second.erase(find_in(of_class->second, namespace_));  // `found` keeps it alive
+    if (of_class->second.empty()) globals().registrations.erase(of_class);
     forget_types();
     return found;
 }
@@ -226,9 +253,10 @@ void forget_types() {
     forget_specs();
     ++globals().epoch;
     std::vector<std::unique_ptr<TypeTable>> old;
+    old.reserve(globals().namespaces.size());
     for (auto &[name, space] : globals().namespaces) {
-        old.emplace_back(space->table_);
-        space->table_ = new TypeTable;
+        auto fresh = std::make_unique<TypeTable>();
+        old.emplace_back(std::exchange(space->table_, fresh.release()));
         for (Namespace::Recent &recent : space->recent_) recent = {};
     }
 }

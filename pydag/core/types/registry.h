@@ -75,8 +75,14 @@ public:
     static Namespace &get(nb::handle name);
     nb::handle name() const { return name_; }
 
-    // What `type` is here. On first sight this runs Python code; after that none. The result
-    // holds until Python code runs.
+    // What the class of `object` is here. On first sight this runs Python code; after that none.
+    // The result holds until Python code runs. The caller owns `object`.
+    TypeInfo find_class_of(PyObject *object) {
+        const Recent &recent = recent_[place(Py_TYPE(object))];
+        return recent.type == Py_TYPE(object) ? recent.info : look_up_class_of(object);
+    }
+
+    // The same for a class that the caller owns.
     TypeInfo find(PyTypeObject *type) {
         const Recent &recent = recent_[place(type)];
         return recent.type == type ? recent.info : find_in_table(type);
@@ -101,6 +107,7 @@ private:
     };
     static constexpr int kRecentBits = 6;
     static size_t place(PyTypeObject *type) { return hash_address(type) >> (64 - kRecentBits); }
+    TypeInfo look_up_class_of(PyObject *object);
     TypeInfo find_in_table(PyTypeObject *type);
     const TypeInfo *find_known_in_table(PyTypeObject *type);
     TypeInfo look_up(PyTypeObject *type);
@@ -108,6 +115,8 @@ private:
     TypeTable *table_ = nullptr;
     Recent recent_[size_t{1} << kRecentBits] = {};  // what the table said last, without a probe
 };
+
+void make_registry();  // when the module is made
 
 // Adds a registration. Raises ValueError if the class has one in that namespace.
 void add_registration(nb::object registration);

@@ -24,7 +24,7 @@ public:
         try {
             visit_all();
         } catch (...) {
-            rethrow_at(path_text(steps()), "flattening");
+            rethrow_at([&] { return path_text(steps()); }, "flattening");
         }
         if (has_aliases_) number_anchors(builder_);
         options_.describe(builder_, leaves_.size(), has_registered_);
@@ -44,7 +44,7 @@ private:
             }
             height_ = size - 1;
             nb::object object = stack_.pop_owned();
-            const TypeInfo info = options_.space->find(Py_TYPE(object.ptr()));
+            const TypeInfo info = options_.space->find_class_of(object.ptr());
             const bool is_tracked = (info.identity & tracks) != 0;
             if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);
             else visit(std::move(object), info, is_leaf_kind(info.kind) || object.is(options_.whole), is_tracked);
@@ -70,8 +70,7 @@ private:
                 return add_alias(known, object);
         // The predicate may unregister the class.
         const nb::object registration = nb::borrow(info.registration);
-        const bool is_kept = checked(PyObject_IsTrue(call(options_.is_leaf, object).ptr())) != 0;
-        const bool is_leaf = is_kept || is_leaf_kind(info.kind);
+        const bool is_leaf = options_.asks_to_keep(object) || is_leaf_kind(info.kind);
         visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || options_.leaf_identity));
     }
 
@@ -113,11 +112,11 @@ private:
     }
 
     [[noreturn]] void fail_cycle(uint32_t target, nb::handle object) {
-        Steps ancestor = steps(target);
+        const std::string here = path_text(steps()), ancestor = path_text(steps(target));
         fail(cycle_error,
              "an object contains itself: %s is the %.200s at %s\n"
              "  A structure with a cycle is not a DAG. Break it, or keep the object whole with is_leaf.",
-             path_text(steps()).c_str(), Py_TYPE(object.ptr())->tp_name, path_text(ancestor).c_str());
+             here.c_str(), Py_TYPE(object.ptr())->tp_name, ancestor.c_str());
     }
 
     uint32_t num_nodes() const { return static_cast<uint32_t>(builder_.nodes.size()); }

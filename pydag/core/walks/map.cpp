@@ -13,22 +13,24 @@ namespace {
 
 class Results final : public LeafSource {
 public:
-    Results(nb::handle function, nb::handle extras, const Leaves &leaves,
+    // `ways`: what the function gets before the leaf, or null.
+    Results(nb::handle function, const Ways *ways, const Leaves &leaves,
             const std::vector<std::unique_ptr<Leaves>> &rests)
-        : function_(function), extras_(extras), leaves_(leaves), rests_(rests) {}
+        : function_(function), ways_(ways), leaves_(leaves), rests_(rests) {}
 
     nb::object next() override {
         const size_t i = next_++;
-        if (!extras_.is_valid() && rests_.empty()) return call_array(function_, leaves_.data() + i, 1);
+        if (!ways_ && rests_.empty()) return call_array(function_, leaves_.data() + i, 1);
         arguments_.resize_down(0);
-        if (extras_.is_valid()) arguments_.push(PyTuple_GET_ITEM(extras_.ptr(), static_cast<Py_ssize_t>(i)));
+        if (ways_) arguments_.push((*ways_)[i]);
         arguments_.push(leaves_[i]);
         for (const auto &rest : rests_) arguments_.push((*rest)[i]);
         return call_array(function_, arguments_.data(), arguments_.size());
     }
 
 private:
-    nb::handle function_, extras_;
+    nb::handle function_;
+    const Ways *ways_;
     const Leaves &leaves_;
     const std::vector<std::unique_ptr<Leaves>> &rests_;
     Buffer<PyObject *, 8> arguments_;  // borrowed from the buffers above
@@ -47,11 +49,10 @@ nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const Fla
         PyObject *const rest = PyTuple_GET_ITEM(rests.ptr(), i);
         if (!match_known(structure, rest, *matched.back())) match(structure, rest, *matched.back());
     }
-    nb::object extras;
-    // A tuple: a list could be found by its items' referrers, and changed.
-    if (extra == Extra::kPath) extras = checked(PyList_AsTuple(leaf_paths(structure).ptr()));
-    if (extra == Extra::kAccessor) extras = checked(PyList_AsTuple(leaf_accessors(structure).ptr()));
-    Results results(function, extras, parts.leaves(), matched);
+    Ways ways;  // not a list: that could be found by its items' referrers, and changed
+    if (extra == Extra::kPath) add_paths(structure, ways);
+    if (extra == Extra::kAccessor) add_accessors(structure, ways);
+    Results results(function, extra == Extra::kNone ? nullptr : &ways, parts.leaves(), matched);
     return unflatten(structure, results, "mapping");
 }
 

@@ -24,10 +24,11 @@ bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
         if (x.is(y)) continue;
         PyTypeObject *const type = Py_TYPE(x.ptr());
         if (type != Py_TYPE(y.ptr())) return false;
-        const TypeInfo info = space.find(type);
+        const TypeInfo info = space.find_class_of(x.ptr());
         const bool is_tuple = PyTuple_Check(x.ptr()) && !info.registration && info.kind != Kind::kLeaf;
         if (is_tuple) {
             if (PyTuple_GET_SIZE(x.ptr()) != PyTuple_GET_SIZE(y.ptr())) return false;
+            if (!is_filled(x) || !is_filled(y)) fail_unfilled();
             for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x.ptr()); ++i) {
                 pending.push_borrowed(PyTuple_GET_ITEM(x.ptr(), i));
                 pending.push_borrowed(PyTuple_GET_ITEM(y.ptr(), i));
@@ -102,7 +103,7 @@ private:
                 ++at.node;
             }
         } catch (...) {
-            rethrow_at(place(alias), "matching");
+            rethrow_at([&] { return place(alias); }, "matching");
         }
     }
 

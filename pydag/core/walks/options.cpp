@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/options.h"
 
+#include "base/constants.h"
 #include "base/error.h"
 
 namespace pydag {
@@ -13,11 +14,12 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
             fail(PyExc_TypeError, "is_leaf must be callable or None, got %U.", short_repr(is_leaf).ptr());
         options.is_leaf = nb::borrow(is_leaf);
     }
+    if (!has_truth(none_is_leaf))
+        fail(PyExc_TypeError, "none_is_leaf must be a bool, got %U.", short_repr(none_is_leaf).ptr());
     options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
     options.space = &Namespace::get(namespace_);
     options.space_is_ordered = options.space->is_ordered_itself();
-    static PyObject *const all = intern_forever("all");
-    if (identity.is(nb::handle(all))) return options;
+    if (identity.is(nb::handle(constants.all))) return options;
     const auto is = [&](const char *text) {
         return PyUnicode_Check(identity.ptr()) && PyUnicode_CompareWithASCIIString(identity.ptr(), text) == 0;
     };
@@ -27,10 +29,19 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
     return options;
 }
 
+bool FlattenOptions::asks_to_keep(nb::handle object) const {
+    const nb::object answer = call(is_leaf, object);
+    if (!has_truth(answer))
+        fail(PyExc_RuntimeError,
+             "Unable to cast Python instance of type %R to C++ type 'bool': is_leaf must answer True or False, got %U.",
+             class_of(answer).ptr(), short_repr(answer).ptr());
+    return checked(PyObject_IsTrue(answer.ptr())) != 0;
+}
+
 void FlattenOptions::describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const {
     builder.num_leaves = static_cast<uint32_t>(num_leaves);
     builder.none_is_leaf = none_is_leaf;
-    builder.namespace_ = has_registered || space_is_ordered ? nb::borrow(space->name()) : nb::object(nb::str(""));
+    builder.namespace_ = has_registered || space_is_ordered ? nb::borrow(space->name()) : nb::borrow(constants.empty_text);
 }
 
 }  // namespace pydag

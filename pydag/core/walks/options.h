@@ -27,6 +27,8 @@ struct FlattenOptions {
 
     // For OpenOptions: 1 where it is known that dicts keep their insertion order, else -1.
     int known_order() const { return space_is_ordered ? 1 : -1; }
+    // What the predicate, which there is, says of an object. RuntimeError for no answer.
+    bool asks_to_keep(nb::handle object) const;
 
     // Writes down what a structure says as a whole, once all of its nodes are there.
     // `has_registered`: one of them is of a registered class.

@@ -85,8 +85,32 @@ nb::object build(const Structure &structure, Source &leaves, const char *doing) 
     try {
         return builder.run();
     } catch (...) {
-        rethrow_at(path_text(steps_to(structure, {builder.failed_node()}).front()), doing);
+        rethrow_at([&] { return path_text(steps_to(structure, {builder.failed_node()}).front()); }, doing);
     }
+}
+
+[[noreturn]] void fail_too_few(uint32_t expected, Py_ssize_t count) {
+    fail(PyExc_ValueError, "Too few leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{expected}, count);
+}
+
+// `count` is -1, with a Python error, where nobody knows.
+[[noreturn]] void fail_too_many(uint32_t expected, Py_ssize_t count) {
+    PyErr_Clear();
+    const std::string got = count < 0 ? "" : ", got: " + std::to_string(count);
+    fail(PyExc_ValueError, "Too many leaves for PyDagSpec; expected: %zu%s.", size_t{expected}, got.c_str());
+}
+
+// Reads an iterable to its end, or one leaf too far: it may be endless.
+void read_leaves(nb::handle leaves, uint32_t expected, RefBuffer<96> &read) {
+    if (!Py_TYPE(leaves.ptr())->tp_iter && !PySequence_Check(leaves.ptr()))
+        fail(PyExc_TypeError, "unflatten(): the leaves must be an iterable, got %U.", short_repr(leaves).ptr());
+    const nb::object iterator = checked(PyObject_GetIter(leaves.ptr()));
+    while (PyObject *const leaf = PyIter_Next(iterator.ptr())) {
+        read.push_new(nb::steal(leaf));
+        if (read.size() > expected) fail_too_many(expected, PyObject_Size(leaves.ptr()));
+    }
+    if (PyErr_Occurred()) nb::raise_python_error();
+    if (read.size() < expected) fail_too_few(expected, static_cast<Py_ssize_t>(read.size()));
 }
 
 // Leaves that stand in a list or tuple.
@@ -101,8 +125,11 @@ public:
     // Size and place are read each time: an unflatten function may change the list.
     nb::object next() override {
         if (next_ >= size_) [[unlikely]]
-            fail(PyExc_ValueError, "Too few leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{expected_}, next_);
-        return nb::borrow(items_[next_++]);
+            fail_too_few(expected_, next_);
+        nb::object leaf = nb::borrow(items_[next_++]);
+        if (!leaf.is_valid()) [[unlikely]]
+            fail_unfilled();
+        return leaf;
     }
 
 private:
@@ -135,17 +162,15 @@ nb::object unflatten(const Structure &structure, LeafSource &leaves, const char 
 }
 
 nb::object unflatten(const Structure &structure, nb::handle leaves) {
-    if (!Py_TYPE(leaves.ptr())->tp_iter && !PySequence_Check(leaves.ptr()))
-        fail(PyExc_TypeError, "unflatten(): the leaves must be an iterable, got %U.", short_repr(leaves).ptr());
-    const nb::object items = checked(PySequence_Fast(leaves.ptr(), "the leaves must be an iterable"));
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
-    if (static_cast<size_t>(count) < structure.num_leaves)
-        fail(PyExc_ValueError, "Too few leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{structure.num_leaves},
-             count);
-    if (static_cast<size_t>(count) > structure.num_leaves)
-        fail(PyExc_ValueError, "Too many leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{structure.num_leaves},
-             count);
-    ItemSource source(items, structure.num_leaves);
+    if (!PyList_CheckExact(leaves.ptr()) && !PyTuple_CheckExact(leaves.ptr())) {
+        RefBuffer<96> read;
+        read_leaves(leaves, structure.num_leaves, read);
+        return unflatten(structure, read.data());
+    }
+    const Py_ssize_t count = Py_SIZE(leaves.ptr());
+    if (static_cast<size_t>(count) < structure.num_leaves) fail_too_few(structure.num_leaves, count);
+    if (static_cast<size_t>(count) > structure.num_leaves) fail_too_many(structure.num_leaves, count);
+    ItemSource source(leaves, structure.num_leaves);
     return build(structure, source, "unflattening");
 }
 

@@ -45,7 +45,7 @@ public:
                 visit(at, stack_.pop_owned());
             }
         } catch (...) {
-            rethrow_at(path_text(steps_to(structure_, {current_}).front()), "updating");
+            rethrow_at([&] { return path_text(steps_to(structure_, {current_}).front()); }, "updating");
         }
     }
 
@@ -102,7 +102,7 @@ private:
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"
                  "  Register it by its fields (pydag.register_fields), or build a new tree with pydag.dag_map.",
-                 Py_TYPE(frame.object.ptr()));
+                 class_of(frame.object).ptr());
         Stack values;
         for (const nb::object &child : frame.after) values.push_borrowed(child.ptr());
         return build_node(frame.node.kind, frame.refs, values, 0);

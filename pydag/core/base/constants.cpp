@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/constants.h"
+
+namespace pydag {
+namespace {
+
+PyObject *imported(const char *module, const char *name) {
+    return nb::object(nb::module_::import_(module).attr(name)).release().ptr();
+}
+PyTypeObject *imported_class(const char *module, const char *name) {
+    return reinterpret_cast<PyTypeObject *>(imported(module, name));
+}
+PyObject *interned(const char *text) { return checked(PyUnicode_InternFromString(text)).release().ptr(); }
+
+PyTypeObject *new_class() {
+    PyObject *const type = reinterpret_cast<PyObject *>(&PyType_Type);
+    return reinterpret_cast<PyTypeObject *>(
+        checked(PyObject_CallFunction(type, "s(){}", "PythonClass")).release().ptr());
+}
+
+}  // namespace
+
+void make_constants() {
+    Constants made = {};
+    made.default_dict = imported_class("collections", "defaultdict");
+    made.deque = imported_class("collections", "deque");
+    made.python_class = new_class();
+    made.accessor = imported("optree", "PyTreeAccessor");
+    made.sequence_entry = imported("optree", "SequenceEntry");
+    made.mapping_entry = imported("optree", "MappingEntry");
+    made.namedtuple_entry = imported("optree", "NamedTupleEntry");
+    made.structseq_entry = imported("optree", "StructSequenceEntry");
+    made.attribute_entry = imported("optree", "GetAttrEntry");
+    made.structseq_fields = imported("optree", "structseq_fields");
+    const nb::object kinds = nb::steal(imported("optree", "PyTreeKind"));
+    for (size_t i = 0; i < kNumTreeKinds; ++i)
+        made.tree_kinds[i] = call(kinds, checked(PyLong_FromSize_t(i))).release().ptr();
+    made.new_object = imported("copyreg", "__newobj__");
+    made.short_repr = imported("pydag._repr", "short_repr");
+    made.no_items = checked(PyTuple_New(0)).release().ptr();
+    made.empty_text = interned("");
+    made.add_note = interned("add_note");
+    made.notes = interned("__notes__");
+    made.all = interned("all");
+    made.default_factory = interned("default_factory");
+    made.fields = interned("_fields");
+    made.maxlen = interned("maxlen");
+    made.tree = interned("tree");
+    constants = made;
+}
+
+}  // namespace pydag

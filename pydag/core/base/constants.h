@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Python objects that the core knows by name: what it imports, and the strings that it looks up.
+//
+// All are made when the module is. A static within a function would be made at first use, while the
+// other threads that come there wait; an import runs Python code, which lets those threads run: the
+// process would stand still for ever.
+#pragma once
+
+#include "base/capi.h"
+
+namespace pydag {
+
+inline constexpr size_t kNumTreeKinds = 11;  // of optree.PyTreeKind
+
+// Owned for the life of the process: a static owning object would be destroyed after the
+// interpreter is gone.
+struct Constants {
+    PyTypeObject *default_dict, *deque;
+    PyTypeObject *python_class;  // any class that a class statement made
+    // optree's classes and functions
+    PyObject *accessor, *sequence_entry, *mapping_entry, *namedtuple_entry, *structseq_entry, *attribute_entry;
+    PyObject *structseq_fields;
+    PyObject *tree_kinds[kNumTreeKinds];  // the members of PyTreeKind, by number
+    PyObject *new_object;                 // copyreg.__newobj__
+    PyObject *short_repr;                 // pydag._repr.short_repr
+    PyObject *no_items;                   // ()
+    PyObject *empty_text;                 // ""
+    // The strings whose names they have.
+    PyObject *add_note, *notes, *all, *default_factory, *fields, *maxlen, *tree;
+};
+inline Constants constants = {};
+
+void make_constants();
+
+}  // namespace pydag
