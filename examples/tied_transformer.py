@@ -188,7 +188,7 @@ def write(model: Transformer, text: Text, prompt: str, length: int) -> str:
     tokens = [text.characters.index(c) for c in prompt]
     for key in jax.random.split(jax.random.key(1), length):
         window = np.array(tokens[-CONTEXT:])
-        padded = np.pad(window, (0, CONTEXT - len(window)))
+        padded = jnp.asarray(np.pad(window, (0, CONTEXT - len(window))))
         tokens.append(int(draw(model, padded, len(window) - 1, key)))
     return "".join(text.characters[token] for token in tokens)
 
