@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# make demo      train the tied autoencoder of examples/
-# make demo EXAMPLE=tied_transformer   run another one: tied_transformer, object_graph
+# make demo      train a tied autoencoder by plain JAX and by pydag; draws out/tied_autoencoder.png
+# make demo EXAMPLE=tied_transformer   another one: tied_transformer, object_graph
 # make test      linters, type checks and all tests
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
@@ -10,6 +10,7 @@
 # make format    let ruff and clang-format rewrite the sources
 # make stub      write pydag/_core.pyi anew, after a change of the core's functions
 # make clean     remove the virtual environments and whatever was built
+# make help      this list; so does make alone
 #
 # Each of those that run something has a virtual environment of its own, one per version of Python
 # (`make test PYTHON=python3.13`), in which the package is installed as a user would have it. The
@@ -18,10 +19,21 @@
 PYTHON ?= python3
 EXAMPLE ?= tied_autoencoder
 
-version := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2] + sys.abiflags)')
-ifeq ($(version),)
-$(error "$(PYTHON)" does not run; say which one to take: make PYTHON=...)
+# "3.13 True": the version, and whether it is new enough. The program is one for any Python.
+about := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d%s %s" % (sys.version_info[:2] \
+    + (getattr(sys, "abiflags", ""), sys.version_info >= (3, 11))))' 2>/dev/null)
+version := $(word 1,$(about))
+
+ifneq ($(filter-out help clean,$(MAKECMDGOALS)),)
+ifneq ($(word 2,$(about)),True)
+newer := $(shell for python in python3.14 python3.13 python3.12 python3.11; do \
+    "$$python" -c "" 2>/dev/null && echo "$$python" && break; done)
+problem := $(if $(version),"$(PYTHON)" is Python $(version),"$(PYTHON)" does not run)
+$(error pydag needs Python 3.11 or newer, and $(problem). \
+    Name another one: make $(MAKECMDGOALS) PYTHON=$(or $(newer),/path/to/python3.13))
 endif
+endif
+
 demo := .venv/demo-$(version)
 test := .venv/test-$(version)
 bench := .venv/bench-$(version)
@@ -31,7 +43,10 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: demo test lint types pytest sanitize bench bench-instructions format stub clean
+.PHONY: help demo test lint types pytest sanitize bench bench-instructions format stub clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
 demo: $(demo)/installed
 	$(demo)/bin/python examples/$(EXAMPLE).py
@@ -84,13 +99,7 @@ $(test)/installed: settings := -C cmake.define.PYDAG_WERROR=ON
 $(sanitized)/installed: extras := test-core
 $(sanitized)/installed: settings := -C cmake.define.PYDAG_SANITIZE=ON -C cmake.build-type=Debug
 
-# The build requirements are installed beside the package, not for each build anew: a build
-# directory is only good for the nanobind that it was made with.
+# Without build isolation: a build directory is only good for the nanobind that it was made with.
 .venv/%/installed: $(sources)
-	@echo "Setting up $(@D); the first time this takes a minute or two."
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install -qq cmake ninja $$($(@D)/bin/python -c \
-	    'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
-	@PATH="$(abspath $(@D))/bin:$$PATH" $(@D)/bin/python -m pip install -qq --no-build-isolation \
-	    -C build-dir=$(@D)/build $(settings) '.[$(extras)]'
+	@$(PYTHON) .ci/environment.py $(@D) $(extras) $(settings)
 	@touch $@

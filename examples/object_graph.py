@@ -5,15 +5,19 @@ Springs hold the bodies between which they are stretched and the material they a
 body is held by several springs, each material by dozens. The classes know nothing of JAX. The
 energy of the bridge is a sum over its parts, and the force on a body is the energy's gradient:
 being shared, the body gets the sum over all springs that hold it, which is the law of mechanics.
+Plain JAX gives each spring bodies of its own, and the bridge falls apart; the picture shows it.
 A lorry stops at many places on the bridge, and all these bridges are solved at once by `vmap`.
 
     python examples/object_graph.py [--places 45] [--panels 10] [--out out/object_graph.png]
 """
 
 import argparse
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,22 +34,38 @@ import pydag.jaxinterop as pj
 LORRY = 6.0  # its weight; a part of the deck weighs 1
 NEWTON_STEPS = 12
 LONGEST_STEP = 0.3
+DOWNHILL_STEPS, RATE = 300, 5e-4  # of the comparison with plain JAX
+
+# Compiling takes longer than all the rest; these programs are run a few times only.
+QUICKLY = {"xla_backend_optimization_level": 0}
 
 # --- the bridge: plain objects that refer to one another ---
 
 
 class Item:
+    """A class whose attributes are its children; one line tells pydag so."""
+
     def __init_subclass__(cls) -> None:
         pydag.register_fields(cls)
+        # JAX is told as well, for the comparison alone.
+        jax.tree_util.register_pytree_node(
+            cls, lambda item: (vars(item).values(), tuple(vars(item))), partial(build, cls)
+        )
+
+
+def build(cls: type[Item], names: Sequence[str], children: Sequence[Any]) -> Item:
+    item = object.__new__(cls)
+    vars(item).update(zip(names, children, strict=True))
+    return item
 
 
 @dataclass(eq=False)
 class Body(Item):
     """A place where springs meet. A support has no weight, and is never moved."""
 
-    x: float
-    y: float
-    weight: float = 0.0
+    x: Any
+    y: Any
+    weight: Any = 0.0
 
 
 @dataclass(eq=False)
@@ -74,14 +94,18 @@ class Bridge(Item):
         steel, rope = Material(500.0), Material(200.0)
         cable = [Body(x, 0.5 + 2.0 * (2 * x / panels - 1) ** 2, 0.1) for x in range(panels + 1)]
         deck = [Body(x, 0.0, 1 + LORRY * max(0, 1 - abs(x - lorry_at))) for x in range(panels + 1)]
-        self.bodies = cable[1:-1] + deck[1:-1]  # those that move; the ends are supports
+        for support in (cable[0], cable[-1], deck[0], deck[-1]):
+            support.weight = 0.0
+        self.bodies = cable[1:-1] + deck[1:-1]  # those that move
         self.cable = [Spring(*pair, steel) for pair in pairwise(cable)]
         self.deck = [Spring(*pair, steel) for pair in pairwise(deck)]
         self.hangers = [Spring(*pair, rope) for pair in zip(cable[1:-1], deck[1:-1], strict=True)]
 
+    def springs(self) -> list[Spring]:
+        return self.cable + self.deck + self.hangers
+
     def energy(self) -> Any:
-        springs = self.cable + self.deck + self.hangers
-        return sum(s.energy() for s in springs) + sum(b.weight * b.y for b in self.bodies)
+        return sum(s.energy() for s in self.springs()) + sum(b.weight * b.y for b in self.bodies)
 
     def positions(self) -> list[tuple[Any, Any]]:
         return [(body.x, body.y) for body in self.bodies]
@@ -108,15 +132,18 @@ def energy_at(positions: jax.Array, bridge: Bridge) -> jax.Array:
 def settle(bridge: Bridge) -> Bridge:
     """The bridge at rest, by Newton's method: where the forces vanish."""
 
-    def step(positions: jax.Array, stiffness: jax.Array) -> jax.Array:
-        force = pj.grad(energy_at)(positions, bridge)
-        moves: jax.Array = jnp.linalg.solve(stiffness, -force.ravel())
-        return moves.reshape(force.shape)
+    def uphill(positions: jax.Array) -> tuple[jax.Array, jax.Array]:
+        gradient = pj.grad(energy_at)(positions, bridge)
+        return gradient, gradient
+
+    def step(gradient: jax.Array, stiffness: jax.Array) -> jax.Array:
+        moves: jax.Array = jnp.linalg.solve(stiffness, -gradient.ravel())
+        return moves.reshape(gradient.shape)
 
     def improve(_: Any, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         positions, _ = state
-        stiffness = pj.hessian(energy_at)(positions, bridge).reshape(size, size)
-        move = step(positions, stiffness)
+        derivative, gradient = pj.jacfwd(uphill, has_aux=True)(positions)
+        move = step(gradient, stiffness := derivative.reshape(size, size))
         return positions + move * jnp.minimum(1, LONGEST_STEP / jnp.max(jnp.abs(move))), stiffness
 
     start = jnp.asarray(bridge.positions(), dtype=float)
@@ -125,7 +152,7 @@ def settle(bridge: Bridge) -> Bridge:
     # One step more, which hardly moves anything: its derivative is that of the place where the
     # forces vanish, as the implicit function theorem has it. So nothing before it needs any.
     positions, stiffness = jax.lax.stop_gradient(state)
-    bridge.move(list(positions + step(positions, stiffness)))
+    bridge.move(list(positions + step(uphill(positions)[0], stiffness)))
     return bridge
 
 
@@ -142,7 +169,66 @@ def stiffer(bridge: Bridge, by: float) -> Bridge:
     return bridge
 
 
+# --- the same graph by plain JAX, in which every path has an object of its own ---
+
+
+def slide(jit: Any, grad: Any, tree_map: Any, bridge: Bridge) -> Bridge:
+    """The bridge after some steps, in each of which its bodies follow the forces on them."""
+
+    def follow(item: Any, force: Any) -> Any:
+        if not isinstance(item, Body):
+            return item
+        rate = RATE * jnp.sign(item.weight)  # supports stay
+        return Body(item.x - rate * force.x, item.y - rate * force.y, item.weight)
+
+    def step(bridge: Bridge) -> Bridge:
+        forces, is_body = grad(Bridge.energy)(bridge), lambda item: isinstance(item, Body)
+        moved: Bridge = tree_map(follow, bridge, forces, is_leaf=is_body)
+        return moved
+
+    fast_step = jit(step)
+    for _ in range(DOWNHILL_STEPS):
+        bridge = fast_step(bridge)
+    return bridge
+
+
+def counts(bridge: Bridge) -> dict[str, int]:
+    """How many there are of what: objects, by their identity."""
+    ends = [body for spring in bridge.springs() for body in (spring.one, spring.other)]
+    return {
+        "numbers": pydag.dag_structure(bridge).num_leaves,
+        "bodies": len(set(map(id, ends + bridge.bodies))),
+        "materials": len({id(spring.material) for spring in bridge.springs()}),
+    }
+
+
 # --- the report ---
+
+
+@contextmanager
+def progress(stages: int) -> Iterator[Callable[[str], None]]:
+    """A bar with a clock that runs while JAX is at work; it is told what is going on."""
+    ended = threading.Event()
+    layout = "{desc:<34}|{bar}| {n_fmt}/{total_fmt} [{elapsed}]"
+    with tqdm(total=stages, bar_format=layout) as bar:
+
+        def tick() -> None:
+            while not ended.wait(0.25):
+                bar.refresh()
+
+        def begin(what: str) -> None:
+            bar.update(int(bool(bar.desc)))
+            bar.set_description_str(what)
+
+        clock = threading.Thread(target=tick, daemon=True)
+        clock.start()
+        try:
+            yield begin
+            bar.update()
+            bar.set_description_str("done")
+        finally:
+            ended.set()
+            clock.join()
 
 
 def numbers(bridges: Sequence[Bridge]) -> Any:
@@ -150,25 +236,56 @@ def numbers(bridges: Sequence[Bridge]) -> Any:
     return pydag.dag_map(lambda *values: jnp.stack([*map(jnp.float32, values)]), *bridges)
 
 
-def picture(places: np.ndarray[Any, Any], settled: Bridge, path: Path) -> None:
-    figure = Figure(figsize=(11, 4), layout="constrained")  # no pyplot: needs no display
-    axes = figure.subplot_mosaic([["side", "force"], ["side", "sag"]], width_ratios=(3, 2))
-    side = axes["side"]
+def draw(panel: Any, bridge: Bridge, color: str) -> None:
+    for spring in bridge.springs():
+        ends = (spring.one.x, spring.other.x), (spring.one.y, spring.other.y)
+        panel.plot(*ends, color=color, linewidth=1)
+
+
+def picture(
+    places: np.ndarray[Any, Any], settled: Bridge, slid: dict[str, Bridge], path: Path
+) -> None:
+    figure = Figure(figsize=(13, 8), layout="constrained")  # no pyplot: needs no display
+    mosaic: Any = [["pydag", "plain JAX", "counts"], ["side", "side", "sag"]]
+    panels = figure.subplot_mosaic(mosaic, width_ratios=(5, 5, 4))
+    limits = [y for bridge in slid.values() for body in bridge.bodies for y in (float(body.y),)]
+    for color, (name, bridge) in zip(["C0", "C3"], slid.items(), strict=True):
+        draw(panels[name], bridge, color)
+        xs, ys = zip(*bridge.positions(), strict=True)
+        panels[name].plot(xs, ys, "o", color=color, markersize=4)
+        panels[name].set(title=f"{name}, after {DOWNHILL_STEPS} steps")
+        panels[name].set_ylim(min(limits) - 0.3, 2.8)
+    bars(panels["counts"], {name: counts(bridge) for name, bridge in slid.items()})
+
     for number, i in enumerate(np.linspace(0, len(places) - 1, 4).astype(int)):
-        bridge = pydag.dag_map(lambda values, i=i: values[i], settled)
-        for spring in bridge.cable + bridge.deck + bridge.hangers:
-            ends = (spring.one.x, spring.other.x), (spring.one.y, spring.other.y)
-            side.plot(*ends, color=f"C{number}", linewidth=1)
-        side.plot(places[i], 0.15, "v", color=f"C{number}")
-    side.set(title="the bridge, with a lorry at several places", aspect="equal")
-    strongest = np.max([spring.tension() for spring in settled.cable], axis=0)
+        draw(panels["side"], pydag.dag_map(lambda x, i=i: x[i], settled), f"C{number}")
+        panels["side"].plot(places[i], 0.15, "v", color=f"C{number}")
+    panels["side"].set(title="at rest, with a lorry at several places", aspect="equal")
     deepest = np.min([spring.one.y for spring in settled.deck], axis=0)
-    axes["force"].plot(places, strongest)
-    axes["force"].set(title="strongest force in the cable", ylim=0)
-    axes["sag"].plot(places, deepest)
-    axes["sag"].set(title="deepest place of the deck", xlabel="place of the lorry")
+    panels["sag"].plot(places, deepest)
+    panels["sag"].set(title="deepest place of the deck", xlabel="place of the lorry")
+
+    figure.suptitle("A bridge of objects: each body is held by the springs that meet there")
+    figure.supxlabel(
+        "Above: the bodies follow the forces on them. By pydag a body is one object and gets the "
+        "sum of its springs' forces. Plain JAX makes a copy\nfor each path: the bodies that have "
+        "weight fall, and the springs keep copies. Below: what pydag finds by Newton's method, for "
+        f"{len(places)} places at once.",
+        fontsize=11,
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=130)
+
+
+def bars(panel: Any, counts: dict[str, dict[str, int]]) -> None:
+    """How many there are, as bars with their numbers."""
+    panel.set(title="What there is in it", xticks=[], yticks=[], xlim=(0, 1.02), ylim=(-11.8, 0.8))
+    for i, what in enumerate(next(iter(counts.values()))):
+        most = max(count[what] for count in counts.values())
+        panel.text(0.01, -4 * i, what, va="center", weight="bold")
+        for j, (name, count) in enumerate(counts.items(), 1):
+            panel.barh(-4 * i - j, count[what] / most, color=["C0", "C3"][j - 1], alpha=0.5)
+            panel.text(0.01, -4 * i - j, f"{count[what]:,}  {name}", va="center")
 
 
 def main() -> None:
@@ -180,42 +297,56 @@ def main() -> None:
     if args.places < 1 or args.panels < 2:
         parser.error("there must be at least one place and two panels")
 
-    places = np.linspace(0.5, args.panels - 0.5, args.places)
-    bridges = [Bridge(args.panels, place) for place in tqdm(places, "building", unit="bridge")]
-    spec = pydag.dag_structure(bridges[0])
-    assert all(pydag.dag_structure(bridge) == spec for bridge in bridges)
+    with progress(7) as begin:
+        begin(f"building {args.places} bridges")
+        places = np.linspace(0.5, args.panels - 0.5, args.places)
+        bridges = [Bridge(args.panels, place) for place in places]
+        spec = pydag.dag_structure(bridges[0])
+        assert all(pydag.dag_structure(bridge) == spec for bridge in bridges)
+        middle = pydag.dag_map(jnp.float32, Bridge(args.panels, args.panels // 2))
 
-    batch, traces = numbers(bridges), []
+        begin("following the forces, by pydag")
+        slid = {"pydag": slide(pj.jit, pj.grad, pydag.dag_map, middle)}
+        begin("following the forces, by plain JAX")
+        slid["plain JAX"] = slide(jax.jit, jax.grad, jax.tree.map, middle)
 
-    @pj.jit
-    @pj.vmap
-    def solve(bridge: Bridge) -> tuple[Bridge, jax.Array]:
-        traces.append(bridge.cable[0].material is bridge.deck[-1].material)
-        bridge = settle(bridge)
-        return bridge, largest_force(bridge)
+        batch, traces = numbers(bridges), []
 
-    seconds = []
-    for _ in tqdm(range(2), desc=" solving", unit="batch"):
-        start = time.perf_counter()
-        settled, rest = solve(batch)
+        @pj.jit
+        @pj.vmap
+        def solve(bridge: Bridge) -> tuple[Bridge, jax.Array]:
+            traces.append(bridge.cable[0].material is bridge.deck[-1].material)
+            bridge = settle(bridge)
+            return bridge, largest_force(bridge)
+
+        seconds = [time.perf_counter()]
+        begin("tracing the solver")
+        lowered = solve.lower(batch)
+        seconds.append(time.perf_counter())
+        begin("compiling the solver")
+        solver = lowered.compile(compiler_options=QUICKLY)
+        seconds.append(time.perf_counter())
+        begin("solving all bridges at once")
+        settled, rest = solver(batch)
         rest.block_until_ready()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.perf_counter())
 
-    sag = pj.jit(pj.value_and_grad(lambda bridge: settle(bridge).sag()))
-    middle = pydag.dag_map(jnp.float32, Bridge(args.panels, args.panels // 2))
-    _, slope = sag(middle)
-    change = (sag(stiffer(middle, 25.0))[0] - sag(stiffer(middle, -25.0))[0]) / 50
+        begin("compiling and asking its derivative")
+        sag = pj.jit(pj.value_and_grad(lambda bridge: settle(bridge).sag()))
+        how_it_sags = sag.lower(middle).compile(compiler_options=QUICKLY)
+        _, slope = how_it_sags(middle)
+        change = how_it_sags(stiffer(middle, 25.0))[0] - how_it_sags(stiffer(middle, -25.0))[0]
 
+    tracing, compiling, solving = np.diff(seconds)
     print(f"""
 numbers of one bridge, and paths to them      {spec.num_leaves} and {spec.num_paths}
 bridges solved at once                        {len(places)}
 traced                                        {len(traces)} time, the steel being one: {traces[0]}
-first call, with compilation                  {seconds[0]:.2f} s
-second call                                   {1000 * seconds[1]:.1f} ms
+tracing, compiling, solving                   {tracing:.1f} s, {compiling:.1f} s, {solving:.3f} s
 largest force left on a body                  {jnp.max(rest):.1e}
 sag of the middle per stiffness of the steel  {slope.cable[0].material.stiffness:.3e}, by gradient
-                                              {change:.3e}, by two bridges""")
-    picture(places, settled, args.out)
+                                              {change / 50:.3e}, by two bridges""")
+    picture(places, settled, slid, args.out)
     print(f"\nThe picture is in {args.out}")
 
 

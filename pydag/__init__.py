@@ -1,9 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pytrees that keep object identity: what was shared stays shared."""
+"""Pytrees that keep object identity: what was shared stays shared.
+
+* To take apart and put together: `dag_flatten`, `dag_unflatten`, `dag_leaves`, `dag_structure`,
+  `dag_paths`, `dag_map`, `dag_copy`, and their variants with path and with accessor. They are
+  optree's `tree_*`, and treat each shared object as one.
+* To make classes nodes: `register_fields` by their attributes, `register_pydag_node` by two
+  functions, `register_pydag_node_class` by two methods.
+* To see what is shared: `shared_objects`, `explain`, and the `PyDagSpec` that `dag_structure`
+  returns.
+* To meet other pytree libraries: `deref` and `reref`. To meet JAX: the package `pydag.jaxinterop`.
+
+>>> import pydag
+>>> w = [0.5]
+>>> new = pydag.dag_map(lambda x: 2 * x, {"encoder": w, "decoder": w})
+>>> new, new["encoder"] is new["decoder"]
+({'encoder': [1.0], 'decoder': [1.0]}, True)
+"""
+
+from typing import TYPE_CHECKING
 
 from . import _classify as _classify
 from ._core import PyDagSpec as PyDagSpec
-from ._core import clear_caches as clear_caches
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
 from .fields import register_fields as register_fields
@@ -20,6 +37,7 @@ from .ops import dag_paths as dag_paths
 from .ops import dag_structure as dag_structure
 from .ops import dag_unflatten as dag_unflatten
 from .registry import RegistryEntry as RegistryEntry
+from .registry import clear_caches as clear_caches
 from .registry import register_pydag_node as register_pydag_node
 from .registry import register_pydag_node_class as register_pydag_node_class
 from .registry import unregister_pydag_node as unregister_pydag_node
@@ -38,4 +56,39 @@ from .surgery import retie as retie
 from .surgery import tie as tie
 from .surgery import untie as untie
 
+if not TYPE_CHECKING:  # to a type checker it would mean that the package has every name
+    from ._missing import __getattr__ as __getattr__
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Alias",
+    "Anchor",
+    "CycleError",
+    "Node",
+    "PyDagSpec",
+    "RegistryEntry",
+    "SharedObject",
+    "SharingError",
+    "clear_caches",
+    "dag_accessors",
+    "dag_copy",
+    "dag_flatten",
+    "dag_flatten_with_accessor",
+    "dag_flatten_with_path",
+    "dag_leaves",
+    "dag_map",
+    "dag_map_with_accessor",
+    "dag_map_with_path",
+    "dag_paths",
+    "dag_structure",
+    "dag_unflatten",
+    "deref",
+    "explain",
+    "register_fields",
+    "register_pydag_node",
+    "register_pydag_node_class",
+    "reref",
+    "shared_objects",
+    "unregister_pydag_node",
+]

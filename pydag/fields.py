@@ -99,6 +99,7 @@ def register_fields(
     `@dataclass` may come later.
 
     Args:
+        cls: The class. Left out, `register_fields` returns a decorator.
         data_fields: The attributes that are children, in this order. None: the fields of a
             dataclass but for those marked static (`metadata={"static": True}`), which are meta; of
             any other class all of `__dict__` in insertion order, then every slot of `__slots__`

@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """optree's `tree_*` functions for DAGs: what is shared stays shared.
 
-Every function that takes a DAG has these options; they are explained here, once:
-
-* `is_leaf`: a predicate, asked once per distinct object before it is opened (and once per
-  occurrence of a value); True keeps the object whole, as a leaf.
-* `none_is_leaf`: True makes None a leaf; otherwise it is a node without children.
-* `namespace`: the registrations of this namespace count beside the global ones.
-* `identity`: `"all"`; or `"nodes"`, which gives leaves no identity, so that a leaf object that
-  stands in two places counts as two leaves.
-
-All of them raise `CycleError` for an object that contains itself.
+Each option is explained at each function, in the same words, so that an editor shows it there;
+tests/test_help.py sees to that.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import optree
 
 from . import _core
 from ._core import PyDagSpec
 from .typing import Dag, Identity, IsLeaf, Leaf, Path
+
+T = TypeVar("T")
 
 
 def dag_flatten(
@@ -34,6 +28,17 @@ def dag_flatten(
 ) -> tuple[list[Leaf], PyDagSpec]:
     """Take a DAG apart: its distinct leaves, in first-visit order, and its structure.
 
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
     >>> shared = [1.0, 2.0]
     >>> dag_flatten({"encoder": shared, "decoder": shared})
     ([1.0, 2.0], PyDagSpec({'decoder': &0 [*, *], 'encoder': *0}))
@@ -43,6 +48,10 @@ def dag_flatten(
 
 def dag_unflatten(spec: PyDagSpec, leaves: Iterable[Leaf]) -> Dag:
     """Put a DAG together again, with fresh objects; each shared one is built once.
+
+    Args:
+        spec: The structure.
+        leaves: As many as it has, in the order of `dag_flatten`.
 
     Raises:
         ValueError: There are too few or too many leaves.
@@ -65,6 +74,17 @@ def dag_leaves(
 ) -> list[Leaf]:
     """The distinct leaves of a DAG, in first-visit order.
 
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
     >>> w = [0.5]
     >>> dag_leaves({"encoder": w, "decoder": w})
     [0.5]
@@ -82,6 +102,17 @@ def dag_structure(
     identity: Identity = "all",
 ) -> PyDagSpec:
     """The structure of a DAG, sharing included.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
 
     >>> w = [0.5]
     >>> dag_structure([w, w]) == dag_structure([[0.5], [0.5]])
@@ -104,12 +135,19 @@ def dag_map(
 
     Args:
         func: Gets the leaf, and what each of `rests` holds at its place.
+        tree: The DAG.
         rests: Trees with at least the structure of `tree`, which give each of its shared objects
             one answer: the same object at every path, or equal values.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: A rest doesn't have the structure of `tree`.
         SharingError: A rest gives one shared object two answers.
+        CycleError: An object contains itself.
 
     >>> w = [1, 2]
     >>> out = dag_map(lambda x: x * 10, {"a": w, "b": w})
@@ -129,9 +167,25 @@ def dag_map_with_path(
     namespace: str = "",
     identity: Identity = "all",
 ) -> Dag:
-    """As `dag_map`; the function also gets the path of the leaf, first: a tuple of entries.
+    """As `dag_map`; the function also gets the path of the leaf, a tuple of entries.
 
     The path of a shared leaf is its anchor's, the first in traversal order.
+
+    Args:
+        func: Gets the path, the leaf, and what each of `rests` holds at its place.
+        tree: The DAG.
+        rests: Trees with at least the structure of `tree`, which give each of its shared objects
+            one answer: the same object at every path, or equal values.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: A rest doesn't have the structure of `tree`.
+        SharingError: A rest gives one shared object two answers.
+        CycleError: An object contains itself.
 
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
@@ -149,7 +203,23 @@ def dag_map_with_accessor(
     namespace: str = "",
     identity: Identity = "all",
 ) -> Dag:
-    """As `dag_map`; the function also gets the `PyTreeAccessor` of the leaf, first.
+    """As `dag_map`; the function also gets the `PyTreeAccessor` of the leaf.
+
+    Args:
+        func: Gets the accessor, the leaf, and what each of `rests` holds at its place.
+        tree: The DAG.
+        rests: Trees with at least the structure of `tree`, which give each of its shared objects
+            one answer: the same object at every path, or equal values.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: A rest doesn't have the structure of `tree`.
+        SharingError: A rest gives one shared object two answers.
+        CycleError: An object contains itself.
 
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
@@ -168,6 +238,17 @@ def dag_flatten_with_path(
 ) -> tuple[list[Path], list[Leaf], PyDagSpec]:
     """The path of each distinct leaf, the leaves, and the structure.
 
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
     >>> dag_flatten_with_path({"a": [7]})
     ([('a', 0)], [7], PyDagSpec({'a': [*]}))
     """
@@ -184,6 +265,17 @@ def dag_flatten_with_accessor(
     identity: Identity = "all",
 ) -> tuple[list[optree.PyTreeAccessor], list[Leaf], PyDagSpec]:
     """The accessor of each distinct leaf, the leaves, and the structure.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
 
     >>> accessors, leaves, spec = dag_flatten_with_accessor({"a": [7]})
     >>> accessors[0]({"a": [8]})
@@ -203,6 +295,17 @@ def dag_paths(
 ) -> list[Path]:
     """The path of each distinct leaf; a shared one's is its anchor's.
 
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
     >>> dag_paths({"a": [7, 8]})
     [('a', 0), ('a', 1)]
     """
@@ -220,6 +323,17 @@ def dag_accessors(
 ) -> list[optree.PyTreeAccessor]:
     """The accessor of each distinct leaf; a shared one's is its anchor's.
 
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
     >>> [accessor.codify("tree") for accessor in dag_accessors({"a": [7, 8]})]
     ["tree['a'][0]", "tree['a'][1]"]
     """
@@ -227,19 +341,31 @@ def dag_accessors(
 
 
 def dag_copy(
-    tree: Dag,
+    tree: T,
     /,
     is_leaf: IsLeaf | None = None,
     *,
     none_is_leaf: bool = False,
     namespace: str = "",
     identity: Identity = "all",
-) -> Dag:
+) -> T:
     """New containers, shared as they were, around the same leaves.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
 
     >>> w = [object()]
     >>> a, b = dag_copy((w, w))
     >>> a is b, a is w, a[0] is w[0]
     (True, False, True)
     """
-    return _core.copy(tree, is_leaf, none_is_leaf, namespace, identity)
+    copied: T = _core.copy(tree, is_leaf, none_is_leaf, namespace, identity)
+    return copied

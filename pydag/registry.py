@@ -23,7 +23,14 @@ _GLOBAL: Any = getattr(optree.registry, "__GLOBAL_NAMESPACE", object())
 
 
 class RegistryEntry(NamedTuple):
-    """What `unregister_pydag_node` took out; of a `register_fields` class without functions."""
+    """What `unregister_pydag_node` took out.
+
+    Args:
+        type: The class.
+        flatten_func, unflatten_func: Its functions; None for a class of `register_fields`.
+        path_entry_type: What stands for an entry in an accessor.
+        namespace: Where the registration counted; "" is everywhere.
+    """
 
     type: builtins.type
     flatten_func: FlattenFunc | None
@@ -61,6 +68,7 @@ def register_pydag_node(
     """Make a class a node, by two functions.
 
     Args:
+        cls: The class.
         flatten_func: `(object) -> (children, aux_data)` or `(children, aux_data, entries)`. It runs
             once for each distinct object. `entries` names the children in paths; without it they
             are numbered. Compared by `==`, `aux_data` is part of the structure.
@@ -139,9 +147,15 @@ def register_pydag_node_class(
     """Make a class a node, by its own methods. A class decorator, bare or with arguments.
 
     The class has a method `__tree_flatten__` and a class method `__tree_unflatten__` (or
-    `tree_flatten` and `tree_unflatten`) with the protocol of `register_pydag_node`, and may name
-    its path entries' type in `TREE_PATH_ENTRY_TYPE`. A string in the place of the class is the
-    namespace.
+    `tree_flatten` and `tree_unflatten`) with the protocol of `register_pydag_node`.
+
+    Args:
+        cls: The class. Left out, `register_pydag_node_class` returns a decorator. A string in its
+            place is the namespace.
+        path_entry_type: What stands for an entry in an accessor; left out: what the class has as
+            `TREE_PATH_ENTRY_TYPE`.
+        namespace: Where the registration counts; left out: everywhere.
+        preserve_relative_identities: False makes each occurrence of an object a node of its own.
 
     Raises:
         TypeError: The class doesn't have the methods.
@@ -189,6 +203,10 @@ def register_pydag_node_class(
 def unregister_pydag_node(cls: type, /, *, namespace: str = _GLOBAL) -> RegistryEntry:
     """Take a registration out again; specs that were made with it keep working.
 
+    Args:
+        cls: The class.
+        namespace: That in which it was registered; left out: the global one.
+
     Returns:
         What was registered.
 
@@ -199,3 +217,11 @@ def unregister_pydag_node(cls: type, /, *, namespace: str = _GLOBAL) -> Registry
     flatten_func, unflatten_func, path_entry_type = _core.unregister(cls, namespace)
     kind = optree.PyTreeKind.CUSTOM
     return RegistryEntry(cls, flatten_func, unflatten_func, path_entry_type, kind, namespace)
+
+
+def clear_caches() -> None:
+    """Forget what the core remembers of structures, keys and classes.
+
+    Nothing depends on it but the time that the next calls take, and the memory.
+    """
+    _core.clear_caches()

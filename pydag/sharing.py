@@ -17,7 +17,12 @@ from .typing import Dag, Identity, IsLeaf, Path
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The first occurrence of a shared object in a derefed tree."""
+    """The first occurrence of a shared object in a derefed tree.
+
+    Args:
+        index: The number of the object, in this tree.
+        value: The object, itself derefed.
+    """
 
     index: int
     value: Any
@@ -25,17 +30,24 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Each later occurrence of the object of `Anchor(index, ...)`: a node without children."""
+    """Each later occurrence of the object of `Anchor(index, ...)`: a node without children.
+
+    Args:
+        index: The number of the object, in this tree.
+    """
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Stands for a node of a class that plain JAX could not open.
+    """Stands in a derefed tree for a node of a class that plain JAX could not open.
 
-    `aux_data` is what the class's flatten function gave; of a `register_fields` class
-    `(names of the data fields, values of the meta fields)`, of a deque its `maxlen`.
+    Args:
+        type: The class.
+        aux_data: What the class's flatten function gave; of a `register_fields` class `(names of
+            the data fields, values of the meta fields)`, of a deque its `maxlen`.
+        children: The parts, themselves derefed.
     """
 
     type: type
@@ -115,6 +127,17 @@ def deref(
     deque, a struct sequence) becomes `Node(type, aux_data, children)`. What isn't shared is left
     as it is, and so is a tree that is derefed already.
 
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
     >>> w = [1.0]
     >>> deref({"a": w, "b": w})
     {'a': Anchor(index=0, value=[1.0]), 'b': Alias(index=0)}
@@ -135,8 +158,17 @@ def reref(
 
     Anchors and aliases may come in any order.
 
+    Args:
+        tree: A derefed tree, or one that holds several which were derefed together.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
     Raises:
         SharingError: An alias has no anchor, or two anchors of one index are not one object.
+        CycleError: An object contains itself.
 
     >>> out = reref({"b": Alias(0), "a": Anchor(0, [1.0])})
     >>> out, out["a"] is out["b"]
@@ -151,6 +183,7 @@ class SharedObject:
 
     Args:
         index: Its number, in traversal order.
+        kind: The kind of node that it is.
         type: Its class; None for a leaf where there is only a spec.
         paths: One path for each slot that holds the object, reached through anchors; the first is
             the anchor's.
@@ -179,6 +212,17 @@ def shared_objects(
 ) -> list[SharedObject]:
     """The shared objects of a DAG, and the places where they are held.
 
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
     >>> w = [1.0]
     >>> [found] = shared_objects({"encoder": w, "decoder": {"out": w}})
     >>> found.paths, found.object is w
@@ -197,6 +241,10 @@ def explain(spec_a: PyDagSpec, spec_b: PyDagSpec) -> str:
     Each place is named by its path, the first eight of them: where the nodes differ, or where two
     paths lead to one object in one structure and to two in the other. What lies below nodes that
     differ is not compared. The cost is linear in the number of objects.
+
+    Args:
+        spec_a: The first structure.
+        spec_b: The second.
 
     >>> w = [1.0]
     >>> tied, untied = {"a": w, "b": w}, {"a": w, "b": [1.0]}

@@ -10,8 +10,10 @@ import pytest
 for library in ("jax", "equinox", "matplotlib", "optax", "sklearn", "tqdm"):
     pytest.importorskip(library)
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 
 import pydag
 from pydag import jaxinterop
@@ -24,8 +26,8 @@ OPTIONS = {
 }
 SAYS = {
     "object_graph": ["1 time, the steel being one: True", "by two bridges"],
-    "tied_autoencoder": ["reconstruction error", "refused", "one, the sum"],
-    "tied_transformer": ["held out", "one table"],
+    "tied_autoencoder": ["reconstruction error", "refused", "one, the sum", "of its error"],
+    "tied_transformer": ["held out", "one table", "% apart"],
 }
 
 
@@ -59,19 +61,62 @@ def test_it_refuses_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         run(name, monkeypatch, OPTIONS[name][0], "0")
 
 
-def test_the_gradient_of_the_tied_transformer() -> None:
-    """The derivative by the one table is the sum of those by the untied twin's two tables."""
+def test_the_control_of_the_autoencoder() -> None:
+    """The wider model has as many parameters as plain JAX makes of the one that is tied."""
+    example = runpy.run_path(str(EXAMPLES / "tied_autoencoder.py"))
+    make, key = example["Autoencoder"], jax.random.key(0)
+    by_plain_jax = jax.tree.leaves(make(key, 64, example["HIDDEN"]))
+    wider = pydag.dag_leaves(make(key, 64, example["WIDER"]))
+    assert (len(by_plain_jax), len(wider)) == (5, 3)
+    assert sum(x.size for x in by_plain_jax) == sum(x.size for x in wider) == 3184
+
+
+def test_a_step_of_the_transformer() -> None:
+    """By pydag the table stays one; by plain JAX it is two after one step, and each has moved."""
     example = runpy.run_path(str(EXAMPLES / "tied_transformer.py"))
     windows = jnp.arange(2 * 9).reshape(2, 9) % 11
-    tied, twin = (
-        example["Transformer"](jax.random.key(0), 11, tied=is_tied) for is_tied in (True, False)
-    )
+    stepped = {}
+    for way in ("step_of_jax", "step_of_pydag"):
+        model = example["Transformer"](jax.random.key(0), 11)
+        assert model.embed is model.unembed
+        start, step = example[way](optax.adamw(1e-3))
+        stepped[way], _, loss = step(model, start(model), windows)
+        assert float(loss) > 0
+    assert stepped["step_of_pydag"].embed is stepped["step_of_pydag"].unembed
+    assert float(example["apart"](stepped["step_of_pydag"])) == 0
+    assert stepped["step_of_jax"].embed is not stepped["step_of_jax"].unembed
+    assert float(example["apart"](stepped["step_of_jax"])) > 0.01
+
+
+def test_the_gradient_of_the_tied_transformer() -> None:
+    """The derivative by the one table is the sum of those by two tables of equal content."""
+    example = runpy.run_path(str(EXAMPLES / "tied_transformer.py"))
+    windows = jnp.arange(2 * 9).reshape(2, 9) % 11
+    tied = example["Transformer"](jax.random.key(0), 11)
+    untied = eqx.tree_at(lambda m: m.unembed, tied, eqx.nn.Embedding(weight=tied.embed.weight + 0))
     gradient = jaxinterop.jit(jaxinterop.grad(example["loss"]))
-    ours, theirs = gradient(tied, windows), gradient(twin, windows)
+    ours, theirs = gradient(tied, windows), gradient(untied, windows)
     assert ours.embed is ours.unembed
     assert theirs.embed is not theirs.unembed
     expected = theirs.embed.weight + theirs.unembed.weight
     assert jnp.allclose(ours.embed.weight, expected, atol=1e-6)
+
+
+def test_the_bridge_by_plain_jax() -> None:
+    """Plain JAX has a body for each path: those with the weight fall, and no spring holds them."""
+    example = runpy.run_path(str(EXAMPLES / "object_graph.py"))
+    bridge = pydag.dag_map(jnp.float32, example["Bridge"](panels=2, lorry_at=1.0))
+    slide, counts = example["slide"], example["counts"]
+    held = slide(jaxinterop.jit, jaxinterop.grad, pydag.dag_map, bridge)
+    fallen = slide(jax.jit, jax.grad, jax.tree.map, bridge)
+    assert counts(held) == {"numbers": 25, "bodies": 6, "materials": 2}
+    assert counts(fallen) == {"numbers": 46, "bodies": 12, "materials": 5}
+    assert held.bodies[1] is held.hangers[0].other
+    # Of weight 7, it falls by 7 times the rate in each of the steps.
+    assert float(fallen.bodies[1].y) == pytest.approx(-300 * 7 * 5e-4, abs=1e-3)
+    assert float(fallen.hangers[0].other.y) > -0.1
+    for end in (held.cable[0].one, fallen.cable[0].one):
+        assert (float(end.x), float(end.y)) == (0.0, 2.5)  # a support
 
 
 def test_the_bridges_of_the_object_graph() -> None:

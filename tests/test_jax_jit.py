@@ -405,11 +405,16 @@ def test_methods() -> None:
 def test_every_option_of_jax() -> None:
     """The wrapper takes all that the installed `jax.jit` takes."""
     names = set(inspect.signature(jax.jit).parameters)
-    values = {"keep_unused": True, "inline": True, "compiler_options": {}, "backend": None}
+    values: dict[str, Any] = {
+        "keep_unused": True,
+        "inline": True,
+        "compiler_options": {},
+        "backend": None,
+    }
     for name in names & values.keys():
         assert jaxinterop.jit(doubled, **{name: values[name]})([1.0]) == [2.0]
     with pytest.raises(TypeError, match="no_such_option"):
-        jaxinterop.jit(doubled, no_such_option=1)
+        jaxinterop.jit(doubled, no_such_option=1)  # type: ignore[call-overload]  # the point
 
 
 def test_keep_unused() -> None:

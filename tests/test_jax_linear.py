@@ -131,7 +131,7 @@ def test_tangents_that_differ_where_one_object_stood() -> None:
     with pytest.raises(TypeError, match="takes one cotangent"):
         pullback(ONE, ONE)
     with pytest.raises(TypeError, match="primals must be a tuple or a list"):
-        jaxinterop.jvp(product, TANGENT, (ONE,))  # type: ignore[arg-type]  # the point of the test
+        jaxinterop.jvp(product, TANGENT, (ONE,))  # type: ignore[call-overload]  # the point of the test
 
 
 def test_tangents_may_share_more() -> None:

@@ -146,12 +146,16 @@ def test_random_keys() -> None:
 def test_weak_types() -> None:
     """Python's numbers stay weak: they don't promote what they are combined with."""
     x = jnp.ones(2, jnp.bfloat16)
+
+    def product(t: Any) -> Any:
+        return t[0] * t[1]
+
     functions: list[Any] = [
-        jaxinterop.jit(lambda t: t[0] * t[1]),
-        jaxinterop.checkpoint(lambda t: t[0] * t[1]),
-        lambda t: jaxinterop.vjp(lambda t: t[0] * t[1], t)[0],
-        lambda t: jaxinterop.cond(True, lambda t: t[0] * t[1], lambda t: t[0], t),
-        jaxinterop.vmap(lambda t: t[0] * t[1], in_axes=([0, None],)),
+        jaxinterop.jit(product),
+        jaxinterop.checkpoint(product),
+        lambda t: jaxinterop.vjp(product, t)[0],
+        lambda t: jaxinterop.cond(True, product, lambda t: t[0], t),
+        jaxinterop.vmap(product, in_axes=([0, None],)),
     ]
     for function in functions:
         assert function([x, 2.0]).dtype == jnp.bfloat16

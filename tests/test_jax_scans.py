@@ -36,8 +36,8 @@ def test_associative_scan() -> None:
     out = jaxinterop.associative_scan(add, tied(), reverse=True)
     assert out["a"].tolist() == [6.0, 6.0, 5.0, 3.0]
     w = jnp.ones((2, 3))
-    out = jaxinterop.associative_scan(lambda x, y: [x[0] + y[0]] * 2, [w, w], axis=1)
-    assert out[0].tolist() == [[1.0, 2.0, 3.0]] * 2
+    rows = jaxinterop.associative_scan(lambda x, y: [x[0] + y[0]] * 2, [w, w], axis=1)
+    assert rows[0].tolist() == [[1.0, 2.0, 3.0]] * 2
 
 
 def test_a_function_that_unties() -> None:

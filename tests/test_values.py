@@ -146,7 +146,7 @@ def test_none() -> None:
 def test_identity_is_relative() -> None:
     """What was one object is one object after, and never the original one."""
     w = [0.5]
-    tree = {"a": w, "b": [w]}
+    tree: Any = {"a": w, "b": [w]}
     out = pydag.dag_copy(tree)
     assert out["a"] is out["b"][0]
     assert out["a"] is not w

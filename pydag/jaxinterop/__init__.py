@@ -46,3 +46,34 @@ from .wrappers.shard_map import shard_map as shard_map
 from .wrappers.trace import eval_shape as eval_shape
 from .wrappers.trace import make_jaxpr as make_jaxpr
 from .wrappers.vmap import vmap as vmap
+
+__all__ = [
+    "Dag",
+    "associative_scan",
+    "checkpoint",
+    "cond",
+    "custom_jvp",
+    "custom_vjp",
+    "eval_shape",
+    "fori_loop",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jit",
+    "jvp",
+    "keep_sharing",
+    "linearize",
+    "make_jaxpr",
+    "map",
+    "pure_callback",
+    "register",
+    "remat",
+    "scan",
+    "shard_map",
+    "switch",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+    "while_loop",
+]

@@ -2,7 +2,7 @@
 """DAGs as JAX's own pytrees, for code that calls plain JAX."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import optree
 from jax import tree_util
@@ -14,11 +14,17 @@ from pydag.typing import Identity, Leaf
 from .roots import Roots, say_roots
 from .static_part import Options, StaticPart, take_apart
 
-D = TypeVar("D", bound="Dag")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    T = TypeVarWithDefault("T", default=Any)  # so that `Dag` alone is a Dag of anything
+else:
+    T = TypeVar("T")
+D = TypeVar("D", bound="Dag[Any]")
 _UNBUILT: Any = object()
 
 
-class Dag:
+class Dag(Generic[T]):
     """A pytree of JAX whose leaves are the distinct leaves of a DAG.
 
     Plain JAX, optax and orbax functions so see no leaf twice. `Dag(tree).tree` is `tree` itself;
@@ -27,6 +33,11 @@ class Dag:
     structure stays. Leaves that JAX can't trace are part of the structure.
 
     A Dag holds the leaves that its tree had when it was made. Dags are equal only to themselves.
+
+    Args:
+        tree: The DAG.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> import jax
     >>> w = jax.numpy.ones(2)
@@ -38,14 +49,14 @@ class Dag:
     __slots__ = ("__weakref__", "_leaves", "_static_part", "_tree")
     _static_part: StaticPart
     _leaves: Sequence[Leaf]
-    _tree: AnyDag
+    _tree: T
 
-    def __init__(self, tree: AnyDag, *, namespace: str = "", identity: Identity = "all") -> None:
+    def __init__(self, tree: T, *, namespace: str = "", identity: Identity = "all") -> None:
         self._static_part, self._leaves = take_apart(tree, Options(namespace, identity))
         self._tree = tree
 
     @property
-    def tree(self) -> AnyDag:
+    def tree(self) -> T:
         """The DAG."""
         if self._tree is _UNBUILT:
             self._tree = self._static_part.build(self._leaves)

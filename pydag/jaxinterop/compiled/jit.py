@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, cast, overload
+from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, overload
 
 import jax
 
@@ -17,11 +17,22 @@ from .compiled_function import CompiledFunction
 from .shardings import UNSPECIFIED, Shardings
 from .stages import Lowered, Traced
 
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
-class Jitted(Protocol):
+
+class Jitted(Protocol[P, R_co]):
     """A compiled function. All of its methods take the arguments of the function."""
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    # As an attribute of a class it is a method.
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> "Jitted[P, R_co]": ...
+    @overload
+    def __get__(self, instance: object, owner: type, /) -> Callable[..., R_co]: ...
+    def __get__(self, instance: Any, owner: type, /) -> Any: ...
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace it, without compiling; arrays may be given as `jax.ShapeDtypeStruct`s."""
@@ -36,10 +47,35 @@ class Jitted(Protocol):
         """Forget what was compiled."""
 
 
+class JitOptions(TypedDict, total=False):
+    """The keyword arguments of `jit`."""
+
+    in_shardings: Any
+    out_shardings: Any
+    static_argnums: int | Iterable[int] | None
+    static_argnames: str | Iterable[str] | None
+    donate_argnums: int | Iterable[int] | None
+    donate_argnames: str | Iterable[str] | None
+    keep_unused: bool
+    device: Any
+    backend: str | None
+    inline: bool
+    abstracted_axes: Any
+    compiler_options: dict[str, Any] | None
+    namespace: str
+    identity: Identity
+
+
+class Decorator(Protocol):
+    """`jit` with options, before it is given the function."""
+
+    def __call__(self, fun: Callable[P, R], /) -> Jitted[P, R]: ...
+
+
 @overload
-def jit(fun: Callable[..., Any], /, **options: Any) -> Jitted: ...
+def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
 @overload
-def jit(**options: Any) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(**options: Unpack[JitOptions]) -> Decorator: ...
 def jit(
     fun: Any = None,
     /,
@@ -62,12 +98,14 @@ def jit(
     the sharing, a static leaf, or the shape or type of an array is new.
 
     Args:
-        fun: Left out, `jit` returns a decorator.
+        fun: The function. Left out, `jit` returns a decorator.
+        in_shardings, out_shardings: One sharding for everything, or tree prefixes: of the tuple of
+            positional arguments, and of the result.
         static_argnums, static_argnames: Arguments that are not opened: part of the key, compared
             by type and value.
         donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
-        in_shardings, out_shardings: One sharding for everything, or tree prefixes: of the tuple of
-            positional arguments, and of the result.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         options: All other options that `jax.jit` has.
 
     Raises:
@@ -103,14 +141,14 @@ def jit(
     return _wrapper(original, compiled)
 
 
-def _wrapper(fun: Callable[..., Any], compiled: CompiledFunction) -> Jitted:
+def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
     jitted: Any = functools.wraps(fun, updated=())(compiled.caller())
     jitted._fun = fun
     jitted.trace = functools.partial(_trace, fun, compiled)
     jitted.lower = functools.partial(_lower, fun, compiled)
     jitted.eval_shape = functools.partial(_eval_shape, fun, compiled)
     jitted.clear_cache = functools.partial(_clear_cache, compiled)
-    return cast(Jitted, jitted)
+    return cast(Jitted[P, R], jitted)
 
 
 # The compiled function doesn't own the function, so each of these is given it to hold.

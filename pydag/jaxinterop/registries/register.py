@@ -61,6 +61,8 @@ def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
 
     Args:
         cls: A class that is registered with pydag, and not with JAX.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         ValueError: The class is registered with JAX already.

@@ -2,7 +2,7 @@
 """`jax.lax.cond` and `jax.lax.switch`, of DAGs: branches whose results are alike."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -12,6 +12,8 @@ from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
+
+R = TypeVar("R")
 
 _NONE: Any = object()
 _ADVICE = "Let each branch return one object, or two, at these places."
@@ -47,14 +49,22 @@ def _choose(
 
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., R],
     *operands: Any,
     operand: Any = _NONE,
     namespace: str = "",
     identity: Identity = "all",
-) -> Any:
+) -> R:
     """Apply one of two functions of DAGs; as `jax.lax.cond`.
+
+    Args:
+        pred: Which one; a boolean, or an array of one.
+        true_fun, false_fun: They get the operands, and return DAGs of one structure, shared alike.
+        operands: DAGs.
+        operand: A single operand, by keyword.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: The results of the two are shared differently.
@@ -65,24 +75,33 @@ def cond(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 6.0)
     """
-    return _choose(
+    chosen: R = _choose(
         lambda branches, call: jax.lax.cond(pred, *branches, call),
         (true_fun, false_fun),
         ("true_fun", "false_fun"),
         operands if operand is _NONE else (operand,),
         Options(namespace, identity),
     )
+    return chosen
 
 
 def switch(
     index: Any,
-    branches: Sequence[Callable[..., Any]],
+    branches: Sequence[Callable[..., R]],
     *operands: Any,
     operand: Any = _NONE,
     namespace: str = "",
     identity: Identity = "all",
-) -> Any:
+) -> R:
     """Apply one of several functions of DAGs; as `jax.lax.switch`.
+
+    Args:
+        index: Which one; brought into range, as JAX does.
+        branches: They get the operands, and return DAGs of one structure, shared alike.
+        operands: DAGs.
+        operand: A single operand, by keyword.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: The results of two branches are shared differently.
@@ -92,10 +111,11 @@ def switch(
     >>> out["a"] is out["b"], float(out["a"])
     (True, -3.0)
     """
-    return _choose(
+    chosen: R = _choose(
         lambda branches, call: jax.lax.switch(index, branches, call),
         branches,
         [f"branch {i}" for i in range(len(branches))],
         operands if operand is _NONE else (operand,),
         Options(namespace, identity),
     )
+    return chosen

@@ -26,6 +26,9 @@ def pure_callback(
         callback: Takes and returns DAGs of arrays.
         result_shape_dtypes: What it returns, with `jax.ShapeDtypeStruct`s for arrays. One that
             stands at two places stands for one array at both.
+        args, kwargs: What `callback` is called with.
+        sharding: On which device it runs, as in JAX.
+        vmap_method: How it is mapped by `vmap`, as in JAX.
 
     >>> w = jnp.float32(3.0)
     >>> out = pure_callback(lambda p: [p["a"] * p["b"]], [w], {"a": w, "b": w})

@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
@@ -13,13 +13,16 @@ from pydag.jaxinterop.boundary.prefixes import Question
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _CSE = Question(
     "checkpoint prevent_cse", lambda x: f"given {x}", "Give both places the same, or copy one."
 )
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     prevent_cse: bool | Sequence[Any] = True,
     policy: Callable[..., bool] | None = None,
@@ -27,14 +30,19 @@ def checkpoint(
     static_argnames: str | Iterable[str] = (),
     namespace: str = "",
     identity: Identity = "all",
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Compute `fun` again when it is differentiated, rather than keep its values.
 
     As `jax.checkpoint`. `remat` is the same function.
 
     Args:
-        prevent_cse: With newer JAX also a tree prefix of the tuple of arguments.
+        fun: The function.
+        prevent_cse: Whether the compiler is kept from undoing it; with newer JAX also a tree
+            prefix of the tuple of arguments.
+        policy: Which values are kept all the same, as in JAX.
         static_argnums, static_argnames: Arguments that are not opened.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.float32(3.0)
     >>> float(jax.grad(lambda w: checkpoint(lambda p: p["a"] * p["b"])({"a": w, "b": w}))(w))
@@ -44,14 +52,15 @@ def checkpoint(
     static = Chosen.of(fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None)
 
     @functools.wraps(fun, updated=())
-    def again(*args: Any, **kwargs: Any) -> Any:
+    def again(*args: P.args, **kwargs: P.kwargs) -> R:
         call = Call.keyed(args, kwargs, options, static)
         cse: Any = prevent_cse
         if not isinstance(cse, bool):
             prefixes = {"args": tuple(cse), "kwargs": True}
             cse = (per_leaf(call, prefixes, _CSE, options),)
         _owner, function = kept_flat(fun, options)
-        return jax.checkpoint(function, prevent_cse=cse, policy=policy)(call).tree
+        result: R = jax.checkpoint(function, prevent_cse=cse, policy=policy)(call).tree
+        return result
 
     return again
 

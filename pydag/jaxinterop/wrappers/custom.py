@@ -9,7 +9,7 @@ JAX, for which they are two inputs.
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import jax.numpy as jnp
 
@@ -22,15 +22,18 @@ from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class Custom:
+
+class Custom(Generic[P, R]):
     """What both have in common: the function of Dags, and how it is called."""
 
     _transformation: Callable[..., Any]
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
         *,
@@ -45,14 +48,16 @@ class Custom:
         by_name = map(names.index, nondiff_argnames)
         self.nondiff_argnums = tuple(sorted({*nondiff_argnums, *by_name}))
 
+        function: Callable[..., R] = fun
+
         def flat(*args: Any) -> Dag:
-            return self._pack(fun(*self._trees(args)))
+            return self._pack(function(*self._trees(args)))
 
         self._jax: Any = type(self)._transformation(
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
@@ -66,7 +71,8 @@ class Custom:
         given = (
             x if i in skipped else self._pack(x, f"args[{i}]") for i, x in enumerate(bound.args)
         )
-        return self._jax(*given).tree
+        result: R = self._jax(*given).tree
+        return result
 
     def _pack(self, tree: Any, root: str = "result") -> InnerDag:
         return to_dag(tree, self._options, root)

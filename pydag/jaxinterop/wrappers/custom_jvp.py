@@ -10,19 +10,22 @@ import jax.numpy as jnp
 from pydag.jaxinterop.boundary.dag import Dag, dag_like
 from pydag.jaxinterop.boundary.naming import ARGUMENTS, Source, name_of, named
 
-from .custom import Custom, opened, two
+from .custom import Custom, P, R, opened, two
 
-R = TypeVar("R", bound=Callable[..., Any])
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
-class custom_jvp(Custom):  # noqa: N801 (JAX's name)
+class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """A function of DAGs with its own derivative, forward; as `jax.custom_jvp`.
 
     Identity spans each argument: an object in two arguments is two inputs, whose tangents JAX adds
     up. Inside of one argument, what is one object is one in the rule, and has one tangent.
 
     Args:
+        fun: The function, of positional arguments.
         nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> @custom_jvp
     ... def f(p):
@@ -37,10 +40,14 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
 
     _transformation = jax.custom_jvp
 
-    def defjvp(self, jvp: R, symbolic_zeros: bool = False) -> R:
+    def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
         """Set the rule: `jvp(*nondiff_args, primals, tangents)` to `(result, tangent)`.
 
         Also a decorator. The tangent is structured as the result is.
+
+        Args:
+            jvp: The rule.
+            symbolic_zeros: As in JAX.
         """
 
         def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
@@ -58,13 +65,17 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set a rule for each argument: `jvp(tangent, result, *primals)` to a part of the tangent.
 
-        None stands for zero. The parts are added up.
+        The parts are added up.
+
+        Args:
+            jvps: The rules; None stands for zero.
         """
         if self.nondiff_argnums:
             raise TypeError("defjvps and nondiff_argnums don't go together; use defjvp")
 
         def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
-            result = self(*primals)
+            function: Callable[..., R] = self
+            result = function(*primals)
             dag = self._pack(result)
             parts = [
                 dag_like(

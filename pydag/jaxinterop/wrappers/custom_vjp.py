@@ -12,10 +12,10 @@ from pydag.jaxinterop.boundary.outputs import Shell
 from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.static_part import StaticPart
 
-from .custom import Custom, opened, two
+from .custom import Custom, P, R, opened, two
 
 
-class custom_vjp(Custom):  # noqa: N801 (JAX's name)
+class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """A function of DAGs with its own derivative, backward; as `jax.custom_vjp`.
 
     Identity spans each argument: an object in two arguments is two inputs, whose cotangents JAX
@@ -25,7 +25,10 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
     one object that was meant as two equal parts can't be told from the whole.
 
     Args:
+        fun: The function, of positional arguments.
         nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> @custom_vjp
     ... def f(p):
@@ -44,27 +47,29 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
 
     def defvjp(
         self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
+        fwd: Callable[P, tuple[R, Any]],
+        bwd: Callable[..., tuple[Any, ...]],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
         **jax_options: Any,
     ) -> None:
         """Set the rules.
 
-        `fwd(*args)` returns `(result, saved)`, `bwd(*nondiff_args, saved, cotangent)` a tuple with
-        a cotangent for each differentiable argument.
-
-        Each cotangent is structured as its argument is, and shares at least as much; anything may
-        stand for leaves that JAX can't trace. None stands for zero.
+        Args:
+            fwd: `fwd(*args)` returns `(result, saved)`.
+            bwd: `bwd(*nondiff_args, saved, cotangent)` returns a tuple with a cotangent for each
+                differentiable argument. Each is structured as its argument is, and shares at least
+                as much; anything may stand for leaves that JAX can't trace. None stands for zero.
+            symbolic_zeros, optimize_remat, jax_options: As in JAX.
 
         Raises:
             SharingError: When differentiated: a cotangent has two objects where there was one.
         """
+        forward: Callable[..., tuple[R, Any]] = fwd
 
         def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
-                fwd(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
+                forward(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
             )
             static_parts = (
                 x._static_part for i, x in enumerate(args) if i not in self.nondiff_argnums

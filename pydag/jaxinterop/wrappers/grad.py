@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
@@ -13,6 +13,9 @@ from pydag.jaxinterop.boundary.dag import Dag, to_dag
 from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity, Leaf
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def pair(result: Any) -> tuple[Any, Any]:
@@ -26,7 +29,7 @@ def pair(result: Any) -> tuple[Any, Any]:
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     argnums: int | Iterable[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -35,7 +38,7 @@ def value_and_grad(
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Callable[..., tuple[Any, Any]]:
+) -> Callable[P, tuple[R, Any]]:
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
     The gradient of a shared array is the sum over all its uses, and stands, shared, wherever the
@@ -43,9 +46,15 @@ def value_and_grad(
     where they stood, so that `pydag.dag_map(update, model, gradient)` fits.
 
     Args:
+        fun: The function; it returns a number.
         argnums: The positional arguments to differentiate by: an int, or several.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on;
             the two may share.
+        holomorphic: Whether `fun` is promised to be so, for complex numbers.
+        allow_int: Whether integers may be differentiated by.
+        reduce_axes: As in the releases of JAX that have it.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: When called: an array is in an argument that is differentiated and in one
@@ -62,7 +71,7 @@ def value_and_grad(
         jax_options["reduce_axes"] = reduce_axes
 
     @functools.wraps(fun, updated=())
-    def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         divided = Divided(by, args, kwargs, options)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Dag]:
@@ -82,7 +91,7 @@ def value_and_grad(
 
 
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Iterable[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -91,8 +100,19 @@ def grad(
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the gradient of `fun`; as `jax.grad`, and as `value_and_grad` here.
+
+    Args:
+        fun: The function; it returns a number.
+        argnums: The positional arguments to differentiate by: an int, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on;
+            the two may share.
+        holomorphic: Whether `fun` is promised to be so, for complex numbers.
+        allow_int: Whether integers may be differentiated by.
+        reduce_axes: As in the releases of JAX that have it.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Returns:
         With `has_aux`, a function that returns the gradient and what `fun` passed on.
@@ -114,7 +134,7 @@ def grad(
     )
 
     @functools.wraps(fun, updated=())
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 

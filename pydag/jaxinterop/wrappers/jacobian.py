@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import jax
 
@@ -16,16 +16,18 @@ from pydag.typing import Identity, Leaf
 
 from .grad import pair
 
+P = ParamSpec("P")
+
 
 def _jacobian(
     transformation: Callable[..., Any],
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Iterable[int],
     has_aux: bool,
     options: Options,
     kind: Any,
     jax_options: dict[str, Any],
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The function that computes it, as JAX's `transformation` does.
 
     Args:
@@ -34,7 +36,7 @@ def _jacobian(
     by, source = Argnums.of(argnums), Source(fun)
 
     @functools.wraps(fun, updated=())
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
         divided = Divided(by, args, kwargs, options)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Dag]:
@@ -61,18 +63,26 @@ def _jacobian(
 
 
 def jacfwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
 
     In the place of each leaf of the result stands a tree like the arguments `argnums`. A shared
     leaf of the result has one such tree, in which the derivative by a shared array is one array.
+
+    Args:
+        fun: The function.
+        argnums: The positional arguments to differentiate by: an int, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        holomorphic: Whether `fun` is promised to be so, for complex numbers.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.float32(3.0)
     >>> jacobian = jacfwd(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
@@ -86,7 +96,7 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -94,8 +104,17 @@ def jacrev(
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, row by row; as `jax.jacrev`, see `jacfwd`.
+
+    Args:
+        fun: The function.
+        argnums: The positional arguments to differentiate by: an int, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        holomorphic: Whether `fun` is promised to be so, for complex numbers.
+        allow_int: Whether integers may be differentiated by.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.float32(3.0)
     >>> jacobian = jacrev(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
@@ -109,15 +128,25 @@ def jacrev(
 
 
 def hessian(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the Hessian of `fun`; as `jax.hessian`.
+
+    It is the Jacobian, by `jacfwd`, of the Jacobian, by `jacrev`, and is nested as these are.
+
+    Args:
+        fun: The function.
+        argnums: The positional arguments to differentiate by: an int, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        holomorphic: Whether `fun` is promised to be so, for complex numbers.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.float32(3.0)
     >>> second = hessian(lambda p: p["a"] * p["b"])({"a": w, "b": w})

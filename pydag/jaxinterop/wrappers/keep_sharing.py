@@ -36,6 +36,8 @@ def keep_sharing(
 
     Args:
         transformation: Takes a function, and perhaps options, and gives a function that calls it.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Returns:
         A function like `transformation`. Where that gives back something that has the form of the

@@ -2,7 +2,7 @@
 """`jax.vjp`, `jax.jvp` and `jax.linearize` for functions of DAGs."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast, overload
 
 import jax
 from jax import tree_util
@@ -14,6 +14,8 @@ from pydag.jaxinterop.boundary.static_part import Options, StaticPart
 from pydag.typing import Identity, Leaf
 
 from .grad import pair
+
+R = TypeVar("R")
 
 
 class LinearMap:
@@ -87,6 +89,24 @@ def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[
     return named(flat, Source(fun), ARGUMENT_TUPLE)
 
 
+@overload
+def vjp(
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    **jax_options: Any,
+) -> tuple[R, LinearMap]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool,
+    namespace: str = "",
+    identity: Identity = "all",
+    **jax_options: Any,
+) -> tuple[Any, ...]: ...
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,
@@ -101,6 +121,14 @@ def vjp(
     cotangents, structured and shared as the primals are: that of a shared array is the sum over its
     uses, and stands at all of its places. The same goes for the one that it takes. Leaves that JAX
     can't trace stand where they stood; in what is given, anything may.
+
+    Args:
+        fun: The function.
+        primals: Its arguments.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        jax_options: Others that JAX has.
 
     Returns:
         `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
@@ -120,6 +148,26 @@ def vjp(
     return value.tree, LinearMap.at(pullback, value, "cotangent"), *(x.tree for x in aux)
 
 
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> tuple[Any, ...]: ...
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],
@@ -128,12 +176,17 @@ def jvp(
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> tuple[Any, ...]:
+) -> Any:
     """The value of a function of DAGs, and its tangent; as `jax.jvp`.
 
     Args:
+        fun: The function.
+        primals: A tuple or list of its arguments.
         tangents: Structured as the primals are. They may share more, and must not share less. In
             the places of leaves that JAX can't trace there may be anything.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: Tangents have different objects where the primals have one.
@@ -162,6 +215,24 @@ def jvp(
     return tuple(result.tree for result in results)
 
 
+@overload
+def linearize(
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    **jax_options: Any,
+) -> tuple[R, LinearMap]: ...
+@overload
+def linearize(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool,
+    namespace: str = "",
+    identity: Identity = "all",
+    **jax_options: Any,
+) -> tuple[Any, ...]: ...
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
@@ -171,6 +242,14 @@ def linearize(
     **jax_options: Any,
 ) -> Any:
     """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
+
+    Args:
+        fun: The function.
+        primals: Its arguments.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        jax_options: Others that JAX has.
 
     Returns:
         `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each

@@ -2,7 +2,7 @@
 """`jax.lax`'s loops, of DAGs: what is carried keeps its structure and its sharing."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -15,13 +15,16 @@ from pydag.jaxinterop.boundary.prefixes import Question, treatments
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
+C = TypeVar("C")
+Y = TypeVar("Y")
+
 Get = Callable[[], Callable[..., Any]]
 
 _SCAN = Question("scan", str, "Carry both or scan over both: give one of them a copy.")
 
 
 def scan(
-    f: Callable[..., Any],
+    f: Callable[[Any, Any], tuple[C, Y]],
     init: Any,
     xs: Any = None,
     length: int | None = None,
@@ -31,12 +34,22 @@ def scan(
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> tuple[Any, Any]:
+) -> tuple[C, Y]:
     """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
 
     The body gets a carry and a slice of `xs`, shared as `init` and `xs` are, and returns a pair: a
     carry that is structured and shared alike, and what is stacked up. Leaves that JAX can't trace
     stay as they are in the carry, and stand in each slice.
+
+    Args:
+        f: The body.
+        init: The first carry, a DAG.
+        xs: A DAG of arrays with leading axes of one length.
+        length: The number of rounds, where `xs` doesn't say it.
+        reverse: Whether to go from the last slice to the first.
+        unroll, _split_transpose: As in JAX.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: An array is both carried and scanned, or the body changes what the carry
@@ -82,18 +95,26 @@ def scan(
     except ValueError as error:
         blame_sizes(error, scanned.with_paths("xs"))
         raise
-    return carry.tree, ys.tree
+    results: tuple[C, Y] = carry.tree, ys.tree
+    return results
 
 
 def while_loop(
     cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], C],
     init_val: Any,
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Any:
+) -> C:
     """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
+
+    Args:
+        cond_fun: Whether to go on.
+        body_fun: Gives a DAG of the same structure, shared alike.
+        init_val: The first DAG.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: The body changes what its argument shares.
@@ -125,20 +146,29 @@ def while_loop(
         cond_fun, ("while_loop: cond_fun", options), make_condition
     )
     _owner_too, body = cached_for_function(body_fun, ("while_loop: body_fun", options), make_body)
-    return jax.lax.while_loop(condition, body, keyed(init_val, "init_val", options)).tree
+    last: C = jax.lax.while_loop(condition, body, keyed(init_val, "init_val", options)).tree
+    return last
 
 
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable[[Any, Any], Any],
+    body_fun: Callable[[Any, Any], C],
     init_val: Any,
     *,
     unroll: int | bool | None = None,
     namespace: str = "",
     identity: Identity = "all",
-) -> Any:
+) -> C:
     """Apply `body_fun(i, carry)` for each `i` from `lower` to `upper`; as `jax.lax.fori_loop`.
+
+    Args:
+        lower, upper: The first `i`, and the one after the last.
+        body_fun: Gives a DAG of the same structure, shared alike.
+        init_val: The first DAG.
+        unroll: As in JAX.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: The body changes what its argument shares.
@@ -160,6 +190,7 @@ def fori_loop(
         return named(body, source, signature_like(body_fun, "i", "carry"))
 
     _owner, body = cached_for_function(body_fun, ("fori_loop", options), make)
-    return jax.lax.fori_loop(
+    last: C = jax.lax.fori_loop(
         lower, upper, body, keyed(init_val, "init_val", options), unroll=unroll
     ).tree
+    return last

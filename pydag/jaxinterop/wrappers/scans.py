@@ -2,7 +2,7 @@
 """`jax.lax.associative_scan` and `jax.lax.map`, of DAGs."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -15,17 +15,28 @@ from pydag.typing import Identity
 
 from .keep_sharing import keep_sharing
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 
 def associative_scan(
     fn: Callable[[Any, Any], Any],
-    elems: Any,
+    elems: T,
     reverse: bool = False,
     axis: int = 0,
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Any:
+) -> T:
     """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
+
+    Args:
+        fn: Gives a DAG of the same structure, shared alike.
+        elems: A DAG of arrays.
+        reverse: Whether to go from the end to the beginning.
+        axis: The one to go along.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: What the function returns is shared differently from what it is given.
@@ -50,22 +61,30 @@ def associative_scan(
     function = named(combined, source, signature_like(fn, "one", "other"))
     dag = to_dag(elems, options, "elems")
     try:
-        return jax.lax.associative_scan(function, dag, reverse, axis).tree
+        result: T = jax.lax.associative_scan(function, dag, reverse, axis).tree
     except ValueError as error:
         if axis == 0:
             blame_sizes(error, dag.with_paths("elems"))
         raise
+    return result
 
 
 def map(
-    f: Callable[[Any], Any],
+    f: Callable[[Any], R],
     xs: Any,
     *,
     batch_size: int | None = None,
     namespace: str = "",
     identity: Identity = "all",
-) -> Any:
+) -> R:
     """Apply a function to each slice of a DAG along leading axes; as `jax.lax.map`.
+
+    Args:
+        f: The function of a slice.
+        xs: A DAG of arrays with leading axes of one length.
+        batch_size: How many slices go through at once, by `vmap`.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.arange(3.0)
     >>> map(lambda p: p["a"] * p["b"], {"a": w, "b": w}).tolist()
@@ -77,7 +96,8 @@ def map(
 
     options = Options(namespace, identity)
     try:
-        return keep_sharing(transformation, **options._asdict())(f)(xs)
+        results: R = keep_sharing(transformation, **options._asdict())(f)(xs)
     except ValueError as error:
         blame_sizes(error, to_dag(xs, options, "xs").with_paths("xs"))
         raise
+    return results

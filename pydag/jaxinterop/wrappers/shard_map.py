@@ -5,7 +5,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable
 from collections.abc import Set as AbstractSet
-from typing import Any, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 import jax
 from jax import tree_util
@@ -18,6 +18,9 @@ from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.prefixes import Question
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart
 from pydag.typing import Identity, Leaf
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # JAX gives no other name to the default: specs as the arguments are sharded.
 _INFER: Any = inspect.signature(jax.shard_map).parameters["in_specs"].default
@@ -65,6 +68,38 @@ def parts_of(call: Call, count: int) -> tuple[Part, ...]:
     return tuple(Part(part, static_part, i) for i, part in enumerate(leaves))
 
 
+class Decorator(Protocol):
+    """`shard_map` with options, before it is given the function."""
+
+    def __call__(self, f: Callable[P, R], /) -> Callable[P, R]: ...
+
+
+@overload
+def shard_map(
+    f: Callable[P, R],
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = _INFER,
+    mesh: Any = None,
+    axis_names: AbstractSet[Hashable] = frozenset(),
+    check_vma: bool = True,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Callable[P, R]: ...
+@overload
+def shard_map(
+    f: None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = _INFER,
+    mesh: Any = None,
+    axis_names: AbstractSet[Hashable] = frozenset(),
+    check_vma: bool = True,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Decorator: ...
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -80,9 +115,12 @@ def shard_map(
     """Map a function of DAGs over the shards of their arrays; as `jax.shard_map`.
 
     Args:
-        f: Left out, `shard_map` returns a decorator.
-        in_specs: A tree prefix of the tuple of arguments.
+        f: The function. Left out, `shard_map` returns a decorator.
         out_specs: A tree prefix of the result.
+        in_specs: A tree prefix of the tuple of arguments.
+        mesh, axis_names, check_vma: As in JAX.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: When called: two places of one array are given two specs.

@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any, ParamSpec, cast
 
 import jax
 
@@ -12,12 +12,18 @@ from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
+P = ParamSpec("P")
+
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `fun` returns, with `jax.ShapeDtypeStruct`s for arrays; as `jax.eval_shape`.
 
     Arguments may hold such structs, too; one that stands at two places is one array inside. All
     keywords are the function's: where pydag's are needed, take `jit(fun, ...).eval_shape`.
+
+    Args:
+        fun: The function.
+        args, kwargs: What it would be called with.
 
     >>> w = jax.ShapeDtypeStruct((2, 3), "float32")
     >>> out = eval_shape(lambda p: {"c": p["a"] + 1, "d": p["b"]}, {"a": w, "b": w})
@@ -29,17 +35,25 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def make_jaxpr(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     static_argnums: int | Iterable[int] = (),
     axis_env: Sequence[tuple[Hashable, int]] | None = None,
     return_shape: bool = False,
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the jaxpr of `fun`; as `jax.make_jaxpr`.
 
     Its inputs are the distinct arrays of the arguments, its outputs those of the result.
+
+    Args:
+        fun: The function.
+        static_argnums: Arguments that are not opened.
+        axis_env: Sizes of named axes, as in JAX.
+        return_shape: Whether a pair is returned, of the jaxpr and what `eval_shape` returns.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.float32(3.0)
     >>> print(make_jaxpr(lambda p: p["a"] * p["b"])({"a": w, "b": w}))
@@ -49,7 +63,7 @@ def make_jaxpr(
     static = Chosen(as_numbers(static_argnums), ())
 
     @functools.wraps(fun, updated=())
-    def jaxpr(*args: Any, **kwargs: Any) -> Any:
+    def jaxpr(*args: P.args, **kwargs: P.kwargs) -> Any:
         _owner, function = kept_flat(fun, options)
         make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
         made = make(Call.keyed(args, kwargs, options, static))

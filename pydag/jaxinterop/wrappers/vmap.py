@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
@@ -14,6 +14,9 @@ from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.prefixes import Question, distinct
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def _is_axis(axis: Any) -> bool:
@@ -30,7 +33,7 @@ _OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis)
 
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: int | Sequence[Any] | None = 0,
     out_axes: Any = 0,
     axis_name: Hashable | None = None,
@@ -40,16 +43,20 @@ def vmap(
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
     A shared array is mapped once, and is one array inside and in the result. Leaves that JAX can't
     trace are in the result where the function put them, without an axis.
 
     Args:
+        fun: The function.
         in_axes: A tree prefix of the tuple of positional arguments; keyword arguments are mapped
             over axis 0.
         out_axes: A tree prefix of the result.
+        axis_name, axis_size, spmd_axis_name, sum_match: As in JAX.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: When called: two places of one array are given two axes.
@@ -74,14 +81,15 @@ def vmap(
     source = Source(fun)
 
     @functools.wraps(fun, updated=())
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         call = Call.of(args, kwargs, options)
         axes = per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
         function = flat(lambda: fun, source, outputs.pack)
         try:
-            return jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
+            result: R = jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
         except ValueError as error:
             blame_axes(error, source, call.with_paths(), axes._leaves)
             raise
+        return result
 
     return mapped

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said about names that pydag doesn't have: the nearest one, or what to do without it."""
+
+import sys
+from typing import Any
+
+_LEAVES = "pydag.dag_leaves(tree)"
+
+# optree's functions that pydag has not got yet, under pydag's names, and what does their work
+# meanwhile; "" where only optree's own function does, which knows no sharing. The README lists
+# the names, and tests/test_names.py sees to it that one is taken off when the function is there.
+NOT_YET: dict[str, str] = {
+    "all_leaves": "all(pydag.dag_structure(x).is_leaf() for x in iterable)",
+    "broadcast_common": "",
+    "broadcast_prefix": "",
+    "dag_all": f"all({_LEAVES})",
+    "dag_any": f"any({_LEAVES})",
+    "dag_broadcast_common": "",
+    "dag_broadcast_map": "",
+    "dag_broadcast_map_with_accessor": "",
+    "dag_broadcast_map_with_path": "",
+    "dag_broadcast_prefix": "",
+    "dag_flatten_one_level": "",
+    "dag_is_leaf": "pydag.dag_structure(tree).is_leaf()",
+    "dag_iter": f"iter({_LEAVES})",
+    "dag_map_": f"for leaf in {_LEAVES}: func(leaf)",
+    "dag_map_with_accessor_": "pydag.dag_flatten_with_accessor(tree) and a loop",
+    "dag_map_with_path_": "pydag.dag_flatten_with_path(tree) and a loop",
+    "dag_max": f"max({_LEAVES})",
+    "dag_min": f"min({_LEAVES})",
+    "dag_partition": "pydag.dag_map(lambda x: x if predicate(x) else None, tree), and once more",
+    "dag_reduce": f"functools.reduce(func, {_LEAVES})",
+    "dag_replace_nones": "pydag.dag_map(func, tree, none_is_leaf=True)",
+    "dag_sum": f"sum({_LEAVES})",
+    "dag_transpose": "",
+    "dag_transpose_map": "",
+    "dag_transpose_map_with_accessor": "",
+    "dag_transpose_map_with_path": "",
+    "dagspec_accessors": "spec.accessors()",
+    "dagspec_child": "",
+    "dagspec_children": "",
+    "dagspec_defaultdict": "",
+    "dagspec_deque": "",
+    "dagspec_dict": "",
+    "dagspec_entries": "spec.entries()",
+    "dagspec_entry": "spec.entries()[index]",
+    "dagspec_from_collection": "",
+    "dagspec_frozendict": "",
+    "dagspec_is_leaf": "spec.is_leaf()",
+    "dagspec_is_one_level": "",
+    "dagspec_is_prefix": "",
+    "dagspec_is_strict_leaf": "spec.is_leaf()",
+    "dagspec_is_suffix": "",
+    "dagspec_leaf": "pydag.dag_structure(0)",
+    "dagspec_list": "",
+    "dagspec_namedtuple": "",
+    "dagspec_none": "pydag.dag_structure(None)",
+    "dagspec_one_level": "",
+    "dagspec_ordereddict": "",
+    "dagspec_paths": "spec.paths()",
+    "dagspec_structseq": "",
+    "dagspec_transform": "",
+    "dagspec_tuple": "",
+    "prefix_errors": "",
+}
+
+# Names of optree's that pydag doesn't repeat.
+OPTREES = frozenset({
+    "AutoEntry", "CustomTreeNode", "DataclassEntry", "FlattenFunc", "FlattenedEntry",
+    "GetAttrEntry", "GetItemEntry", "MappingEntry", "NONE_IS_LEAF", "NONE_IS_NODE",
+    "NamedTupleEntry", "PyTree", "PyTreeAccessor", "PyTreeEntry", "PyTreeKind", "PyTreeTypeVar",
+    "SequenceEntry", "StructSequenceEntry", "UnflattenFunc", "dict_insertion_ordered",
+    "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq",
+    "is_structseq_class", "is_structseq_instance", "namedtuple_fields", "structseq_fields",
+})  # fmt: skip
+
+_PREFIXES = {
+    "tree_": "dag_",
+    "treespec_": "dagspec_",
+    "register_pytree_": "register_pydag_",
+    "unregister_pytree_": "unregister_pydag_",
+    "PyTreeSpec": "PyDagSpec",
+    "PyTreeDef": "PyDagSpec",
+}
+
+
+def our_name(name: str) -> str:
+    """What optree's `name` is called here."""
+    for theirs, ours in _PREFIXES.items():
+        if name.startswith(theirs):
+            return ours + name.removeprefix(theirs)
+    return name
+
+
+def _their_name(name: str) -> str:
+    """What optree calls pydag's `name`."""
+    if name.startswith(("dag_", "dagspec_")):
+        return "tree" + name.removeprefix("dag")
+    return name
+
+
+def advice(name: str) -> str:
+    """What to say about a name that the package doesn't have; "" if nothing is known about it."""
+    package, ours = sys.modules["pydag"], our_name(name)
+    if ours in vars(package):
+        return f"pydag has no '{name}'; did you mean '{ours}'?"
+    if ours in NOT_YET:
+        lacks = f"'{name}' yet" if name == ours else f"'{name}', and no '{ours}' yet"
+        theirs = f"Where nothing is shared, optree.{_their_name(ours)} does the same."
+        meanwhile = f"This does the same: {NOT_YET[ours]}" if NOT_YET[ours] else theirs
+        return f"pydag has no {lacks}. {meanwhile}"
+    if name in OPTREES:
+        return f"pydag has no '{name}'; it uses optree's: optree.{name}"
+    if name == "MAX_RECURSION_DEPTH":
+        return "pydag has no 'MAX_RECURSION_DEPTH': only memory bounds the depth of a structure"
+    if name in getattr(sys.modules.get("pydag.jaxinterop"), "__all__", ()):
+        return f"pydag has no '{name}'; did you mean 'pydag.jaxinterop.{name}'?"
+    return ""
+
+
+def __getattr__(name: str) -> Any:
+    """Called for each name that the package doesn't have: `__init__` imports it."""
+    if not name.startswith("_") and (text := advice(name)):
+        raise AttributeError(text)
+    # With these Python itself proposes names that are spelt alike.
+    raise AttributeError(
+        f"module 'pydag' has no attribute '{name}'", name=name, obj=sys.modules["pydag"]
+    )

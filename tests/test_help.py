@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `help()` and an editor show: each parameter of each public function, explained."""
+
+import importlib
+import importlib.util
+import inspect
+import pydoc
+import re
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+import pydag
+
+PACKAGES = ["pydag", "pydag.jaxinterop"]
+if importlib.util.find_spec("jax") is None:
+    PACKAGES.remove("pydag.jaxinterop")
+
+
+def callables() -> dict[str, Any]:
+    """All that is public and can be called, by name, with the methods of the classes."""
+    found = {}
+    for package in map(importlib.import_module, PACKAGES):
+        for name in package.__all__:
+            thing = getattr(package, name)
+            found[f"{package.__name__}.{name}"] = thing
+            if isinstance(thing, type):
+                found |= {
+                    f"{package.__name__}.{name}.{attribute}": method
+                    for attribute, method in vars(thing).items()
+                    if inspect.isfunction(method) and not attribute.startswith("_")
+                }
+    return found
+
+
+CALLABLES = callables()
+
+
+def parameters(thing: Any) -> list[str]:
+    """The names of the parameters that a caller gives."""
+    if isinstance(thing, type) and (issubclass(thing, Exception) or thing is pydag.PyDagSpec):
+        return []  # not made by calling them
+    names = list(inspect.signature(thing).parameters)
+    return names[1:] if names[:1] == ["self"] else names
+
+
+def explained(thing: Any) -> dict[str, str]:
+    """What the docstring says about each parameter, by name."""
+    text = inspect.getdoc(thing) or ""
+    [arguments] = re.findall(r"^Args:\n((?:^    .*\n|^$\n)+)", text + "\n", re.MULTILINE) or [""]
+    items = re.findall(r"^    (\w+(?:, \w+)*): (.*(?:\n     .*)*)", arguments, re.MULTILINE)
+    return {
+        name: re.sub(r"\s+", " ", words) for names, words in items for name in names.split(", ")
+    }
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_every_parameter_is_explained(name: str) -> None:
+    """The docstring of a public function names its parameters, all and no others, in order."""
+    thing = CALLABLES[name]
+    assert inspect.getdoc(thing)
+    words, wanted = explained(thing), parameters(thing)
+    assert words.keys() == set(wanted)
+    # `args, kwargs` go together, wherever the keywords in between stand.
+    assert [x for x in words if x != "kwargs"] == [x for x in wanted if x != "kwargs"]
+
+
+def test_an_option_is_explained_in_the_same_words_everywhere() -> None:
+    """What many functions take has one text: those of the core, and the wrappers for JAX."""
+    texts = defaultdict(set)
+    for name, thing in CALLABLES.items():
+        words = explained(thing)
+        for option in {"is_leaf", "none_is_leaf", "namespace", "identity"} & words.keys():
+            flattens = "identity" in words
+            texts[name.rpartition(".")[0], option, flattens].add(words[option])
+    assert {key: words for key, words in texts.items() if len(words) > 1 and key[2]} == {}
+    assert texts["pydag", "identity", True] == {
+        '"nodes" gives leaves no identity: one that stands in two places is two leaves.'
+    }
+
+
+def test_help_on_the_package_lists_its_functions() -> None:
+    """`help(pydag)` shows every public function, and where to begin."""
+    text = pydoc.TextDoc().document(pydag)
+    for name in pydag.__all__:
+        assert re.sub(".", lambda c: f"{c[0]}\b{c[0]}", name) in text  # in bold
+    assert "To take apart and put together" in text

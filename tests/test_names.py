@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public names: `__all__`, and what is said about names that pydag doesn't have."""
+
+import importlib
+import re
+import types
+from pathlib import Path
+
+import optree
+import pytest
+from operations import run_apart
+
+import pydag
+from pydag._missing import NOT_YET, OPTREES, our_name
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+@pytest.mark.parametrize("name", ["pydag", "pydag.jaxinterop"])
+def test_all_is_what_is_public(name: str) -> None:
+    """`__all__` has every public name of the package that is no module, in alphabetical order."""
+    if name == "pydag.jaxinterop":
+        pytest.importorskip("jax")
+    package = importlib.import_module(name)
+    public = {
+        name
+        for name, value in vars(package).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    } - {"TYPE_CHECKING"}
+    assert list(package.__all__) == sorted(public)
+
+
+def test_every_name_of_optree_is_accounted_for() -> None:
+    """Each is here under pydag's name, or on the list of what isn't yet, or optree's own."""
+    theirs = {our_name(name) for name in optree.__all__} - {"MAX_RECURSION_DEPTH"}
+    missing = theirs - set(pydag.__all__) - set(NOT_YET) - OPTREES
+    assert missing == set(), "pydag/_missing.py doesn't know these names of optree's"
+    unknown = (NOT_YET.keys() | OPTREES) - theirs
+    assert unknown == set(), "these aren't optree's: take them off the lists of pydag/_missing.py"
+
+
+def test_nothing_that_is_there_is_called_missing() -> None:
+    """A function that was added is taken off the list of what isn't there yet."""
+    there = NOT_YET.keys() & set(pydag.__all__)
+    assert there == set(), "pydag has these now: take them off NOT_YET and off the README's list"
+    repeated = OPTREES & set(pydag.__all__)
+    assert repeated == set(), "pydag has these now: take them off OPTREES"
+
+
+def test_the_readme_lists_what_is_not_there_yet() -> None:
+    """The list in the README is that of pydag/_missing.py, with the methods that specs lack."""
+    [section] = re.findall(
+        r"<!-- not yet -->(.*?)<!-- /not yet -->", README.read_text("utf-8"), re.DOTALL
+    )
+    functions, methods = section.split("Methods", 1)
+    assert set(re.findall(r"`(\w+)`", functions)) == set(NOT_YET)
+    ours, theirs = (
+        {name for name in dir(cls) if not name.startswith("_")}
+        for cls in (pydag.PyDagSpec, optree.PyTreeSpec)
+    )
+    assert set(re.findall(r"`(\w+)`", methods)) == theirs - ours
+
+
+SAID = {
+    "tree_map": "pydag has no 'tree_map'; did you mean 'dag_map'?",
+    "register_pytree_node": (
+        "pydag has no 'register_pytree_node'; did you mean 'register_pydag_node'?"
+    ),
+    "unregister_pytree_node": (
+        "pydag has no 'unregister_pytree_node'; did you mean 'unregister_pydag_node'?"
+    ),
+    "PyTreeDef": "pydag has no 'PyTreeDef'; did you mean 'PyDagSpec'?",
+    "tree_turn": (
+        "pydag has no 'tree_turn', and no 'dag_turn' yet. Where nothing is shared, "
+        "optree.tree_turn does the same."
+    ),
+    "dag_turn": (
+        "pydag has no 'dag_turn' yet. Where nothing is shared, optree.tree_turn does the same."
+    ),
+    "treespec_turns": (
+        "pydag has no 'treespec_turns', and no 'dagspec_turns' yet. This does the same: turns(spec)"
+    ),
+    "turn": "pydag has no 'turn' yet. Where nothing is shared, optree.turn does the same.",
+    "PyTreeAccessor": "pydag has no 'PyTreeAccessor'; it uses optree's: optree.PyTreeAccessor",
+    "MAX_RECURSION_DEPTH": (
+        "pydag has no 'MAX_RECURSION_DEPTH': only memory bounds the depth of a structure"
+    ),
+    "no_such_name": "module 'pydag' has no attribute 'no_such_name'",
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_missing_name_points_to_the_nearest_thing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An `AttributeError` says which name is meant, or what to do without it."""
+    for missing, instead in (("dag_turn", ""), ("dagspec_turns", "turns(spec)"), ("turn", "")):
+        monkeypatch.setitem(NOT_YET, missing, instead)
+    with pytest.raises(AttributeError) as caught:
+        getattr(pydag, name)
+    assert str(caught.value) == SAID[name]
+
+
+def test_what_does_the_same_does_the_same() -> None:
+    """What is proposed in the place of a missing function names things that exist."""
+    for name, instead in NOT_YET.items():
+        for attribute in re.findall(r"pydag\.(\w+)", instead):
+            assert attribute in pydag.__all__, name
+        for attribute in re.findall(r"spec\.(\w+)", instead):
+            assert hasattr(pydag.PyDagSpec, attribute), name
+
+
+def test_a_name_of_the_jax_boundary_is_found_there() -> None:
+    """Once `pydag.jaxinterop` is imported, its names are what is meant."""
+    pytest.importorskip("jax")
+    importlib.import_module("pydag.jaxinterop")
+    with pytest.raises(AttributeError, match=r"did you mean 'pydag\.jaxinterop\.vmap'\?"):
+        getattr(pydag, "vmap")  # noqa: B009  # mypy knows that it isn't there
+
+
+def test_a_misspelt_name_is_put_right_by_python() -> None:
+    """A traceback proposes the name that is spelt alike, as for every module."""
+    source = """
+import sys, traceback, pydag
+try:
+    pydag.dag_flaten
+except AttributeError:
+    traceback.print_exc(file=sys.stdout)
+"""
+    assert "Did you mean: 'dag_flatten'?" in run_apart(source)
+
+
+def test_asking_for_a_name_imports_nothing() -> None:
+    """`hasattr` is False for what isn't there, and submodules are imported as ever."""
+    source = """
+import sys, pydag
+before = set(sys.modules)
+print(hasattr(pydag, "tree_map"), hasattr(pydag, "jit"), hasattr(pydag, "__wrapped__"))
+print(set(sys.modules) == before)
+from pydag import errors
+print(errors.CycleError is pydag.CycleError)
+"""
+    assert run_apart(source) == "False False False\nTrue\nTrue\n"
