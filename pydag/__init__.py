@@ -2,6 +2,7 @@
 """Pytrees that keep object identity: what was shared stays shared."""
 
 from . import _classify as _classify
+from . import files as files
 from ._core import PyDagSpec as PyDagSpec
 from ._core import clear_caches as clear_caches
 from .errors import CycleError as CycleError
@@ -23,6 +24,7 @@ from .registry import RegistryEntry as RegistryEntry
 from .registry import register_pydag_node as register_pydag_node
 from .registry import register_pydag_node_class as register_pydag_node_class
 from .registry import unregister_pydag_node as unregister_pydag_node
+from .selectors import dag_mask as dag_mask
 from .sharing import Alias as Alias
 from .sharing import Anchor as Anchor
 from .sharing import Node as Node
