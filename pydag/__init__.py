@@ -39,5 +39,7 @@ from .surgery import dag_update as dag_update
 from .surgery import retie as retie
 from .surgery import tie as tie
 from .surgery import untie as untie
+from .view import View as View
+from .view import view as view
 
 __version__ = "0.1.0"

@@ -27,7 +27,7 @@ DTYPES = {
     "float8_e5m2fnuz": "F8_E5M2FNUZ",
     "float8_e8m0fnu": "F8_E8M0",
 }
-_NUMPY = {short: name for name, short in DTYPES.items()}
+NUMPY_NAMES = {short: name for name, short in DTYPES.items()}
 
 
 def numpy_dtype(short: str) -> Any:
@@ -39,7 +39,7 @@ def numpy_dtype(short: str) -> Any:
     """
     import numpy as np
 
-    name = _NUMPY.get(short)
+    name = NUMPY_NAMES.get(short)
     if name is None:
         raise ValueError(f"NumPy has no type for {short}")
     try:
