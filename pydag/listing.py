@@ -19,7 +19,7 @@ class Record(NamedTuple):
 
     kind: str
     number: int  # of an anchor its own, of an alias its anchor's; -1 elsewhere
-    count: int  # of the children
+    num_children: int
     entry: Any  # in the parent
     attribute: str | None  # the name, where the entry is an attribute
     type: Any  # the class of a node; None for leaves and aliases
@@ -78,7 +78,7 @@ class Listing:
                 self.leaves.append(position)
             if record.number >= 0 and not record.is_alias:
                 self.anchors.append(position)
-            open_nodes.append([position, record.count])
+            open_nodes.append([position, record.num_children])
             while open_nodes and open_nodes[-1][1] == 0:
                 done = open_nodes.pop()[0]
                 self.ends[done] = position + 1
@@ -104,7 +104,7 @@ class Listing:
         """The positions of a node's children."""
         found = []
         child = position + 1
-        for _ in range(self.records[position].count):
+        for _ in range(self.records[position].num_children):
             found.append(child)
             child = self.ends[child]
         return found

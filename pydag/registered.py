@@ -6,6 +6,7 @@ found. Nothing is imported for it.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import optree
 
@@ -17,10 +18,14 @@ def class_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
+# Typed for one class; without one it gives all of them.
+_optree_entries: Any = optree.register_pytree_node.get
+
+
 def _registered(namespace: str) -> Iterator[Iterable[object]]:
     spaces = ("", namespace)
     yield [cls for space, cls in _core.registered_classes() if space in spaces]
-    yield optree.register_pytree_node.get(namespace=namespace)
+    yield list(_optree_entries(namespace=namespace))
     yield from _classify.fallback_classes()
 
 

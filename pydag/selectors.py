@@ -113,8 +113,12 @@ def _entries(listing: Listing, position: int) -> dict[Any, int]:
 def _fits(prefix: Record, node: Record) -> bool:
     """Whether a node of a prefix fits a node, but for the keys of a mapping."""
     if prefix.kind in _MAPPINGS and node.kind in _MAPPINGS:
-        return prefix.count == node.count
-    return (prefix.kind, prefix.type, prefix.count) == (node.kind, node.type, node.count)
+        return prefix.num_children == node.num_children
+    return (prefix.kind, prefix.type, prefix.num_children) == (
+        node.kind,
+        node.type,
+        node.num_children,
+    )
 
 
 _Link = tuple[int, Any]  # a step, and the link of the steps before it; None at the root
@@ -167,8 +171,6 @@ class _Prefix:
         listing, told = self._listing, self._told
         for position in listing.downwards():
             record, answers = listing.records[position], told[position]
-            if record.is_leaf and len(answers) == 2:
-                raise self._conflict(answers)
             if record.is_alias:
                 for flag, link in answers.items():
                     told[listing.target(position)].setdefault(flag, link)
@@ -176,6 +178,9 @@ class _Prefix:
                 for child in listing.children(position):
                     for flag, link in answers.items():
                         told[child].setdefault(flag, (child, link))
+        for leaf in listing.leaves:
+            if len(told[leaf]) == 2:
+                raise self._conflict(told[leaf])
         return [True in told[leaf] for leaf in listing.leaves]
 
     def _text(self, link: _Link | None) -> str:
@@ -199,7 +204,7 @@ def _outline(record: Record, entries: dict[Any, int]) -> str:
     name = getattr(record.type, "__qualname__", str(record.type))
     if _is_named(record):
         return f"{name} with {short_repr(list(entries))}"
-    return f"{name} of {record.count}"
+    return f"{name} of {record.num_children}"
 
 
 def _flattened(where: Any, namespace: str) -> tuple[list[Leaf], PyDagSpec] | None:

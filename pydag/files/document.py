@@ -89,7 +89,7 @@ class Node(NamedTuple):
 
     kind: int
     is_anchor: bool
-    count: int  # of an alias the number of its anchor
+    size: int  # the number of children; of an alias that of its anchor
     refs: tuple[int, ...]
 
 
@@ -170,14 +170,14 @@ class Document:
                 raise MalformedError(field, "it stands behind the end of the tree")
             self._check_keys(field, node)
             if name == "alias":
-                if node.count >= len(finished) or not finished[node.count]:
-                    raise MalformedError(field, f"alias {node.count} must stand behind its anchor")
-                finished[node.count] = 2
+                if node.size >= len(finished) or not finished[node.size]:
+                    raise MalformedError(field, f"alias {node.size} must stand behind its anchor")
+                finished[node.size] = 2
             number = -1
             if node.is_anchor:
                 number = len(finished)
                 finished.append(0)
-            pending.append((0 if name == "alias" else node.count, number))
+            pending.append((0 if name == "alias" else node.size, number))
             while pending and pending[-1][0] == 0:
                 if (number := pending.pop()[1]) >= 0:
                     finished[number] = 1
@@ -194,7 +194,7 @@ class Document:
 
     def _check_keys(self, field: str, node: Node) -> None:
         for role, place in zip(KINDS[node.kind].roles, node.refs, strict=True):
-            if role == "keys" and len(self.refs[place]["keys"]) != node.count:
+            if role == "keys" and len(self.refs[place]["keys"]) != node.size:
                 raise MalformedError(field, "it must have one child for each key")
 
     def spec(self, namespace: str | None = None) -> PyDagSpec:
@@ -206,7 +206,7 @@ class Document:
             for i, ref in enumerate(self.refs)
         ]
         nodes = b"".join(
-            struct.pack("<BBHI", node.kind, node.is_anchor, 0, node.count) for node in self.nodes
+            struct.pack("<BBHI", node.kind, node.is_anchor, 0, node.size) for node in self.nodes
         )
         width = 1 if len(refs) <= 0x100 else 2 if len(refs) <= 0x10000 else 4
         places = b"".join(
@@ -327,16 +327,16 @@ class _Records:
                 entry, attribute = self._entry(parent, child)
                 open_nodes[-1] = (parent, child + 1)
             name = KINDS[node.kind].name
-            own = node.count if name == "alias" else number if node.is_anchor else -1
+            own = node.size if name == "alias" else number if node.is_anchor else -1
             number += node.is_anchor
-            count = 0 if name == "alias" else node.count
+            count = 0 if name == "alias" else node.size
             kind = _IN_LISTING.get(name, name)
             records.append(
                 (kind, own, count, entry, attribute, self._type(node), self._detail(node))
             )
             if count:
                 open_nodes.append((node, 0))
-            while open_nodes and open_nodes[-1][1] == open_nodes[-1][0].count:
+            while open_nodes and open_nodes[-1][1] == open_nodes[-1][0].size:
                 open_nodes.pop()
         return records
 

@@ -45,7 +45,7 @@ class Filler:
             names: The first is the array's own.
             array: Makes it; called where it is needed.
         """
-        found = {}
+        found: dict[int, str] = {}
         for name in names:
             leaf = self.find(name)
             if leaf is not None:

@@ -58,7 +58,7 @@ class _Comparison:
             if x.is_alias and y.is_alias:
                 return self._partner.get(left.target(a)) == right.target(b)
             return False
-        if (x.kind, x.count) != (y.kind, y.count) or x.type is not y.type:
+        if (x.kind, x.num_children) != (y.kind, y.num_children) or x.type is not y.type:
             return False
         if not _equal(x.detail, y.detail):
             return False
@@ -130,7 +130,7 @@ class SideBySide:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f'<tr{_COLOUR if differs else ""}>'
+            f"<tr{_COLOUR if differs else ''}>"
             + "".join(f"<td>{html.escape(_encodable(cell))}</td>" for cell in cells)
             + "</tr>"
             for differs, *cells in self._lines

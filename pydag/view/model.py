@@ -32,7 +32,7 @@ class Totals(NamedTuple):
     unfolded: Counts
 
     def __str__(self) -> str:
-        own = Counts(*self[:4])
+        own = Counts(self.objects, self.leaves, self.parameters, self.bytes)
         return str(own) if own == self.unfolded else f"{own}; unfolded: {self.unfolded}"
 
 
@@ -74,7 +74,7 @@ class Model:
             for i, weight in enumerate(weights):
                 own[i] += weight
                 unfolded[i] += weight * ways
-        return Totals(*own, unfolded=Counts(*unfolded))
+        return Totals._make([*own, Counts(*unfolded)])
 
     def step(self, position: int) -> str:
         """The step to a node: `.name`, `['key']`, `[0]`; of the root nothing."""
@@ -102,8 +102,8 @@ class Model:
             return ""
         if record.kind == "None":
             return "None"
-        name = getattr(record.type, "__qualname__", record.type)
-        return printable(cut(str(name), 80))
+        name = printable(cut(str(getattr(record.type, "__qualname__", record.type)), 80))
+        return name if record.num_children else f"{name} (empty)"
 
     def configuration(self, position: int) -> str:
         """What a node holds beside its children, in brackets; nothing where there is nothing."""
@@ -126,10 +126,7 @@ class Model:
 
     def label(self, position: int) -> str:
         """Mark, class and configuration of a node."""
-        record = self.listing.records[position]
         parts = [self.mark(position), self.name(position), self.configuration(position)]
-        if record.count == 0 and record.kind not in ("leaf", "alias", "None"):
-            parts.append("(empty)")
         return " ".join(part for part in parts if part)
 
     def rows(self, depth: int | None, limit: int | None) -> Iterator[Row]:
@@ -139,18 +136,18 @@ class Model:
         position = given = 0
         while position < len(listing.records) and (limit is None or given < limit):
             record, level = listing.records[position], len(pending) - 1
-            is_cut = depth is not None and level >= depth and record.count > 0
+            is_cut = depth is not None and level >= depth and record.num_children > 0
             yield Row(
                 position,
                 level,
                 level == 0 or pending[-1] == 1,
                 self._objects(position + 1, listing.ends[position]) if is_cut else 0,
-                record.count > 0 and not is_cut,
+                record.num_children > 0 and not is_cut,
             )
             given += 1
             pending[-1] -= 1
-            if record.count and not is_cut:
-                pending.append(record.count)
+            if record.num_children and not is_cut:
+                pending.append(record.num_children)
                 position += 1
             else:
                 position = listing.ends[position]
