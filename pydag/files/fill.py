@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pydag.listing import Listing
+from pydag.listing import Listing, Record
 from pydag.typing import Leaf
 
 from .arrays import is_array, same_bytes, signature, signature_text
@@ -31,12 +31,35 @@ class Filler:
         self._names, self.leaf_names = leaf_names(listing)
         self._of_position = {position: i for i, position in enumerate(listing.leaves)}
         self._found: dict[int, tuple[str, Any]] = {}
+        self._values: dict[int, Any] = {}
         self.surplus: list[str] = []
 
     def find(self, name: str) -> int | None:
         """The leaf that has this name, by any of its paths."""
         position = self._names.find(name)
         return None if position is None else self._of_position.get(position)
+
+    def find_way(self, way: Iterable[Record]) -> int | None:
+        """The leaf that stands where a way through another tree leads."""
+        position = self._names.find_way(way)
+        return None if position is None else self._of_position.get(position)
+
+    def put_at(self, leaf: int | None, name: str, array: Any) -> None:
+        """An array, called by a name, for one leaf; None: for none."""
+        if leaf is None:
+            self.surplus.append(name)
+        elif self._takes(leaf):
+            self._put(leaf, name, array)
+
+    def put_value(self, leaf: int, value: Any) -> None:
+        """A number, text or another value: for a leaf of its type, or a number's description."""
+        wanted = self._leaves[leaf]
+        if is_array(wanted):
+            fits = type(value) in _NUMBERS and tuple(wanted.shape) == () and leaf not in self._found
+        else:
+            fits = type(value) is type(wanted)
+        if fits and self._selected[leaf]:
+            self._values[leaf] = value
 
     def put(self, names: Iterable[str], array: Callable[[], Any]) -> None:
         """An array under some names, which may be those of several leaves.
@@ -53,11 +76,12 @@ class Filler:
         if not found:
             self.surplus.append(next(iter(names)))
         for leaf, name in found.items():
-            if self._selected[leaf] and (is_array(self._leaves[leaf]) or self._is_number(leaf)):
+            if self._takes(leaf):
                 self._put(leaf, name, array())
 
-    def _is_number(self, leaf: int) -> bool:
-        return type(self._leaves[leaf]) in _NUMBERS
+    def _takes(self, leaf: int) -> bool:
+        is_number = type(self._leaves[leaf]) in _NUMBERS
+        return self._selected[leaf] and (is_number or is_array(self._leaves[leaf]))
 
     def _put(self, leaf: int, name: str, array: Any) -> None:
         if leaf in self._found:
@@ -66,7 +90,7 @@ class Filler:
                 raise ValueError(
                     f"{self._source}: {other!r} and {name!r} are one object in `like`, but differ\n"
                     f"  {other}: {signature_text(first)}\n  {name}: {signature_text(array)}\n"
-                    "  Load without like=, and decide which of them counts."
+                    "  Read it without `like`, and decide which of them counts."
                 )
             return
         wanted = self._leaves[leaf]
@@ -94,7 +118,8 @@ class Filler:
         missing = [
             self.leaf_names[i] + hints.get(self.leaf_names[i], "")
             for i, leaf in enumerate(self._leaves)
-            if self._selected[i] and is_array(leaf) and i not in self._found
+            if self._selected[i] and is_array(leaf)
+            if i not in self._found and i not in self._values
         ]
         parts = [
             f"{what}: {_listed(names)}"
@@ -114,7 +139,7 @@ class Filler:
 
     def _filled(self, i: int, leaf: Leaf) -> Leaf:
         if i not in self._found:
-            return leaf
+            return self._values.get(i, leaf)
         array = self._found[i][1]
         return array if is_array(leaf) else type(leaf)(array.item())
 

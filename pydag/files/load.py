@@ -13,15 +13,27 @@ from pydag.selectors import select
 from pydag.typing import Dag, Leaf, Where
 
 from .fill import Filler
+from .names import leaf_names
 from .reading import File
 from .values import decode_leaf
 
 
 class Loaded:
-    """What was read: the leaves, which of them are arrays of the file, and the structure."""
+    """What was read: the leaves, which of them are arrays of the file, and the structure.
 
-    def __init__(self, spec: PyDagSpec, leaves: list[Leaf], from_file: set[int]) -> None:
+    Args:
+        wanted: The leaves of `like`.
+    """
+
+    def __init__(
+        self,
+        spec: PyDagSpec,
+        leaves: list[Leaf],
+        from_file: set[int],
+        wanted: Sequence[Leaf] | None = None,
+    ) -> None:
         self.spec, self.leaves, self.from_file = spec, leaves, from_file
+        self.wanted = wanted or [None] * len(leaves)
 
     def tree(self) -> Dag:
         """The DAG."""
@@ -140,11 +152,10 @@ def _filled(
             names_of[name].append(alias)
     for name, names in names_of.items():
         filler.put(names, lambda name=name: file.array(name))  # type: ignore[misc]  # bound at once
-    filler.check(strict, _counting(filler.surplus, only), _dangling(file))
-    result = filler.result()
     if structure is not None:
-        _fill_values(file, structure, filler, chosen, result)
-    return Loaded(spec, result, filler.replaced())
+        _put_values(file, structure, filler)
+    filler.check(strict, _counting(filler.surplus, only), _dangling(file))
+    return Loaded(spec, filler.result(), filler.replaced(), leaves)
 
 
 def _counting(surplus: Sequence[str], only: Where | None) -> Sequence[str]:
@@ -160,26 +171,14 @@ def _dangling(file: File) -> dict[str, str]:
     }
 
 
-def _fill_values(
-    file: File, structure: Any, filler: Filler, chosen: Sequence[bool], result: list[Leaf]
-) -> None:
+def _put_values(file: File, structure: Any, filler: Filler) -> None:
     """Numbers, text and other values that the file has under a name of `like`."""
-    from .arrays import is_array
-    from .names import leaf_names
-
     document, described = structure
-    _, names = leaf_names(document.listing())
-    for name, leaf in zip(names, described, strict=True):
-        place = filler.find(name) if "value" in leaf else None
-        if place is None or not chosen[place] or is_array(result[place]):
-            continue
-        value = _value(file, leaf)
-        if type(value) is type(result[place]):
-            result[place] = value
-
-
-def _value(file: File, described: dict[str, Any]) -> Leaf:
     try:
-        return decode_leaf(described["value"], None)
+        _, names = leaf_names(document.listing())
+        for name, leaf in zip(names, described, strict=True):
+            place = filler.find(name) if "value" in leaf else None
+            if place is not None:
+                filler.put_value(place, decode_leaf(leaf["value"], None))
     except ValueError as error:
         raise file.wrong(str(error)) from None

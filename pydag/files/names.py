@@ -9,7 +9,7 @@ of two paths that would get the same name.
 import re
 from collections.abc import Iterable, Iterator
 
-from pydag.listing import Listing, step_text
+from pydag.listing import Listing, Record, step_text
 
 RESERVED = "__metadata__"
 
@@ -105,16 +105,36 @@ class Names:
             position = self._find_python(name)
         return None if position is None else self._listing.target(position)
 
-    def _find_dotted(self, name: str) -> int | None:
+    def find_way(self, way: Iterable[Record]) -> int | None:
+        """The position of the node that another tree has at the end of a way.
+
+        A key of that tree may be a whole path: `a.b`, or `tree['a'].b` as a `Dag` names its leaves.
+        """
         position: int | None = 0
+        for record in way:
+            start = self._listing.target(position or 0)
+            key = record.entry if record.attribute is None else record.attribute
+            position = self._steps.dotted(start).get(str(key))
+            if position is None:
+                position = self._steps.python(start).get(step_text(record))
+            if position is None and type(key) is str:
+                position = self._find_python(key.removeprefix("tree"), start)
+                if position is None:
+                    position = self._find_dotted(key, start)
+            if position is None:
+                return None
+        return None if position is None else self._listing.target(position)
+
+    def _find_dotted(self, name: str, start: int = 0) -> int | None:
+        position: int | None = start
         for part in name.split(".") if name else ():
             position = self._steps.dotted(self._listing.target(position or 0)).get(part)
             if position is None:
                 return None
         return position
 
-    def _find_python(self, name: str) -> int | None:
-        position, at = 0, 0
+    def _find_python(self, name: str, start: int = 0) -> int | None:
+        position, at = start, 0
         if name[:1] not in (".", "["):
             return None
         while at < len(name):

@@ -14,7 +14,8 @@ _DEEPEST = 64  # browsers open no more than some hundred levels
 _BACK = 5  # aliases that an anchor links to
 
 _STYLE = """
-.pydag-view{font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap}
+.pydag-view{padding-left:1.2em;font:13px/1.5 ui-monospace,Menlo,Consolas,monospace;
+white-space:pre-wrap}
 .pydag-view details,.pydag-view .leaf{margin-left:1.4em}
 .pydag-view>details{margin-left:0}
 .pydag-view summary{cursor:pointer;margin-left:-1.1em}
