@@ -4,6 +4,7 @@
 import collections
 import json
 import os
+import random
 import stat
 import subprocess
 import sys
@@ -387,9 +388,13 @@ def test_unregistered_class(path: Path, w: Any) -> None:
 
 
 def test_update_into_mapped_arrays(path: Path, w: Any) -> None:
-    """A mapped array is never written to: its file stays as it is."""
+    """A mapped array is never written to, and `dag_update` says so: its file stays as it is."""
     save(path, [w])
     before = path.read_bytes()
+    model = load(path)
+    with pytest.raises(TypeError):
+        pydag.dag_update(model[0], w + 1)
+    assert pydag.dag_update(model, [w + 1])[0].tolist() == (w + 1).tolist()
     with pytest.raises(ValueError, match="read-only"):
         load(path)[0] += 1
     assert path.read_bytes() == before
@@ -439,6 +444,32 @@ def test_lying_headers(path: Path, header: str, data: bytes) -> None:
     """A header that is damaged, overlaps, leaves holes or lies is a ValueError with the file."""
     with pytest.raises(ValueError, match=r"model\.safetensors"):
         load(with_header(path, header, data))
+
+
+def test_mutilated_files_never_crash(path: Path, tied: Any) -> None:
+    """Random changes of header and metadata give a model or a ValueError, nothing else."""
+    rng = random.Random(0)
+    save(path, tied)
+    good = path.read_bytes()
+    header = 8 + int.from_bytes(good[:8], "little")
+    outcomes = collections.Counter[str]()
+    for _ in range(1500):
+        raw = bytearray(good)
+        for _ in range(rng.randint(1, 3)):
+            place = rng.randrange(8, header)
+            raw[place : place + rng.randint(0, 2)] = rng.choice(
+                [b"", b"0", b"9", b'"', b"{", b"]", b",", b"a", b"\\", b"\xff", b"99999999999"]
+            )
+        raw[:8] = (header - 8 + len(raw) - len(good)).to_bytes(8, "little")
+        path.write_bytes(raw)
+        for like in (None, tied):
+            try:
+                pydag.dag_map(np.array, load(path, like))
+                outcomes["loaded"] += 1
+            except ValueError:
+                outcomes["refused"] += 1
+    assert outcomes["loaded"] > 10
+    assert outcomes["refused"] > 1000
 
 
 def test_a_header_that_is_too_large(path: Path) -> None:

@@ -10,11 +10,13 @@ jax = pytest.importorskip("jax")
 pytest.importorskip("safetensors")
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 import pydag
 import pydag.jaxinterop as pj
 from pydag import SharingError
+
+PartitionSpec: Any = jax.sharding.PartitionSpec
 
 
 @pytest.fixture
@@ -75,11 +77,15 @@ def test_shardings(path: Path) -> None:
 def test_each_device_reads_its_part(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a sharding the mapped file is read by JAX's own callback, slice by slice."""
     mesh = jax.make_mesh((1,), ("x",))
-    asked = []
+    asked: list[Any] = []
     make = jax.make_array_from_callback
 
     def noting(shape: Any, sharding: Any, callback: Any) -> Any:
-        return make(shape, sharding, lambda index: asked.append(index) or callback(index))
+        def part(index: Any) -> Any:
+            asked.append(index)
+            return callback(index)
+
+        return make(shape, sharding, part)
 
     monkeypatch.setattr(jax, "make_array_from_callback", noting)
     pj.save(path, [jnp.ones((4, 2))])

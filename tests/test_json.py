@@ -112,7 +112,7 @@ def test_builtin_containers_come_back(tree: Any) -> None:
         collections.OrderedDict(b=1, a=2),
         collections.defaultdict(list, a=[1]),
         collections.defaultdict(None, a=1),
-        collections.defaultdict(Tagged, a=()),
+        collections.defaultdict(Tagged),
         collections.deque([1, 2], maxlen=5),
         {(1, "a"): 1, None: 2, 1.5: 3, b"x": 4, Tagged: 5, True: 6, "\ud800": 7},
         [],

@@ -127,10 +127,13 @@ def test_below_a_class_on_any_path() -> None:
 
 def test_predicates() -> None:
     """A predicate is asked once for each distinct leaf, once per occurrence of a value."""
-    asked = []
-    assert selected([w, [w, v], 1, 1], lambda x: asked.append(x) or x is v) == [
-        *(False, True, False, False)
-    ]
+    asked: list[Any] = []
+
+    def is_v(x: Any) -> bool:
+        asked.append(x)
+        return x is v
+
+    assert selected([w, [w, v], 1, 1], is_v) == [False, True, False, False]
     assert asked == [w, v, 1, 1]
 
 

@@ -211,8 +211,8 @@ class Page(html.parser.HTMLParser):
         found = dict(attrs)
         self.tags.append(tag)
         self._open.append(tag)
-        self.ids += [found["id"]] if found.get("id") else []
-        self.links += [found["href"]] if found.get("href") else []
+        self.ids += filter(None, [found.get("id")])
+        self.links += filter(None, [found.get("href")])
         assert set(found) <= {"id", "href", "title", "class", "open"}
 
     def handle_endtag(self, tag: str) -> None:

@@ -21,10 +21,10 @@ def from_checkpoint(
 ) -> AnyDag:
     """`like` with the arrays of a checkpoint that somebody else wrote.
 
-    Most writers give nested dicts and lists, in which an array that is shared here stands at each of
-    its places, or at one of them. Any of its paths fits; where there are several, they must be
-    equal. Attributes are found as keys, namedtuples as lists; a key may be a whole path, as in
-    what orbax restores from a `Dag` without a target.
+    Most writers give nested dicts and lists, in which an array that is shared here stands at each
+    of its places, or at one of them. Any of its paths fits; where there are several, they must be
+    equal. Attributes are found as keys, namedtuples as lists; a key may be a whole path, as in what
+    orbax restores from a `Dag` without a target.
 
     Args:
         like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays.
@@ -53,7 +53,7 @@ def from_checkpoint(
         array = np.asarray(leaf) if type(leaf) in _NUMBERS else leaf
         if not is_array(array):
             continue
-        places = {}
+        places: dict[int | None, str] = {}
         for slot in listing.slots_of(position):
             way = [listing.records[step] for step in listing.way(slot)]
             places.setdefault(filler.find_way(way), listing.path_text(slot, "restored"))

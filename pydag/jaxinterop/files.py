@@ -84,7 +84,8 @@ def _placed(array: Any, sharding: Any, where: str) -> jax.Array:
         )
     if isinstance(sharding, jax.sharding.Sharding):
         # A copy: what is mapped may change with the file.
-        return jax.make_array_from_callback(
-            array.shape, sharding, lambda index: np.array(array[index])
-        )
-    return jax.device_put(np.array(array), sharding)
+        parts = lambda index: np.array(array[index])  # noqa: E731 (a name for what JAX calls)
+        placed: jax.Array = jax.make_array_from_callback(array.shape, sharding, parts)
+    else:
+        placed = jax.device_put(np.array(array), sharding)
+    return placed
