@@ -204,7 +204,7 @@ def _part(way: Way, path: Path, model: Model) -> bool:
     if way.part is None:
         return False
     found = way.part(path)
-    return np.asarray(found).shape == model["embed"].shape
+    return bool(np.asarray(found).shape == model["embed"].shape)
 
 
 def row(name: str, model: Model) -> list[str]:

@@ -645,3 +645,16 @@ def test_namespaces(path: Path, w: Any) -> None:
     assert load(path, namespace="files-two")[0].x.tolist() == w.tolist()
     with pytest.raises(ValueError, match="files-three"):
         load(path, namespace="files-three")
+
+
+def test_without_structure(path: Path, w: Any) -> None:
+    """structure=False writes arrays and aliases alone; what isn't an array is `like`'s own."""
+    tree = {"w": w, "again": [w], "f": print, "step": 3}
+    save(path, tree, structure=False)
+    assert metadata(path) == {"w": "again.0"}
+    like = pydag.dag_map(lambda x: x * 0 if x is w else x, tree)
+    found = load(path, like)
+    assert found["w"] is found["again"][0]
+    assert found["w"].tolist() == w.tolist()
+    assert found["f"] is print
+    assert sorted(load(path)) == ["again.0", "w"]

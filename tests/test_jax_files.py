@@ -207,3 +207,26 @@ def test_order_of_the_model_stays() -> None:
     w = jnp.ones(1)
     found = pj.from_checkpoint({"b": w, "a": w + 1}, {"a": w, "b": w})
     assert list(found) == ["b", "a"]
+
+
+def test_classes_that_jax_knows(path: Path) -> None:
+    """Classes of JAX's registry come back by their names; an equinox model fills another one."""
+    eqx = pytest.importorskip("equinox")
+    pj.save(path, [Registered(jnp.ones(2), 3)])
+    (registered,) = pj.load(path)
+    assert (type(registered), registered.number) == (Registered, 3)
+    net = eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(0))
+    pj.save(path, [net, {"same": net.layers[0]}, Registered(jnp.ones(2), 3)], structure=False)
+    like = eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(1))
+    one, other, _ = pj.load(path, [like, {"same": like.layers[0]}, Registered(jnp.ones(2), 3)])
+    assert type(one) is eqx.nn.MLP
+    assert one.layers[0] is other["same"]
+    assert one(jnp.ones(2)).tolist() == net(jnp.ones(2)).tolist()
+
+
+class Registered:
+    def __init__(self, x: Any, number: int) -> None:
+        self.x, self.number = x, number
+
+
+jax.tree_util.register_dataclass(Registered, ("x",), ("number",))

@@ -43,6 +43,7 @@ def save(
     *,
     namespace: str = "",
     identity: Identity = "all",
+    structure: bool = True,
     progress: bool = False,
 ) -> None:
     """Write a DAG to a safetensors file, each array once.
@@ -59,6 +60,8 @@ def save(
         path: Usually ends in `.safetensors`.
         namespace: The registrations of this namespace count beside the global ones.
         identity: `"nodes"`: leaves have no identity, so an array is written for each of its places.
+        structure: False leaves out the structure and all leaves that aren't arrays, whatever they
+            are: enough for `load(path, like=)`, which has them.
         progress: Shows a bar, with tqdm, while the arrays are brought to the host.
 
     Raises:
@@ -81,11 +84,12 @@ def save(
     leaves, spec = _core.flatten(tree, None, False, namespace, identity)
     listing = Listing.of(spec)
     total = sum(getattr(leaf, "nbytes", 0) for leaf in leaves if is_array(leaf))
+    names = ClassNames(spec.namespace) if structure else None
     with progress_bar(total, progress) as bar:
-        arrays, described, aliases = _sorted_out(listing, leaves, ClassNames(spec.namespace), bar)
-    structure = {"pydag": 1, "structure": document_of(spec), "leaves": described}
-    text = json.dumps(structure, separators=(",", ":"), allow_nan=False)
-    metadata = aliases | {STRUCTURE: text}
+        arrays, described, metadata = _sorted_out(listing, leaves, names, bar)
+    if structure:
+        whole = {"pydag": 1, "structure": document_of(spec), "leaves": described}
+        metadata[STRUCTURE] = json.dumps(whole, separators=(",", ":"), allow_nan=False)
     size = len(json.dumps(metadata)) + sum(len(name) + 120 for name in arrays)
     if size > _LARGEST_HEADER:
         raise ValueError(
@@ -111,7 +115,7 @@ def save(
 
 
 def _sorted_out(
-    listing: Listing, leaves: list[Leaf], names: ClassNames, bar: Any
+    listing: Listing, leaves: list[Leaf], names: ClassNames | None, bar: Any
 ) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
     """(arrays by name, how each leaf is described, aliases)."""
     namer, names_of_leaves = leaf_names(listing)
@@ -126,7 +130,7 @@ def _sorted_out(
                 if bar is not None:
                     bar.update(arrays[name].nbytes)
                 described.append({"scalar": name} if is_scalar(leaf) else {"array": name})
-            else:
+            elif names is not None:
                 described.append({"value": encode_leaf(leaf, names)})
         except UnwritableError as error:
             raise TypeError(_refusal(listing, i, error)) from None
@@ -141,7 +145,8 @@ def _refusal(listing: Listing, leaf: int, error: Exception) -> str:
     return (
         f"a leaf can't be written to a safetensors file\n  at {where}: {error}\n"
         "  Leaves may be arrays and values: numbers, text, bytes, None. Register the class of what "
-        "holds arrays (pydag.register_fields), or leave it out."
+        "holds arrays (pydag.register_fields). save(..., structure=False) writes arrays alone, for "
+        "load(..., like=)."
     )
 
 
