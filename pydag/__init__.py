@@ -20,6 +20,7 @@
 from typing import TYPE_CHECKING
 
 from . import _classify as _classify
+from . import files as files
 from ._core import PyDagSpec as PyDagSpec
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
@@ -41,6 +42,7 @@ from .registry import clear_caches as clear_caches
 from .registry import register_pydag_node as register_pydag_node
 from .registry import register_pydag_node_class as register_pydag_node_class
 from .registry import unregister_pydag_node as unregister_pydag_node
+from .selectors import dag_mask as dag_mask
 from .sharing import Alias as Alias
 from .sharing import Anchor as Anchor
 from .sharing import Node as Node
@@ -55,6 +57,8 @@ from .surgery import dag_update as dag_update
 from .surgery import retie as retie
 from .surgery import tie as tie
 from .surgery import untie as untie
+from .view import View as View
+from .view import view as view
 
 if not TYPE_CHECKING:  # to a type checker it would mean that the package has every name
     from ._missing import __getattr__ as __getattr__

@@ -5,7 +5,7 @@ import enum
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import optree
@@ -25,12 +25,23 @@ _VALUES = (
 _VALUE_IDS = frozenset(map(id, _VALUES))
 
 _fallbacks: list[Lookup] = []
+_fallback_classes: list[Callable[[], Iterable[object]]] = []
 
 
-def add_fallback(lookup: Lookup) -> None:
-    """Asks `lookup` about classes that neither pydag nor optree knows, in every namespace."""
+def add_fallback(lookup: Lookup, classes: Callable[[], Iterable[object]] = lambda: ()) -> None:
+    """Asks `lookup` about classes that neither pydag nor optree knows, in every namespace.
+
+    Args:
+        classes: Lists the classes that it knows.
+    """
     _fallbacks.append(lookup)
+    _fallback_classes.append(classes)
     _core.clear_caches()
+
+
+def fallback_classes() -> list[Iterable[object]]:
+    """The classes that each of the last places to look knows."""
+    return [classes() for classes in _fallback_classes]
 
 
 def _optree_entry(cls: type, namespace: str) -> Any:

@@ -37,6 +37,8 @@ def unregister(type: type, namespace: str, /) -> tuple[FlattenFunc | None, Unfla
 
 def own_slots(cls: type, /) -> list[str]: ...
 
+def registered_classes() -> list[tuple[str, type]]: ...
+
 def set_lookup(find_foreign: object, classify_leaf: object, is_insertion_ordered: object, /) -> None: ...
 
 def watch_registry(registry: dict[Any, Any], /) -> None: ...
@@ -125,6 +127,8 @@ class PyDagSpec:
     def kind(self, /) -> PyTreeKind:
         """The kind of the root."""
 
+    def _listing(self, /) -> list[tuple[Any, ...]]: ...
+
     def _shared(self, /) -> list[tuple[int, int, builtins.type | None, tuple[Path, ...]]]: ...
 
     def __len__(self, /) -> int: ...
@@ -140,6 +144,13 @@ class PyDagSpec:
     def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
 
     def __reduce__(self, /) -> tuple[Any, ...]: ...
+
+    def to_json(self, /) -> str:
+        """The structure as JSON, which `from_json` reads back, in any process."""
+
+    @staticmethod
+    def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
+        """The structure that was written by `to_json`."""
 
     @property
     def shared(self) -> list[SharedObject]:

@@ -4,7 +4,7 @@
 import builtins
 import sys
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optree
 
@@ -13,6 +13,9 @@ from ._core import PyDagSpec
 from .fields import register_fields
 from .registry import _GLOBAL
 from .typing import Dag, Identity, IsLeaf, Path
+
+if TYPE_CHECKING:
+    from .view.compare import SideBySide
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,25 @@ def shared_objects(
     ]
 
 
-def explain(spec_a: PyDagSpec, spec_b: PyDagSpec) -> str:
+class Explanation(str):
+    """Where two structures part, as text; `side_by_side` shows the two beside each other."""
+
+    __slots__ = ("_specs",)
+    _specs: tuple[PyDagSpec, PyDagSpec]
+
+    def side_by_side(self, width: int = 100, limit: int | None = 200) -> "SideBySide":
+        """Both structures in the look of `view`, line by line, with what differs marked by `!`.
+
+        Args:
+            width: The longest line, in characters.
+            limit: The most lines; None: all of them.
+        """
+        from .view.compare import SideBySide
+
+        return SideBySide(*self._specs, width, limit)
+
+
+def explain(spec_a: PyDagSpec, spec_b: PyDagSpec) -> Explanation:
     """Where two structures part, in words; empty for equal ones, and only for those.
 
     Each place is named by its path, the first eight of them: where the nodes differ, or where two
@@ -252,8 +273,12 @@ def explain(spec_a: PyDagSpec, spec_b: PyDagSpec) -> str:
     tree['a'] and tree['b']
       first:  one object
       second: two objects
+
+    `explain(a, b).side_by_side()` shows both structures beside each other.
     """
-    return _core.explain(spec_a, spec_b)
+    explanation = Explanation(_core.explain(spec_a, spec_b))
+    explanation._specs = spec_a, spec_b
+    return explanation
 
 
 _shared = property(shared_of_spec, doc="The shared objects: index, kind, type and paths.")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types that the library's signatures speak of."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 Leaf: TypeAlias = Any
@@ -24,3 +24,6 @@ FlattenFunc: TypeAlias = Callable[[Any], Iterable[Any]]
 
 UnflattenFunc: TypeAlias = Callable[[Any, Any], Any]
 """(aux_data, children) -> object"""
+
+Where: TypeAlias = Callable[[Any], Any] | type | tuple[type, ...] | str | bool | Sequence[Any] | Any
+"""Which leaves: see `pydag.selectors`."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark program, in pieces that take no time. What it measures isn't judged here."""
 
+import importlib
 import importlib.util
 import re
 import shutil
@@ -216,3 +217,31 @@ def test_picture(tmp_path: Path) -> None:
     draw(results(record("map", 1e-6, 2e-6, model="TinyMLP", **labels)), tmp_path / "a.png")
     draw(results(), tmp_path / "b.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.filterwarnings("ignore")  # of the other libraries
+def test_ways_to_save() -> None:
+    """Of ways to save a tied model ours writes each array once, keeps the tie and runs nothing."""
+    pytest.importorskip("jax")
+    pytest.importorskip("safetensors")
+    files = importlib.import_module("files")
+    model = files.transformer(8, 2, 20)
+    ours, theirs, pickled = (
+        dict(zip(files.HEAD, files.row(name, model), strict=True))
+        for name in ("pydag.files", "safetensors", "pickle")
+    )
+    assert (ours["ties kept"], theirs["ties kept"], pickled["ties kept"]) == ("yes", "no", "yes")
+    assert (ours["runs code of the file"], pickled["runs code of the file"]) == ("no", "yes")
+    assert ours["mapped"] == ours["a part alone"] == ours["a missing array is refused"] == "yes"
+
+
+def test_printers(tmp_path: Path) -> None:
+    """A view writes each distinct array once, and its total is right; `repr` writes all of them."""
+    pytest.importorskip("jax")
+    views = importlib.import_module("views")
+    assert views.row("pydag.view", views.shared(5))[1:3] == ["1", "right"]
+    assert views.row("repr", views.shared(5))[1:3] == ["32", "none"]
+    page = tmp_path / "page.md"
+    page.write_text(f"a\n{views.BEGIN}\nold\n{views.END}\nb\n", "utf-8")
+    views.insert(page, views.BEGIN, views.END, "new")
+    assert page.read_text("utf-8") == f"a\n{views.BEGIN}\n\nnew\n{views.END}\nb\n"

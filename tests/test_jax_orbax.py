@@ -14,7 +14,6 @@ ocp = pytest.importorskip("orbax.checkpoint")
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import keystr
 
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
@@ -135,18 +134,10 @@ def test_a_manager_with_the_state_of_an_optimizer(tmp_path: Path) -> None:
     assert jax.tree.all(jax.tree.map(jnp.array_equal, got, expected))
 
 
-def from_checkpoint(model: Any, found: Any) -> Any:
-    """`model` with the arrays of a nested checkpoint, which may lack all but one of the copies."""
-
-    def by_path(tree: Any) -> dict[str, Any]:
-        return {
-            keystr(path, simple=True, separator="/"): leaf
-            for path, leaf in jax.tree.leaves_with_path(tree)
-        }
-
-    arrays = by_path(found)
-    of_leaf = {id(leaf): arrays[path] for path, leaf in by_path(model).items() if path in arrays}
-    return pydag.dag_map(lambda leaf: of_leaf[id(leaf)], model)
+def test_names_of_a_dag(tmp_path: Path, checkpointer: Any) -> None:
+    """What is restored of a Dag without a target is a dict of paths, which fills a model."""
+    path = saved(checkpointer, tmp_path / "dag", Dag(tied()))
+    assert_restored(jaxinterop.from_checkpoint(tied(1), checkpointer.restore(path)))
 
 
 @pytest.mark.parametrize("missing", [None, "encoder", "decoder"])
@@ -158,7 +149,7 @@ def test_a_checkpoint_of_somebody_else(
     if missing:
         del tree[missing]["w"]
     path = saved(checkpointer, tmp_path / "plain", tree)
-    assert_restored(from_checkpoint(tied(1), checkpointer.restore(path)))
+    assert_restored(jaxinterop.from_checkpoint(tied(1), checkpointer.restore(path)))
 
 
 def test_both_copies_into_a_plain_target(tmp_path: Path, checkpointer: Any) -> None:

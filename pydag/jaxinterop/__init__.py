@@ -17,8 +17,12 @@ except ImportError as error:
         'pydag.jaxinterop needs JAX, which is not installed: pip install "pydag-tree[jax]"'
     ) from error
 
+from pydag.files import save as save
+
 from .boundary.dag import Dag as Dag
+from .checkpoint import from_checkpoint as from_checkpoint
 from .compiled.jit import jit as jit
+from .files import load as load
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.register import register as register
 from .wrappers.branches import cond as cond

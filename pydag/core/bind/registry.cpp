@@ -58,6 +58,7 @@ void bind_registry(nb::module_ &module) {
         },
         nb::sig("def unregister(type: type, namespace: str, /) -> tuple[object, object, type]"));
     module.def("own_slots", own_slots, nb::sig("def own_slots(cls: type, /) -> list[str]"));
+    module.def("registered_classes", registered_classes, nb::sig("def registered_classes() -> list[tuple[str, type]]"));
     module.def("set_lookup", set_lookup,
                nb::sig("def set_lookup(find_foreign: object, classify_leaf: object, is_insertion_ordered: object, /) "
                        "-> None"));

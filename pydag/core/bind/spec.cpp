@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "structure/explain.h"
+#include "structure/listing.h"
 #include "structure/paths.h"
 #include "structure/sharing.h"
 #include "walks/match.h"
@@ -176,6 +177,7 @@ void bind_class(nb::module_ &module) {
         .def_prop_ro("type", on_spec(root_type), nb::sig("def type(self, /) -> type | None"),
                      "The class of the root; None for a leaf.")
         .def_prop_ro("kind", on_spec(root_kind), nb::sig("def kind(self, /) -> PyTreeKind"), "The kind of the root.")
+        .def("_listing", on_structure(listing), nb::sig("def _listing(self, /) -> list[tuple[Any, ...]]"))
         .def("_shared", on_structure(shared_of),
              nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
         .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),

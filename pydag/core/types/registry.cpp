@@ -232,6 +232,8 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_) {
     return found;
 }
 
+nb::object registered_classes() { return checked(PyDict_Keys(globals().registrations.ptr())); }
+
 bool same_registration(nb::handle a, nb::handle b) {
     if (a.is(b)) return true;
     const Registration &x = RegistrationBox::of(a), &y = RegistrationBox::of(b);

@@ -20,7 +20,7 @@ _logger = logging.getLogger("pydag.jaxinterop")
 
 def why(first: StaticPart, second: StaticPart) -> str:
     """Where the arguments of two calls differ, in words."""
-    text = explain(first.spec, second.spec)
+    text: str = explain(first.spec, second.spec)
     if not text:
         paths = first.spec.accessors()
         one, other = (dict(zip(f.positions, f.statics, strict=True)) for f in (first, second))

@@ -115,5 +115,5 @@ def _look_up(cls: type) -> "_classify.Foreign | None":
     return opener, entry.from_iter, entry_type
 
 
-_classify.add_fallback(_look_up)
+_classify.add_fallback(_look_up, lambda: list(jax_private.registry))
 _core.watch_registry(jax_private.registry)

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "structure/listing.h"
+
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
+#include "structure/paths.h"
+
+namespace pydag {
+namespace {
+
+// A node whose children are being listed.
+struct Frame {
+    PyObject *const *refs;
+    Kind kind;
+    uint32_t count, next;
+};
+
+// (name, value) of each meta field.
+nb::object meta_fields(FieldsRefs refs) {
+    const nb::object names = refs.registration().meta_names;
+    RefBuffer<8> pairs;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(refs.meta()); ++i)
+        pairs.push_new(checked(PyTuple_Pack(2, PyTuple_GET_ITEM(names.ptr(), i), refs.meta_values()[i])));
+    return pairs.take_tuple();
+}
+
+nb::object detail_of(Kind kind, PyObject *const *refs) {
+    if (kind == Kind::kFields) return meta_fields({refs});
+    if (kind == Kind::kCustom) return nb::borrow(CustomRefs{refs}.aux_data());
+    if (kind == Kind::kDefaultDict) return nb::borrow(MappingRefs{refs}.default_factory());
+    if (kind == Kind::kDeque) return nb::borrow(DequeRefs{refs}.maxlen());
+    return nb::none();
+}
+
+nb::object kind_name(Kind kind) {
+    static PyObject *names[kNumKinds] = {};
+    PyObject *&name = names[static_cast<size_t>(kind)];
+    if (!name) name = intern_forever(traits(kind).name);
+    return nb::borrow(name);
+}
+
+nb::object class_of(Kind kind, PyObject *const *refs) {
+    const nb::object type = type_of(kind, refs);
+    return type.is_valid() ? type : nb::none();
+}
+
+}  // namespace
+
+nb::object listing(const Structure &structure) {
+    nb::object records = checked(PyList_New(0));
+    Buffer<Frame, 24> frames;
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        const Node node = at.node();
+        nb::object entry = nb::none(), attribute = nb::none();
+        if (!frames.empty()) {
+            Frame &parent = frames.back();
+            const uint32_t child = parent.next++;
+            entry = entry_of(parent.kind, parent.refs, child);
+            const Step step = step_of(parent.kind, parent.refs, child);
+            if (step.is_attribute && PyUnicode_Check(step.entry.ptr())) attribute = step.entry;
+        }
+        const long number = node.kind == Kind::kAlias ? node.count : node.is_anchor ? at.number() : -1L;
+        const nb::object kind = kind_name(node.kind), type = class_of(node.kind, at.refs());
+        const nb::object detail = detail_of(node.kind, at.refs());
+        const nb::object record =
+            checked(Py_BuildValue("(OlkOOOO)", kind.ptr(), number, static_cast<unsigned long>(num_children(node)),
+                                  entry.ptr(), attribute.ptr(), type.ptr(), detail.ptr()));
+        checked(PyList_Append(records.ptr(), record.ptr()));
+        if (num_children(node) > 0) frames.push({at.refs(), node.kind, node.count, 0});
+        while (!frames.empty() && frames.back().next == frames.back().count) frames.pop();
+    }
+    return records;
+}
+
+}  // namespace pydag

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A structure as plain records, one for each node in pre-order: what views, files and selectors
+// read. Everything that is printed, drawn or written about a structure is made from this one list,
+// so its cost is linear in objects and edges.
+#pragma once
+
+#include "structure/structure.h"
+
+namespace pydag {
+
+// A list with a tuple for each node:
+//
+//   (kind, number, count, entry, attribute, type, detail)
+//
+// `kind`       the name of the kind, a str
+// `number`     of an anchor its own, of an alias its anchor's; -1 elsewhere
+// `count`      the number of children
+// `entry`      the entry of the node in its parent; None for the root
+// `attribute`  the name, a str, where that entry is an attribute; else None
+// `type`       the class of a node; None for leaves and aliases
+// `detail`     what a node holds beside its children: of a defaultdict the factory, of a deque
+//              maxlen, of a registered class aux_data, of a class with fields a tuple of
+//              (name, value) of the meta fields; else None
+nb::object listing(const Structure &structure);
+
+}  // namespace pydag

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DAGs in files: ordinary safetensors files, in which each array is written once.
+
+Needs the extra `files`: `pip install "pydag-tree[files]"`.
+"""
+
+from .json import from_json as _from_json  # noqa: F401  (gives PyDagSpec its two methods)
+from .load import load as load
+from .save import save as save

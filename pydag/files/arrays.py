@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays as safetensors files have them, and back. NumPy is imported when it is needed."""
+
+import math
+import sys
+from typing import Any
+
+# NumPy's name of each type that both sides know, and the format's.
+DTYPES = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "uint16": "U16",
+    "int16": "I16",
+    "uint32": "U32",
+    "int32": "I32",
+    "uint64": "U64",
+    "int64": "I64",
+    "float16": "F16",
+    "float32": "F32",
+    "float64": "F64",
+    "complex64": "C64",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ",
+    "float8_e8m0fnu": "F8_E8M0",
+}
+NUMPY_NAMES = {short: name for name, short in DTYPES.items()}
+
+
+def numpy_dtype(short: str) -> Any:
+    """NumPy's type for a type of the format.
+
+    Raises:
+        ValueError: NumPy has none.
+        ImportError: ml_dtypes has it, and isn't installed.
+    """
+    import numpy as np
+
+    name = NUMPY_NAMES.get(short)
+    if name is None:
+        raise ValueError(f"NumPy has no type for {short}")
+    try:
+        return np.dtype(name)
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise ImportError(f'{short} needs ml_dtypes: pip install "pydag-tree[files]"') from error
+    return np.dtype(getattr(ml_dtypes, name))
+
+
+def is_array(leaf: object) -> bool:
+    """Whether a leaf is an array, or describes one by shape and dtype."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(leaf, numpy.bool_):
+        return False  # a value, like Python's own
+    if isinstance(leaf, type):
+        return False
+    return hasattr(type(leaf), "shape") and hasattr(type(leaf), "dtype")
+
+
+def is_scalar(leaf: object) -> bool:
+    """Whether an array is one of NumPy's numbers."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(leaf, numpy.generic)
+
+
+def to_numpy(leaf: Any) -> Any:
+    """The array as NumPy's: contiguous, little-endian, of a type that the format has.
+
+    Raises:
+        TypeError: There is no such array.
+    """
+    import numpy as np
+
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask")
+    if not hasattr(type(leaf), "__array__"):
+        raise TypeError(f"an object of {type(leaf)!r} only describes an array")
+    array = np.asarray(leaf)
+    if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
+        array = array.astype(array.dtype.newbyteorder("<"))
+    if array.dtype.name not in DTYPES:
+        raise TypeError(f"arrays of type {array.dtype} have no place in a safetensors file")
+    return np.require(array, requirements=["C"])
+
+
+def signature(leaf: Any) -> tuple[str, tuple[int, ...]]:
+    """The names of type and shape, which must agree where an array takes the place of another."""
+    return str(getattr(leaf.dtype, "name", leaf.dtype)), tuple(leaf.shape)
+
+
+def signature_text(leaf: Any) -> str:
+    """The same as an error message shows it."""
+    dtype, shape = signature(leaf)
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+def same_bytes(a: Any, b: Any) -> bool:
+    """Whether two arrays agree in type, shape and bytes; read piece by piece."""
+    if a is b:
+        return True
+    if signature(a) != signature(b):
+        return False
+    import numpy as np
+
+    flat = [np.require(x, requirements=["C"]).reshape(-1).view(np.uint8) for x in (a, b)]
+    piece = 1 << 24
+    return all(
+        bool((flat[0][i : i + piece] == flat[1][i : i + piece]).all())
+        for i in range(0, math.prod(flat[0].shape), piece)
+    )

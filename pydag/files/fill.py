@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that have names, put into a structure that is given."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pydag.listing import Listing, Record
+from pydag.typing import Leaf
+
+from .arrays import is_array, same_bytes, signature, signature_text
+from .names import leaf_names
+
+_SHOWN = 8
+_NUMBERS = (bool, int, float, complex)
+
+
+class Filler:
+    """Collects what stands for each leaf of `like`.
+
+    Args:
+        listing: The structure of `like`.
+        leaves: Its distinct leaves.
+        source: What the names are of, for errors.
+        selected: Which leaves are to be filled.
+    """
+
+    def __init__(
+        self, listing: Listing, leaves: Sequence[Leaf], source: str, selected: Sequence[bool]
+    ) -> None:
+        self._leaves, self._source, self._selected = leaves, source, selected
+        self._names, self.leaf_names = leaf_names(listing)
+        self._of_position = {position: i for i, position in enumerate(listing.leaves)}
+        self._found: dict[int, tuple[str, Any]] = {}
+        self._values: dict[int, Any] = {}
+        self.surplus: list[str] = []
+
+    def find(self, name: str) -> int | None:
+        """The leaf that has this name, by any of its paths."""
+        position = self._names.find(name)
+        return None if position is None else self._of_position.get(position)
+
+    def find_way(self, way: Iterable[Record]) -> int | None:
+        """The leaf that stands where a way through another tree leads."""
+        position = self._names.find_way(way)
+        return None if position is None else self._of_position.get(position)
+
+    def put_at(self, leaf: int | None, name: str, array: Any) -> None:
+        """An array, called by a name, for one leaf; None: for none."""
+        if leaf is None:
+            self.surplus.append(name)
+        elif self._takes(leaf):
+            self._put(leaf, name, array)
+
+    def put_value(self, leaf: int, value: Any) -> None:
+        """A number, text or another value: for a leaf of its type, or a number's description."""
+        wanted = self._leaves[leaf]
+        if is_array(wanted):
+            fits = type(value) in _NUMBERS and tuple(wanted.shape) == () and leaf not in self._found
+        else:
+            fits = type(value) is type(wanted)
+        if fits and self._selected[leaf]:
+            self._values[leaf] = value
+
+    def put(self, names: Iterable[str], array: Callable[[], Any]) -> None:
+        """An array under some names, which may be those of several leaves.
+
+        Args:
+            names: The first is the array's own.
+            array: Makes it; called where it is needed.
+        """
+        found: dict[int, str] = {}
+        for name in names:
+            leaf = self.find(name)
+            if leaf is not None:
+                found.setdefault(leaf, name)
+        if not found:
+            self.surplus.append(next(iter(names)))
+        for leaf, name in found.items():
+            if self._takes(leaf):
+                self._put(leaf, name, array())
+
+    def _takes(self, leaf: int) -> bool:
+        is_number = type(self._leaves[leaf]) in _NUMBERS
+        return self._selected[leaf] and (is_number or is_array(self._leaves[leaf]))
+
+    def _put(self, leaf: int, name: str, array: Any) -> None:
+        if leaf in self._found:
+            other, first = self._found[leaf]
+            if not same_bytes(first, array):
+                raise ValueError(
+                    f"{self._source}: {other!r} and {name!r} are one object in `like`, but differ\n"
+                    f"  {other}: {signature_text(first)}\n  {name}: {signature_text(array)}\n"
+                    "  Read it without `like`, and decide which of them counts."
+                )
+            return
+        wanted = self._leaves[leaf]
+        if not is_array(wanted):
+            if array.shape != ():
+                raise ValueError(
+                    f"{self._source}: {name!r} is {signature_text(array)}, a number in `like`"
+                )
+        elif signature(wanted) != signature(array):
+            raise ValueError(
+                f"{self._source}: {name!r} doesn't fit `like`\n"
+                f"  {self._source}: {signature_text(array)}\n  like: {signature_text(wanted)}"
+            )
+        self._found[leaf] = name, array
+
+    def check(self, strict: bool, surplus: Sequence[str], hints: dict[str, str]) -> None:
+        """Raises ValueError for names that are missing, or too many, where `strict`.
+
+        Args:
+            surplus: Those of the names without a leaf that count.
+            hints: What is known of a missing name.
+        """
+        if not strict:
+            return
+        missing = [
+            self.leaf_names[i] + hints.get(self.leaf_names[i], "")
+            for i, leaf in enumerate(self._leaves)
+            if self._selected[i] and is_array(leaf)
+            if i not in self._found and i not in self._values
+        ]
+        parts = [
+            f"{what}: {_listed(names)}"
+            for what, names in (("missing", missing), ("surplus", surplus))
+            if names
+        ]
+        if parts:
+            raise ValueError(
+                f"{self._source} doesn't have the names of `like`\n  "
+                + "\n  ".join(parts)
+                + "\n  strict=False takes what fits, and keeps the rest of `like`."
+            )
+
+    def result(self) -> list[Leaf]:
+        """The leaves, filled where something was found."""
+        return [self._filled(i, leaf) for i, leaf in enumerate(self._leaves)]
+
+    def _filled(self, i: int, leaf: Leaf) -> Leaf:
+        if i not in self._found:
+            return self._values.get(i, leaf)
+        array = self._found[i][1]
+        return array if is_array(leaf) else type(leaf)(array.item())
+
+    def replaced(self) -> set[int]:
+        """The leaves for which something was found."""
+        return set(self._found)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(name[:120] for name in names[:_SHOWN])
+    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

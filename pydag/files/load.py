@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a DAG from a safetensors file."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.listing import Listing
+from pydag.registered import ClassNames
+from pydag.selectors import select
+from pydag.typing import Dag, Leaf, Where
+
+from .fill import Filler
+from .names import leaf_names
+from .reading import File
+from .values import decode_leaf
+
+
+class Loaded:
+    """What was read: the leaves, which of them are arrays of the file, and the structure.
+
+    Args:
+        wanted: The leaves of `like`.
+    """
+
+    def __init__(
+        self,
+        spec: PyDagSpec,
+        leaves: list[Leaf],
+        from_file: set[int],
+        wanted: Sequence[Leaf] | None = None,
+    ) -> None:
+        self.spec, self.leaves, self.from_file = spec, leaves, from_file
+        self.wanted = wanted or [None] * len(leaves)
+
+    def tree(self) -> Dag:
+        """The DAG."""
+        return _core.unflatten(self.spec, self.leaves)
+
+
+def load(
+    path: str | os.PathLike[str],
+    like: Dag = None,
+    only: Where | None = None,
+    strict: bool = True,
+    *,
+    namespace: str | None = None,
+) -> Dag:
+    """Read a DAG from a safetensors file, its arrays memory-mapped.
+
+    Without `like` the tree is built from the structure that `save` wrote: builtin containers, and
+    registered classes, which must be registered by now. Nothing is imported and nothing run. A file
+    that somebody else wrote gives a flat dict of its names. With `like`, that structure is filled:
+    it doesn't matter which of the names of a shared array the file has. Where it has several, they
+    must be equal.
+
+    The arrays are NumPy's, mapped and read-only: a part of the file is read when it is
+    used, and the file must not be changed in place meanwhile. (`save` replaces it: no harm.)
+
+    Args:
+        path: A safetensors file.
+        like: A DAG with arrays, or what has their `shape` and `dtype`, in the places of arrays.
+        only: Which leaves are read (see `dag_mask`); elsewhere stands None, or the leaf of `like`.
+        strict: False: names that are missing keep the leaf of `like`, surplus ones are passed over.
+        namespace: In which classes are looked up; None: the one that the file names.
+
+    Raises:
+        ValueError: The file is damaged; a class isn't registered here; with `like`: names are
+            missing or too many, copies of one array differ, or a type or shape differs.
+        OSError: What the system says.
+        ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
+    """
+    return read(path, like, only, strict, namespace).tree()
+
+
+def read(
+    path: str | os.PathLike[str],
+    like: Dag,
+    only: Where | None,
+    strict: bool,
+    namespace: str | None,
+) -> Loaded:
+    """What `load` builds its result from."""
+    file = File(path)
+    structure = file.structure()
+    if structure is not None:
+        file.check_aliases()
+    if like is not None:
+        return _filled(file, structure, like, only, strict, namespace or "")
+    if structure is None:
+        return _flat(file, only)
+    document, described = structure
+    if strict and only is None:
+        file.check_complete(described)
+    try:
+        spec = document.spec(namespace)
+        names = ClassNames(spec.namespace if namespace is None else namespace)
+        arrays: dict[str, Any] = {}
+        leaves = [_leaf(file, i, leaf, names, arrays) for i, leaf in enumerate(described)]
+    except ValueError as error:
+        raise file.wrong(str(error)) from None
+    is_array = {i for i, leaf in enumerate(described) if "value" not in leaf}
+    return _selected(spec, leaves, only, is_array, spec.namespace)
+
+
+def _leaf(
+    file: File, i: int, described: dict[str, Any], names: ClassNames, arrays: dict[str, Any]
+) -> Leaf:
+    kind, content = next(iter(described.items()))
+    if kind == "value":
+        try:
+            return decode_leaf(content, names)
+        except ValueError as error:
+            raise ValueError(f"malformed structure: leaves[{i}]: {error}") from None
+    if content not in arrays:
+        arrays[content] = file.array(content)
+    return arrays[content][()] if kind == "scalar" else arrays[content]
+
+
+def _flat(file: File, only: Where | None) -> Loaded:
+    """A dict of all names in a file that somebody else wrote."""
+    arrays = {name: file.array(name) for name in file.entries}
+    tree = {name: arrays[kept] for name, kept in file.names().items()}
+    leaves, spec = _core.flatten(tree, None, False, "", "all")
+    return _selected(spec, leaves, only, set(range(len(leaves))), "")
+
+
+def _selected(
+    spec: PyDagSpec, leaves: list[Leaf], only: Where | None, is_array: set[int], namespace: str
+) -> Loaded:
+    if only is None:
+        return Loaded(spec, leaves, is_array)
+    chosen = select(only, Listing.of(spec), leaves, namespace)
+    kept = [leaf if keep else None for leaf, keep in zip(leaves, chosen, strict=True)]
+    return Loaded(spec, kept, {i for i in is_array if chosen[i]})
+
+
+def _filled(
+    file: File, structure: Any, like: Dag, only: Where | None, strict: bool, namespace: str
+) -> Loaded:
+    leaves, spec = _core.flatten(like, None, False, namespace, "all")
+    listing = Listing.of(spec)
+    chosen = [True] * len(leaves)
+    if only is not None:
+        chosen = select(only, listing, leaves, namespace)
+    filler = Filler(listing, leaves, repr(file.path), chosen)
+    names_of: dict[str, list[str]] = {name: [name] for name in file.entries}
+    for alias, name in file.names().items():
+        if alias != name:
+            names_of[name].append(alias)
+    for name, names in names_of.items():
+        filler.put(names, lambda name=name: file.array(name))  # type: ignore[misc]  # bound at once
+    if structure is not None:
+        _put_values(file, structure, filler)
+    filler.check(strict, _counting(filler.surplus, only), _dangling(file))
+    return Loaded(spec, filler.result(), filler.replaced(), leaves)
+
+
+def _counting(surplus: Sequence[str], only: Where | None) -> Sequence[str]:
+    """The surplus names that count: where only a part was asked for, they may be of the rest."""
+    return surplus if only is None else ()
+
+
+def _dangling(file: File) -> dict[str, str]:
+    return {
+        alias: f" (an alias of {name!r}, which is no array in the file)"
+        for alias, name in file.aliases.items()
+        if alias not in file.entries and name not in file.entries
+    }
+
+
+def _put_values(file: File, structure: Any, filler: Filler) -> None:
+    """Numbers, text and other values that the file has under a name of `like`."""
+    document, described = structure
+    try:
+        _, names = leaf_names(document.listing())
+        for name, leaf in zip(names, described, strict=True):
+            place = filler.find(name) if "value" in leaf else None
+            if place is not None:
+                filler.put_value(place, decode_leaf(leaf["value"], None))
+    except ValueError as error:
+        raise file.wrong(str(error)) from None

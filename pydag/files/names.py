@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of leaves in a file, as state dicts have them: `layers.0.weight`.
+
+A name is the path of the leaf: keys that are text without dots, indices, names of attributes,
+joined by dots. A path with any other step is written as Python text, `['a.b'][3]`, and so is one
+of two paths that would get the same name.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from pydag.listing import Listing, Record, step_text
+
+RESERVED = "__metadata__"
+
+
+def _is_writable(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+class _Steps:
+    """The steps to the children of each node that was asked for."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+        self._dotted: dict[int, dict[str, int]] = {}
+        self._python: dict[int, dict[str, int]] = {}
+
+    def part(self, position: int) -> str | None:
+        """The step to a node as a part of a dotted name; None where it can't be one."""
+        record = self._listing.records[position]
+        text = record.entry if record.attribute is None else record.attribute
+        if type(text) is int and self._kind_above(position) in _NUMBERED:
+            return str(text)
+        is_part = type(text) is str and text and "." not in text and _is_writable(text)
+        return text if is_part else None
+
+    def _kind_above(self, position: int) -> str:
+        return self._listing.records[self._listing.parents[position]].kind
+
+    def dotted(self, position: int) -> dict[str, int]:
+        """The children of a node by their dotted parts; the first of those that are alike."""
+        found = self._dotted.get(position)
+        if found is None:
+            found = self._dotted[position] = {}
+            children = self._listing.children(position)
+            for child in children:
+                if (part := self.part(child)) is not None:
+                    found.setdefault(part, child)
+            # Others write a namedtuple as a list, and a key 3 as "3".
+            for child in children:
+                entry = self._listing.records[child].entry
+                if type(entry) is int:
+                    found.setdefault(str(entry), child)
+        return found
+
+    def python(self, position: int) -> dict[str, int]:
+        """The children of a node by their steps as Python text."""
+        found = self._python.get(position)
+        if found is None:
+            found = self._python[position] = {}
+            for child in self._listing.children(position):
+                found.setdefault(step_text(self._listing.records[child]), child)
+        return found
+
+
+_NUMBERED = frozenset({"tuple", "list", "deque", "namedtuple", "struct sequence", "custom type"})
+_STEP = re.compile(
+    r"""\.[^.\[\]]+|\[(?:[^\[\]'"]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*\]""", re.DOTALL
+)
+
+
+class Names:
+    """The names of the nodes of a structure, and back."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing, self._steps = listing, _Steps(listing)
+        self._taken: dict[str, int] = {}
+
+    def name(self, way: Iterable[int]) -> str:
+        """A name for what stands at the end of a way, which no other way has been given.
+
+        The same ways asked for in the same order get the same names.
+        """
+        steps = list(way)
+        parts = [self._steps.part(step) for step in steps]
+        dotted = ".".join(part for part in parts if part is not None)
+        if None in parts or dotted in self._taken or dotted == RESERVED:
+            text = "".join(step_text(self._listing.records[step]) for step in steps)
+            text = text.encode("utf-8", "backslashreplace").decode()
+            number = 1
+            dotted = text
+            while dotted in self._taken:  # two children with one entry
+                number += 1
+                dotted = f"{text}#{number}"
+        self._taken[dotted] = steps[-1] if steps else 0
+        return dotted
+
+    def find(self, name: str) -> int | None:
+        """The position of the node that a file calls by this name, by any path to it."""
+        position = self._taken.get(name)
+        if position is None:
+            position = self._find_dotted(name)
+        if position is None:
+            position = self._find_python(name)
+        return None if position is None else self._listing.target(position)
+
+    def find_way(self, way: Iterable[Record]) -> int | None:
+        """The position of the node that another tree has at the end of a way.
+
+        A key of that tree may be a whole path: `a.b`, or `tree['a'].b` as a `Dag` names its leaves.
+        """
+        position: int | None = 0
+        for record in way:
+            start = self._listing.target(position or 0)
+            key = record.entry if record.attribute is None else record.attribute
+            position = self._steps.dotted(start).get(str(key))
+            if position is None:
+                position = self._steps.python(start).get(step_text(record))
+            if position is None and type(key) is str:
+                position = self._find_python(key.removeprefix("tree"), start)
+                if position is None:
+                    position = self._find_dotted(key, start)
+            if position is None:
+                return None
+        return None if position is None else self._listing.target(position)
+
+    def _find_dotted(self, name: str, start: int = 0) -> int | None:
+        position: int | None = start
+        for part in name.split(".") if name else ():
+            position = self._steps.dotted(self._listing.target(position or 0)).get(part)
+            if position is None:
+                return None
+        return position
+
+    def _find_python(self, name: str, start: int = 0) -> int | None:
+        position, at = start, 0
+        if name[:1] not in (".", "["):
+            return None
+        while at < len(name):
+            step = _STEP.match(name, at)
+            found = step and self._steps.python(self._listing.target(position)).get(step[0])
+            if step is None or found is None:
+                return None
+            position, at = found, step.end()
+        return position
+
+
+def leaf_names(listing: Listing) -> tuple[Names, list[str]]:
+    """The name of each distinct leaf: its anchor's."""
+    names = Names(listing)
+    return names, [names.name(listing.way(leaf)) for leaf in listing.leaves]
+
+
+def other_ways(listing: Listing, leaves: list[int]) -> Iterator[tuple[int, list[int]]]:
+    """The further ways to leaves, for a table of aliases.
+
+    All of them while they are few: at most four times the leaves. Else one for each slot.
+
+    Args:
+        leaves: Indices of leaves.
+
+    Yields:
+        The index of the leaf, and the way.
+    """
+    numbers = listing.num_ways()
+    positions = [listing.leaves[leaf] for leaf in leaves]
+    total = sum(numbers[position] for position in positions)
+    for leaf, position in zip(leaves, positions, strict=True):
+        if total <= 4 * len(leaves):
+            ways = iter(listing.ways(position))
+            next(ways)
+            for way in ways:
+                yield leaf, way
+        else:
+            for slot in listing.slots_of(position)[1:]:
+                yield leaf, listing.way(slot)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A safetensors file, opened: its arrays by name, mapped, and what its metadata say.
+
+The safetensors package checks the header; nothing of the arrays is read until they are used.
+"""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from .arrays import numpy_dtype
+from .document import Document, MalformedError, check_version, parse
+from .save import STRUCTURE, package
+
+_ATTEMPTS = 5
+
+
+class Entry(NamedTuple):
+    """An array in a file."""
+
+    dtype: str  # in the format's words
+    shape: tuple[int, ...]
+    start: int  # in the file
+    end: int
+
+
+class File:
+    """A file that was opened and checked.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ValueError: The file is no safetensors file, or is damaged.
+        OSError: What the system says.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self.entries: dict[str, Entry] = {}
+        self.metadata: dict[str, str] = {}
+        for _ in range(_ATTEMPTS):
+            if self._open():
+                break
+        else:
+            raise OSError(f"{self.path!r} is being replaced while it is read")
+        self.aliases = {k: v for k, v in self.metadata.items() if k != STRUCTURE}
+        self.is_ours = STRUCTURE in self.metadata
+
+    def _open(self) -> bool:
+        """Opens the file; False where another one took its place meanwhile."""
+        import numpy as np
+
+        safetensors = package()
+        with open(self.path, "rb") as file:
+            before = os.fstat(file.fileno())
+            try:
+                with safetensors.safe_open(self.path, framework="np") as checked:
+                    self.metadata = dict(checked.metadata() or {})
+            except safetensors.SafetensorError as error:
+                raise ValueError(f"{self.path!r} is no whole safetensors file: {error}") from error
+            after = os.stat(self.path)
+            if (before.st_dev, before.st_ino, before.st_size) != (
+                *(after.st_dev, after.st_ino, after.st_size),
+            ):
+                return False
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(size))
+            self._bytes = np.memmap(file, dtype=np.uint8, mode="r")
+        start = 8 + size
+        self.entries = {
+            name: Entry(
+                entry["dtype"],
+                tuple(entry["shape"]),
+                *(start + offset for offset in entry["data_offsets"]),
+            )
+            for name, entry in header.items()
+            if name != "__metadata__"
+        }
+        return True
+
+    def array(self, name: str) -> Any:
+        """An array of the file, mapped, read-only."""
+        entry = self.entries[name]
+        try:
+            dtype = numpy_dtype(entry.dtype)
+        except ValueError as error:
+            raise ValueError(f"{self.path!r}: the array {name!r} can't be read: {error}") from None
+        return self._bytes[entry.start : entry.end].view(dtype).reshape(entry.shape)
+
+    def check_aliases(self) -> None:
+        """Checks the table of aliases of a file that has a structure of ours."""
+        for alias, name in self.aliases.items():
+            if alias == "format" and name not in self.entries:
+                continue  # other writers say which framework wrote a file
+            if alias in self.entries:
+                raise self.wrong(f"{alias!r} is an array and an alias of {name!r}")
+            if name not in self.entries:
+                raise self.wrong(f"{alias!r} is an alias of {name!r}, which is no array in it")
+
+    def check_complete(self, described: list[dict[str, Any]]) -> None:
+        """Checks that the structure uses every array."""
+        unused = self.entries.keys() - {
+            next(iter(leaf.values())) for leaf in described if "value" not in leaf
+        }
+        if unused:
+            raise self.wrong(
+                f"the array {min(unused)!r} is not in the structure; strict=False leaves it out"
+            )
+
+    def names(self) -> dict[str, str]:
+        """The array that each name means: names of arrays, and aliases that lead to one.
+
+        Of a file that isn't ours the rest of the metadata may be anything.
+        """
+        names = {name: name for name in self.entries}
+        for alias, name in self.aliases.items():
+            if name in self.entries:
+                names.setdefault(alias, name)
+        return names
+
+    def structure(self) -> tuple[Document, list[dict[str, Any]]] | None:
+        """The structure in the metadata, and how each of its leaves is described."""
+        if not self.is_ours:
+            return None
+        try:
+            return _checked(parse(self.metadata[STRUCTURE]), self.entries)
+        except ValueError as error:
+            raise self.wrong(str(error)) from None
+
+    def wrong(self, what: str) -> ValueError:
+        """The error that says what is wrong in this file."""
+        return ValueError(f"{self.path!r}: {what}")
+
+
+def _checked(whole: Any, entries: dict[str, Entry]) -> tuple[Document, list[dict[str, Any]]]:
+    if type(whole) is not dict:
+        raise MalformedError("the text", "expected an object")
+    check_version(whole.get("pydag"))
+    document = Document.read(whole.get("structure"))
+    leaves = whole.get("leaves")
+    if type(leaves) is not list or len(leaves) != document.num_leaves:
+        raise MalformedError("leaves", "there must be one for each leaf of the structure")
+    for i, leaf in enumerate(leaves):
+        if type(leaf) is not dict or len(leaf) != 1:
+            raise MalformedError(f"leaves[{i}]", "expected an object with one field")
+        kind, content = next(iter(leaf.items()))
+        if kind == "value":
+            continue
+        if kind not in ("array", "scalar") or type(content) is not str:
+            raise MalformedError(f"leaves[{i}]", f"unknown kind {kind[:40]!r}")
+        if content not in entries:
+            raise MalformedError(f"leaves[{i}]", f"there is no array {content[:200]!r}")
+        if kind == "scalar" and entries[content].shape != ():
+            raise MalformedError(f"leaves[{i}]", f"the array {content[:200]!r} is no single number")
+    return document, leaves

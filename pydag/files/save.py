@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing a DAG to a safetensors file."""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+from pydag import _core
+from pydag.listing import Listing, shorten
+from pydag.registered import ClassNames
+from pydag.typing import Dag, Identity, Leaf
+
+from .arrays import is_array, is_scalar, to_numpy
+from .json import document_of
+from .names import leaf_names, other_ways
+from .values import UnwritableError, encode_leaf
+
+# No path gives this name: it has an empty part, and doesn't begin with a dot.
+STRUCTURE = "pydag..structure"
+_LARGEST_HEADER = 100_000_000  # what readers of the format accept
+
+
+def package() -> Any:
+    """The safetensors package."""
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError(
+            'pydag.files needs safetensors and NumPy: pip install "pydag-tree[files]"'
+        ) from error
+    return safetensors
+
+
+def save(
+    path: str | os.PathLike[str],
+    tree: Dag,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    structure: bool = True,
+    progress: bool = False,
+) -> None:
+    """Write a DAG to a safetensors file, each array once.
+
+    Any reader of the format opens the file. An array has the name of its anchor's path, as state
+    dicts have it: `layers.0.weight`. The file's metadata say which further names it has, and hold
+    the structure as JSON, with the leaves that are numbers, text and other values.
+
+    The file is written beside the old one and then takes its place, so a crash leaves the old one.
+    A new file has the mode that the umask gives, a replaced one the old mode; through a symbolic
+    link the file that it points to is replaced.
+
+    Args:
+        path: Usually ends in `.safetensors`.
+        namespace: The registrations of this namespace count beside the global ones.
+        identity: `"nodes"`: leaves have no identity, so an array is written for each of its places.
+        structure: False leaves out the structure and all leaves that aren't arrays, whatever they
+            are: enough for `load(path, like=)`, which has them.
+        progress: Shows a bar, with tqdm, while the arrays are brought to the host.
+
+    Raises:
+        TypeError: A leaf is neither an array nor a value, or a key, aux_data or the value of a meta
+            field can't be written; the path is named.
+        ValueError: Two registered classes have one name, or the structure is too large for the
+            format.
+        OSError: What the system says.
+        ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
+
+    >>> import numpy as np, os, tempfile
+    >>> w = np.ones((2, 2))
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> save(path, {"encoder": w, "decoder": w})
+    >>> model = pydag.files.load(path)
+    >>> model["encoder"] is model["decoder"]
+    True
+    """
+    safetensors = package()
+    leaves, spec = _core.flatten(tree, None, False, namespace, identity)
+    listing = Listing.of(spec)
+    total = sum(getattr(leaf, "nbytes", 0) for leaf in leaves if is_array(leaf))
+    names = ClassNames(spec.namespace) if structure else None
+    with progress_bar(total, progress) as bar:
+        arrays, described, metadata = _sorted_out(listing, leaves, names, bar)
+    if structure:
+        whole = {"pydag": 1, "structure": document_of(spec), "leaves": described}
+        metadata[STRUCTURE] = json.dumps(whole, separators=(",", ":"), allow_nan=False)
+    size = len(json.dumps(metadata)) + sum(len(name) + 120 for name in arrays)
+    if size > _LARGEST_HEADER:
+        raise ValueError(
+            f"the names and the structure need some {size} bytes; the header of a safetensors "
+            f"file has room for {_LARGEST_HEADER}"
+        )
+    entries = {
+        name: safetensors.TensorSpec(
+            dtype=array.dtype.name,
+            shape=array.shape,
+            data_ptr=array.ctypes.data,
+            data_len=array.nbytes,
+        )
+        for name, array in arrays.items()
+    }
+    with _replacing(path) as temporary:
+        try:
+            safetensors.serialize_file(entries, temporary, metadata=metadata)
+            with safetensors.safe_open(temporary, framework="np"):
+                pass  # what was written is whole
+        except safetensors.SafetensorError as error:
+            raise _system_error(error, path) from error
+
+
+def _sorted_out(
+    listing: Listing, leaves: list[Leaf], names: ClassNames | None, bar: Any
+) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
+    """(arrays by name, how each leaf is described, aliases)."""
+    namer, names_of_leaves = leaf_names(listing)
+    arrays: dict[str, Any] = {}
+    described: list[Any] = []
+    indices: list[int] = []
+    for i, (leaf, name) in enumerate(zip(leaves, names_of_leaves, strict=True)):
+        try:
+            if is_array(leaf):
+                arrays[name] = to_numpy(leaf)
+                indices.append(i)
+                if bar is not None:
+                    bar.update(arrays[name].nbytes)
+                described.append({"scalar": name} if is_scalar(leaf) else {"array": name})
+            elif names is not None:
+                described.append({"value": encode_leaf(leaf, names)})
+        except UnwritableError as error:
+            raise TypeError(_refusal(listing, i, error)) from None
+        except Exception as error:  # whatever `__array__` says
+            raise TypeError(_refusal(listing, i, error)) from error
+    aliases = {namer.name(way): names_of_leaves[leaf] for leaf, way in other_ways(listing, indices)}
+    return arrays, described, aliases
+
+
+def _refusal(listing: Listing, leaf: int, error: Exception) -> str:
+    where = shorten(listing.path_text(listing.leaves[leaf], "tree"))
+    return (
+        f"a leaf can't be written to a safetensors file\n  at {where}: {error}\n"
+        "  Leaves may be arrays and values: numbers, text, bytes, None. Register the class of what "
+        "holds arrays (pydag.register_fields). save(..., structure=False) writes arrays alone, for "
+        "load(..., like=)."
+    )
+
+
+def _system_error(error: Exception, path: str | os.PathLike[str]) -> Exception:
+    """An OSError for what the system said; else a ValueError."""
+    number = re.search(r"os error (\d+)", str(error))
+    if number is None:
+        return ValueError(f"{os.fspath(path)!r} can't be written: {error}")
+    return OSError(int(number[1]), os.strerror(int(number[1])), os.fspath(path))
+
+
+@contextlib.contextmanager
+def _replacing(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The name of a file beside `path`, which takes its place at the end."""
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}")
+    # With the mode that the umask gives. The package gives it a mode of its own.
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        mode = os.stat(temporary).st_mode
+        with contextlib.suppress(FileNotFoundError):
+            mode = os.stat(target).st_mode
+        yield temporary
+        os.chmod(temporary, stat.S_IMODE(mode))
+        _flush(temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    with contextlib.suppress(OSError):  # not every system can
+        _flush(folder)
+
+
+def _flush(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def progress_bar(total: int, shown: bool) -> Any:
+    """A bar that counts bytes, where it is wanted."""
+    if not shown:
+        return contextlib.nullcontext()
+    import tqdm
+
+    return tqdm.tqdm(total=total, unit="B", unit_scale=True)

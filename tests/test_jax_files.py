@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pydag.jaxinterop.save` and `load`, and `from_checkpoint`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+pytest.importorskip("safetensors")
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+
+import pydag
+import pydag.jaxinterop as pj
+from pydag import SharingError
+
+PartitionSpec: Any = jax.sharding.PartitionSpec
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+def tied(seed: int = 0) -> Any:
+    w = jax.random.normal(jax.random.key(seed), (4, 2))
+    return {"encoder": {"w": w, "b": jnp.zeros(2, jnp.bfloat16)}, "decoder": [w, 0.5, "text"]}
+
+
+def assert_tied(model: Any) -> None:
+    assert model["encoder"]["w"] is model["decoder"][0]
+    assert pydag.dag_structure(model) == pydag.dag_structure(tied())
+    for leaf, wanted in zip(pydag.dag_leaves(model), pydag.dag_leaves(tied()), strict=True):
+        assert type(leaf) is type(wanted)
+        assert not hasattr(leaf, "dtype") or leaf.dtype == wanted.dtype
+        assert np.asarray(leaf).tolist() == np.asarray(wanted).tolist()
+
+
+def test_round_trip(path: Path) -> None:
+    """JAX's arrays come back as JAX's, shared as they were, with and without `like`."""
+    pj.save(path, tied())
+    assert_tied(pj.load(path))
+    assert_tied(pj.load(path, tied(1)))
+    assert_tied(pj.load(path, pj.jit(tied).eval_shape()))
+
+
+def test_only(path: Path) -> None:
+    """A part is read; elsewhere stands None, or the leaf of `like`."""
+    pj.save(path, tied())
+    found = pj.load(path, only="*['w']")
+    assert isinstance(found["decoder"][0], jax.Array)
+    assert found["encoder"]["b"] is None
+    like = tied(1)
+    assert pj.load(path, like, "*['b']")["decoder"][0] is like["decoder"][0]
+
+
+def test_shardings(path: Path) -> None:
+    """Arrays are placed as a prefix of shardings says, or as those of `like` are."""
+    mesh = jax.make_mesh((1,), ("x",))
+    rows = NamedSharding(mesh, PartitionSpec("x"))
+    whole = NamedSharding(mesh, PartitionSpec())
+    pj.save(path, tied())
+    for shardings in (rows, {"encoder": rows, "decoder": rows}):
+        found = pj.load(path, shardings=shardings)
+        assert_tied(found)
+        assert found["encoder"]["w"].sharding == rows
+    like = pydag.dag_map(
+        lambda x: jax.device_put(x, whole) if isinstance(x, jax.Array) else x, tied(1)
+    )
+    assert pj.load(path, like)["encoder"]["w"].sharding == whole
+    with pytest.raises(SharingError, match="one object is both given"):
+        pj.load(path, shardings={"encoder": rows, "decoder": whole})
+
+
+def test_each_device_reads_its_part(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a sharding the mapped file is read by JAX's own callback, slice by slice."""
+    mesh = jax.make_mesh((1,), ("x",))
+    asked: list[Any] = []
+    make = jax.make_array_from_callback
+
+    def noting(shape: Any, sharding: Any, callback: Any) -> Any:
+        def part(index: Any) -> Any:
+            asked.append(index)
+            return callback(index)
+
+        return make(shape, sharding, part)
+
+    monkeypatch.setattr(jax, "make_array_from_callback", noting)
+    pj.save(path, [jnp.ones((4, 2))])
+    pj.load(path, shardings=NamedSharding(mesh, PartitionSpec("x")))
+    assert len(asked) == 1
+    assert len(asked[0]) == 2
+
+
+def test_64_bits(path: Path) -> None:
+    """An array that JAX would cut down is an error with its path, not other numbers."""
+    pydag.files.save(path, {"a": np.ones(1)})
+    with pytest.raises(ValueError, match=r"tree\['a'\] is float64.*(?s:.*)jax_enable_x64"):
+        pj.load(path)
+
+
+def test_keys(path: Path) -> None:
+    """A typed key has no place in a file: TypeError with the path."""
+    with pytest.raises(TypeError, match=r"at tree\['key'\]"):
+        pj.save(path, {"key": jax.random.key(0)})
+
+
+def test_loaded_arrays_do_not_depend_on_the_file(path: Path) -> None:
+    """What was loaded stays, also where the file's bytes are changed in place."""
+    pj.save(path, [jnp.ones(4)])
+    (found,) = pj.load(path)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(size - 16)
+        file.write(bytes(16))
+    assert found.tolist() == [1.0] * 4
+
+
+def test_progress(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A bar counts what was placed."""
+    pytest.importorskip("tqdm")
+    pj.save(path, [jnp.ones(4)])
+    pj.load(path, progress=True)
+    assert "16.0/16.0" in capfd.readouterr().err
+
+
+@pydag.register_fields
+class Layer:
+    def __init__(self, w: Any, b: Any) -> None:
+        self.w, self.b = w, b
+
+
+def plain(model: Any) -> Any:
+    """The model as others write it: every copy, in dicts and lists."""
+    encoder, (w, number, text) = model["encoder"], model["decoder"]
+    return {"encoder": {k: v + 0 for k, v in encoder.items()}, "decoder": [w + 0, number, text]}
+
+
+@pytest.mark.parametrize("missing", [None, "encoder", "decoder"])
+def test_a_checkpoint_with_copies(missing: str | None) -> None:
+    """All copies of a shared array, or one of them, fill the model, which stays tied."""
+    found = plain(tied())
+    if missing == "encoder":
+        del found["encoder"]["w"]
+    if missing == "decoder":
+        found["decoder"][0] = None
+    assert_tied(pj.from_checkpoint(tied(1), found))
+    assert_tied(pj.from_checkpoint(pj.Dag(tied(1)), found).tree)
+
+
+def test_copies_that_differ() -> None:
+    """Copies that differ are an error with both names."""
+    found = plain(tied())
+    found["encoder"]["w"] += 1
+    with pytest.raises(
+        ValueError, match=r"restored\['decoder'\]\[0\].*restored\['encoder'\]\['w'\]"
+    ):
+        pj.from_checkpoint(tied(), found)
+
+
+def test_missing_and_surplus() -> None:
+    """What is missing or too much is told, unless strict=False."""
+    found = plain(tied())
+    del found["encoder"]["b"]
+    found["more"] = jnp.ones(1)
+    with pytest.raises(ValueError, match=r"(?s)missing: encoder\.b.*surplus: restored\['more'\]"):
+        pj.from_checkpoint(tied(1), found)
+    like = tied(1)
+    assert pj.from_checkpoint(like, found, strict=False)["encoder"]["b"] is like["encoder"]["b"]
+
+
+def test_another_shape() -> None:
+    """Another shape is an error with the name and both sides."""
+    found = plain(tied()) | {"decoder": [jnp.ones(3)]}
+    with pytest.raises(ValueError, match=r"(?s)float32\[3\].*float32\[4,2\]"):
+        pj.from_checkpoint(tied(), found, strict=False)
+
+
+def test_forms_of_names() -> None:
+    """Attributes as keys, numbers as text, whole paths as keys, a Dag."""
+    w, b = jnp.ones(2), jnp.zeros(3)
+    layer = Layer(w + 1, b)
+    like = [layer, layer]
+    for restored in (
+        [{"w": w, "b": b}] * 2,
+        {"0": {"w": w, "b": b}},
+        {"1.w": w, "0.b": b},
+        {"tree[0].w": w, "tree[0].b": b},
+        {"[1].w": w, "[0].b": b},
+        pj.Dag([Layer(w, b)]),
+    ):
+        one, two = pj.from_checkpoint(like, restored)
+        assert one is two
+        assert (one.w.tolist(), one.b.tolist()) == ([1.0, 1.0], [0.0] * 3)
+
+
+def test_numbers() -> None:
+    """A number of the model is filled from a number or from an array without dimensions."""
+    like = {"step": 0, "rate": 0.5}
+    assert pj.from_checkpoint(like, {"step": np.array(7), "rate": 2.0}) == {"step": 7, "rate": 2.0}
+
+
+def test_order_of_the_model_stays() -> None:
+    """The order in which the dicts of `like` were filled stays."""
+    w = jnp.ones(1)
+    found = pj.from_checkpoint({"b": w, "a": w + 1}, {"a": w, "b": w})
+    assert list(found) == ["b", "a"]
+
+
+def test_classes_that_jax_knows(path: Path) -> None:
+    """Classes of JAX's registry come back by their names; an equinox model fills another one."""
+    eqx = pytest.importorskip("equinox")
+    pj.save(path, [Registered(jnp.ones(2), 3)])
+    (registered,) = pj.load(path)
+    assert (type(registered), registered.number) == (Registered, 3)
+    net = eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(0))
+    pj.save(path, [net, {"same": net.layers[0]}, Registered(jnp.ones(2), 3)], structure=False)
+    like = eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(1))
+    one, other, _ = pj.load(path, [like, {"same": like.layers[0]}, Registered(jnp.ones(2), 3)])
+    assert type(one) is eqx.nn.MLP
+    assert one.layers[0] is other["same"]
+    assert one(jnp.ones(2)).tolist() == net(jnp.ones(2)).tolist()
+
+
+class Registered:
+    def __init__(self, x: Any, number: int) -> None:
+        self.x, self.number = x, number
+
+
+jax.tree_util.register_dataclass(Registered, ("x",), ("number",))

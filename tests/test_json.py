@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`PyDagSpec.to_json` and `from_json`."""
+
+import collections
+import json
+import math
+import random
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+import specimens as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from isomorphism import difference
+from strategies import BUILTIN, dags, thorough
+
+import pydag
+from pydag import PyDagSpec, dag_structure, dag_unflatten
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.binary()
+    | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=3).map(tuple),
+    max_leaves=6,
+)
+
+
+def again(spec: PyDagSpec) -> PyDagSpec:
+    return PyDagSpec.from_json(spec.to_json())
+
+
+class Tagged:
+    def __init__(self, *children: Any, tag: Any = None) -> None:
+        self.children, self.tag = children, tag
+
+
+pydag.register_pydag_node(
+    Tagged, lambda x: (x.children, x.tag), lambda tag, children: Tagged(*children, tag=tag)
+)
+
+
+@pydag.register_fields(meta_fields=("name",))
+class Layer:
+    def __init__(self, w: Any, name: Any) -> None:
+        self.w, self.name = w, name
+
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+def exact(x: Any) -> Any:
+    """A value as something that tells 0.0 from -0.0, NaN from NaN, and 1 from True."""
+    if type(x) is float:
+        return "float", struct.pack(">d", x)
+    return (type(x), [exact(item) for item in x]) if type(x) is tuple else (type(x), x)
+
+
+@given(plain)
+def test_aux_data_comes_back_exactly(value: Any) -> None:
+    """None, bool, int, float, str, bytes and tuples of them come back bit for bit."""
+    spec = dag_structure(Tagged(1, tag=value))
+    assert exact(dag_unflatten(again(spec), [1]).tag) == exact(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(math.nan, math.inf, -math.inf, -0.0, 5e-324, 2**53 + 1, -(2**4000), 10**5000, True, 1),
+        *("\ud83d\ude00", "\ud800", "\0", "é", b"\xff", (), ((),), (b"", (None, "x"))),
+        *(struct.unpack(">d", bytes.fromhex("7ff8000000000123"))[0], Tagged, Layer),
+    ],
+    ids=lambda value: repr(type(value)),
+)
+def test_hard_values(value: Any) -> None:
+    """Halves of surrogate pairs, huge integers, NaN's bits, registered classes."""
+    spec = dag_structure([Layer(1, value), Tagged(tag=value)])
+    layer, tagged = dag_unflatten(again(spec), [1])
+    assert exact(layer.name) == exact(tagged.tag) == exact(value)
+
+
+@thorough
+@given(dags(BUILTIN))
+def test_builtin_containers_come_back(tree: Any) -> None:
+    """Any DAG of builtin containers whose keys can be written gives an equal structure."""
+    spec = dag_structure(tree)
+    try:
+        text = spec.to_json()
+    except TypeError:
+        return
+    if '"namedtuple"' in text or '"structseq"' in text:
+        with pytest.raises(ValueError, match="register it, or pass like="):
+            PyDagSpec.from_json(text)
+        return
+    assert again(spec) == spec
+    assert again(spec).is_same_order(spec)
+    leaves = [object() for _ in range(spec.num_leaves)]
+    assert not difference(again(spec).unflatten(leaves), spec.unflatten(leaves))
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"b": 1, "a": 2},
+        collections.OrderedDict(b=1, a=2),
+        collections.defaultdict(list, a=[1]),
+        collections.defaultdict(None, a=1),
+        collections.defaultdict(Tagged),
+        collections.deque([1, 2], maxlen=5),
+        {(1, "a"): 1, None: 2, 1.5: 3, b"x": 4, Tagged: 5, True: 6, "\ud800": 7},
+        [],
+        (),
+        None,
+        7,
+    ],
+    ids=repr,
+)
+def test_each_container(tree: Any) -> None:
+    """Containers with their order, factory and length come back as they were."""
+    spec = dag_structure(tree)
+    rebuilt = again(spec).unflatten(pydag.dag_leaves(tree))
+    assert again(spec) == spec
+    assert rebuilt == tree
+    assert type(rebuilt) is type(tree)
+    if isinstance(tree, dict):
+        assert list(rebuilt) == list(tree)
+
+
+def test_sharing_comes_back() -> None:
+    """Sixty levels of [t, t] are written and read in linear time."""
+    tree: Any = [1.0]
+    for _ in range(60):
+        tree = [tree, tree]
+    began = time.perf_counter()
+    spec = dag_structure(tree)
+    assert again(spec) == spec
+    assert len(spec.to_json()) < 4000
+    assert time.perf_counter() - began < 1
+
+
+def test_depth() -> None:
+    """A chain of a hundred thousand lists is written and read without recursion."""
+    tree: Any = 1
+    for _ in range(100_000):
+        tree = [tree]
+    spec = dag_structure(tree)
+    assert again(spec) == spec
+
+
+def test_none_is_leaf() -> None:
+    """The option is part of the structure."""
+    spec = dag_structure([None, 1], none_is_leaf=True)
+    assert again(spec) == spec != dag_structure([None, 1])
+
+
+def test_another_process() -> None:
+    """The text of another process gives an equal structure here."""
+    program = (
+        "import pydag, sys; w = [1]; "
+        "sys.stdout.write(pydag.dag_structure({'a': w, 'b': (w, None)}).to_json())"
+    )
+    text = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, check=True, text=True
+    ).stdout
+    w = [1]
+    assert PyDagSpec.from_json(text) == dag_structure({"a": w, "b": (w, None)})
+
+
+@pytest.mark.parametrize(
+    ("tree", "where"),
+    [
+        ({"a": [{sp.Opaque(): 1}]}, "at tree['a'][0]: an object of"),
+        ([Tagged(tag=[1])], "at tree[0]: an object of <class 'list'>"),
+        ([Layer(1, {"x"})], "at tree[0]: an object of <class 'set'>"),
+        ([Layer(1, (1, object()))], "at tree[0]: an object of <class 'object'>"),
+        ([collections.defaultdict(lambda: 1)], "at tree[0]: the default factory"),
+        ([Layer(1, int)], "at tree[0]: <class 'int'>, which isn't registered"),
+        ([Layer(1, 1j)], "at tree[0]: an object of <class 'complex'>"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_what_cannot_be_written(tree: Any, where: str) -> None:
+    """Anything else is a TypeError with the path."""
+    with pytest.raises(TypeError) as caught:
+        dag_structure(tree).to_json()
+    assert where in str(caught.value)
+
+
+def test_subclasses_are_not_their_base() -> None:
+    """A member of a string enum would come back as a string: it is refused."""
+    with pytest.raises(TypeError, match="at tree"):
+        dag_structure(Layer(1, sp.IntChild(3))).to_json()
+
+
+def test_deep_and_large_values_are_refused() -> None:
+    """A tuple that JSON's readers could not open is a TypeError, not a crash."""
+    deep: Any = ()
+    for _ in range(1000):
+        deep = (deep,)
+    with pytest.raises(TypeError, match="nested more than 100 deep"):
+        dag_structure(Tagged(tag=deep)).to_json()
+    wide: Any = (1,)
+    for _ in range(60):
+        wide = (wide, wide)
+    with pytest.raises(TypeError, match="more than 1000000 items"):
+        dag_structure(Tagged(tag=wide)).to_json()
+
+
+def test_namedtuple_is_written_by_name() -> None:
+    """A namedtuple can be read once its class is registered."""
+    text = dag_structure([Pair(1, 2)]).to_json()
+    with pytest.raises(ValueError, match=r"Pair.*register it, or pass like="):
+        PyDagSpec.from_json(text)
+    pydag.register_pydag_node(Pair, lambda p: (tuple(p), None), lambda _, c: Pair(*c))
+    try:
+        assert PyDagSpec.from_json(text).unflatten([1, 2]) == [Pair(1, 2)]
+    finally:
+        pydag.unregister_pydag_node(Pair)
+
+
+def test_unregistered_class_is_named() -> None:
+    """A class that isn't registered here is a ValueError that names it."""
+    spec = dag_structure([Tagged(1)])
+    text = spec.to_json().replace("Tagged", "Unheard")
+    with pytest.raises(ValueError, match=r"refs\[0\].*Unheard.*import the module"):
+        PyDagSpec.from_json(text)
+
+
+def test_two_classes_of_one_name() -> None:
+    """Two registered classes of one name are a ValueError, in both directions."""
+    text = dag_structure([Tagged(1, tag=1)]).to_json()
+    other = type("Tagged", (), {"__module__": Tagged.__module__})
+    pydag.register_pydag_node(other, lambda x: ((), None), lambda aux, c: other())
+    try:
+        with pytest.raises(ValueError, match="another class is registered as"):
+            dag_structure([Tagged(1, tag=1)]).to_json()
+        with pytest.raises(ValueError, match="2 classes are registered as"):
+            PyDagSpec.from_json(text)
+    finally:
+        pydag.unregister_pydag_node(other)
+
+
+def test_namespace() -> None:
+    """Classes are looked up in the namespace that was written, or in the one given."""
+    Local = type("Local", (), {"__module__": __name__})  # noqa: N806 (a class)
+    for space in ("json-one", "json-two"):
+        pydag.register_pydag_node(
+            Local, lambda x: ((1,), None), lambda aux, c: Local(), namespace=space
+        )
+    spec = dag_structure([Local()], namespace="json-one")
+    assert again(spec) == spec
+    other = PyDagSpec.from_json(spec.to_json(), namespace="json-two")
+    assert other == dag_structure([Local()], namespace="json-two")
+    with pytest.raises(ValueError, match="json-three"):
+        PyDagSpec.from_json(spec.to_json(), namespace="json-three")
+    for space in ("json-one", "json-two"):
+        pydag.unregister_pydag_node(Local, namespace=space)
+
+
+GOOD = json.loads(dag_structure({"a": (w := [1]), "b": w, "c": None}).to_json())
+
+
+def changed(**fields: Any) -> str:
+    return json.dumps(GOOD | fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("", "the text"),
+        ("[" * 100_000, "the text"),
+        ('{"pydag": 1', "the text"),
+        ("NaN", "the text"),
+        ("9" * 10_000, "the text"),
+        ("[]", "the text"),
+        ("{}", "pydag"),
+        (changed(pydag=2), "pydag: expected version 1, got 2"),
+        (changed(pydag=True), "pydag"),
+        (changed(none_is_leaf=0), "none_is_leaf"),
+        (changed(namespace=3), "namespace"),
+        (changed(extra=1), "extra"),
+        (changed(nodes={}), "nodes"),
+        (changed(nodes=[]), "nodes"),
+        (changed(nodes=[["dict", 3, 0], "*"]), "nodes"),
+        (changed(nodes=[["dict", 10**9, 0]]), r"nodes\[0\]: it must have one child for each key"),
+        (changed(nodes=[["list", 10**10]]), r"nodes\[0\]"),
+        (changed(nodes=[["list", 2**31]]), "nodes"),
+        (changed(nodes=[["list", -1]]), r"nodes\[0\]"),
+        (changed(nodes=[["list", 1.0], "*"]), r"nodes\[0\]"),
+        (changed(nodes=[["&tuple", 0]]), r"nodes\[0\]: a tuple can't be shared"),
+        (changed(nodes=[["set", 0]]), r"nodes\[0\]: unknown kind 'set'"),
+        (changed(nodes=["*", "*"]), r"nodes\[1\]"),
+        (changed(nodes=[0]), r"nodes\[0\]: alias 0"),
+        (changed(nodes=[["&list", 1], 0]), r"nodes\[1\]: alias 0"),
+        (changed(nodes=[["list", 1], "&*"], refs=[]), "nodes: anchor 0 has no alias"),
+        (changed(nodes=[["dict", 3]]), r"nodes\[0\]: expected 1 references"),
+        (changed(nodes=[["dict", 3, 7]]), r"nodes\[0\]"),
+        (changed(nodes=["*"]), r"refs\[0\]: no node uses it"),
+        (changed(refs=[{"value": 1}]), r"nodes\[0\]"),
+        (changed(refs=[3]), r"refs\[0\]"),
+        (changed(refs=[{"keys": 3}]), r"refs\[0\].keys"),
+        (changed(refs=[{"keys": ["a", "a", "b"]}]), "refs"),
+        (changed(refs=[{"keys": ["a", "b", "c"], "order": [0, 1, 1]}]), "refs"),
+        (changed(refs=[{"keys": ["a", "b", "c"], "order": [0, 1, 2**70]}]), "refs"),
+        (changed(refs=[{"keys": ["a", "b", ["c"]]}]), r"refs\[0\]"),
+        (changed(refs=[{"keys": ["a", "b", {"int": "1"}]}]), r"refs\[0\]"),
+        (changed(refs=[{"keys": ["a", "b", {"str": "zz"}]}]), r"refs\[0\]"),
+        (changed(refs=[{"keys": ["a", "b", {"bytes": "?"}]}]), r"refs\[0\]"),
+        (changed(refs=[{"keys": ["a", "b", {"float": "0"}]}]), r"refs\[0\]"),
+        (changed(refs=[{"keys": ["a", "b", {"os.system": "0"}]}]), r"refs\[0\]"),
+        (changed(refs=[{"keys": ["a", "b", {"class": "os.system"}]}]), r"refs\[0\].*os.system"),
+    ],
+    ids=lambda text: text[:60],
+)
+def test_malformed_text_names_the_field(text: str, field: str) -> None:
+    """Malformed text is a ValueError that names the field, at once."""
+    began = time.perf_counter()
+    with pytest.raises(ValueError, match=field):
+        PyDagSpec.from_json(text)
+    assert time.perf_counter() - began < 1
+
+
+def test_a_name_imports_nothing() -> None:
+    """A factory is a builtin type or a registered class, never what a module happens to hold."""
+    text = dag_structure(collections.defaultdict(list, a=1)).to_json()
+    for name in ("os.system", "builtins.eval", "builtins.nothing", "subprocess.Popen"):
+        with pytest.raises(ValueError, match=r"refs\[1\]"):
+            PyDagSpec.from_json(text.replace("builtins.list", name))
+
+
+def test_not_text() -> None:
+    """Anything but text is a TypeError."""
+    with pytest.raises(TypeError, match="expected text"):
+        PyDagSpec.from_json(b"{}")  # type: ignore[arg-type]  # that is the point
+
+
+def test_mutilated_text_never_crashes() -> None:
+    """Random changes of good texts give a structure or a ValueError, nothing else."""
+    rng = random.Random(0)
+    w = [1]
+    trees = [
+        {"a": w, "b": (w, None)},
+        [Tagged(1, w, tag=(1, "x", b"y", -0.0)), collections.deque([w], 3)],
+        collections.defaultdict(int, {(1, 2): Layer(w, "n"), 3.5: 4}),
+    ]
+    texts = [dag_structure(tree).to_json() for tree in trees]
+    accepted = 0
+    for _ in range(1500):
+        text = list(rng.choice(texts))
+        for _ in range(rng.randint(1, 3)):
+            place = rng.randrange(len(text))
+            text[place : place + rng.randint(0, 3)] = rng.choice(
+                [
+                    "",
+                    "0",
+                    "1",
+                    "-",
+                    '"',
+                    "[",
+                    "]",
+                    "{",
+                    "}",
+                    ",",
+                    "&",
+                    "*",
+                    "null",
+                    "9" * 12,
+                    "\\ud800",
+                ]
+            )
+        try:
+            spec = PyDagSpec.from_json("".join(text))
+        except ValueError:
+            continue
+        accepted += 1
+        repr(spec)
+        assert PyDagSpec.from_json(spec.to_json()) == spec
+    assert accepted > 5

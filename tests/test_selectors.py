@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which leaves: predicates, classes, patterns, prefixes, lists; and `dag_mask`."""
+
+import fnmatch
+import time
+from collections import OrderedDict, namedtuple
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import BUILTIN, dags, thorough
+
+import pydag
+from pydag import SharingError, dag_mask
+from pydag.listing import Listing, step_text
+from pydag.selectors import select
+
+
+@pydag.register_fields
+class Layer:
+    def __init__(self, weight: Any, bias: Any) -> None:
+        self.weight, self.bias = weight, bias
+
+
+@pydag.register_fields
+class Model:
+    def __init__(self, *layers: Any) -> None:
+        self.layers = list(layers)
+
+
+@pydag.register_fields
+class Special(Layer):
+    pass
+
+
+class Array:
+    """A leaf with identity."""
+
+
+w, v, b = Array(), Array(), Array()
+
+
+def selected(tree: Any, where: Any) -> list[bool]:
+    leaves, spec = pydag.dag_flatten(tree)
+    return select(where, Listing.of(spec), leaves)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("layers[*].bias", [False, True, False, True]),
+        ("*.weight", [True, False, True, False]),
+        (".layers[0].weight", [True, False, False, False]),
+        ("layers[0].weight", [True, False, False, False]),
+        ("layers[?].weight", [True, False, True, False]),
+        ("layers[??].weight", [False] * 4),
+        ("LAYERS*", [False] * 4),
+        ("layers", [False] * 4),
+        ("weight", [False] * 4),
+        ("*", [True] * 4),
+        ("**[0]**", [True, True, False, False]),
+        ("", [False] * 4),
+        ("layers[01].weight", [False] * 4),
+        ("[!x]*", [False] * 4),
+    ],
+)
+def test_patterns(pattern: str, expected: list[bool]) -> None:
+    """A pattern is held against the whole path, with and without its dot, case and all."""
+    assert selected(Model(Layer(1.0, 2.0), Layer(3.0, 4.0)), pattern) == expected
+
+
+def test_keys_in_patterns() -> None:
+    """Keys stand in paths as Python writes them; brackets and dots are themselves."""
+    tree = {"a.b": 1, "c": [2, (3,)], 4: 5, ("x", 1): 6}
+    for pattern, path in (
+        ("['a.b']", ("a.b",)),
+        ("['c'][1][0]", ("c", 1, 0)),
+        ("[4]", (4,)),
+        ("[('x', 1)]", (("x", 1),)),
+    ):
+        found = dag_mask(tree, pattern)
+        chosen = [
+            p
+            for p, flag in zip(pydag.dag_paths(tree), pydag.dag_leaves(found), strict=True)
+            if flag
+        ]
+        assert chosen == [path]
+
+
+def test_any_path_counts() -> None:
+    """A shared object is selected when any of its paths matches, also by a node above it."""
+    layer = Layer(w, b)
+    tree = {"encoder": layer, "decoder": [layer, w]}
+    assert selected(tree, "['encoder'].weight") == [True, False]
+    assert selected(tree, "['decoder'][1]") == [True, False]
+    assert selected(tree, "['decoder'][0].bias") == [False, True]
+    mask = dag_mask(tree, "['encoder'].weight")
+    assert mask["encoder"] is mask["decoder"][0]
+    assert mask["decoder"][1] is True
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (Array, [True, True, True, False]),
+        (float, [False, False, False, True]),
+        ((float, Array), [True] * 4),
+        (Special, [True, True, False, False]),
+        (Layer, [True, True, False, False]),
+        (dict, [True] * 4),
+        (list, [False, False, True, False]),
+        (int, [False] * 4),
+    ],
+)
+def test_classes(where: Any, expected: list[bool]) -> None:
+    """A class selects leaves that are instances, and all that lies below nodes that are."""
+    assert selected({"a": Special(w, v), "b": [b], "c": 1.5}, where) == expected
+
+
+def test_below_a_class_on_any_path() -> None:
+    """What is reached through an instance on one path is selected on all."""
+    inner = [w]
+    tree = {"a": inner, "b": Special(inner, 1), "c": [v]}
+    assert selected(tree, Special) == [True, True, False]
+
+
+def test_predicates() -> None:
+    """A predicate is asked once for each distinct leaf, once per occurrence of a value."""
+    asked: list[Any] = []
+
+    def is_v(x: Any) -> bool:
+        asked.append(x)
+        return x is v
+
+    assert selected([w, [w, v], 1, 1], is_v) == [False, True, False, False]
+    assert asked == [w, v, 1, 1]
+
+
+def test_prefixes() -> None:
+    """A tree prefix of booleans, or a bare one."""
+    tree = {"a": Layer(w, v), "b": [b, 1]}
+    assert selected(tree, True) == [True] * 4
+    assert selected(tree, False) == [False] * 4
+    assert selected(tree, {"b": True, "a": False}) == [False, False, True, True]
+    assert selected(tree, OrderedDict(a=Layer(True, False), b=[False, True])) == [
+        *(True, False, False, True)
+    ]
+    assert selected([w, v], [True, False]) == [True, False]
+    assert selected((w, v), (True, False)) == [True, False]
+
+
+def test_a_mask_is_a_prefix() -> None:
+    """What `dag_mask` gives selects the same again, also from a class with `__call__`."""
+
+    @pydag.register_fields
+    class Callable(Layer):
+        def __call__(self) -> None:
+            raise AssertionError("not a predicate")
+
+    tree = [Callable(w, v), w]
+    mask = dag_mask(tree, "*.weight")
+    assert pydag.dag_structure(dag_mask(tree, mask)) == pydag.dag_structure(mask)
+    assert selected(tree, mask) == [True, False]
+
+
+def test_prefixes_along_every_path() -> None:
+    """A prefix that gives one object two answers is a SharingError with both paths."""
+    layer = [w, v]
+    tree = {"a": layer, "b": {"c": layer}}
+    with pytest.raises(SharingError, match=r"(?s)tree\['a'\]\[0\]: True.*tree\['b'\]\['c'\]\[0\]"):
+        dag_mask(tree, {"a": True, "b": False})
+    with pytest.raises(SharingError, match=r"tree\['a'\]\[1\]"):
+        dag_mask(tree, {"a": [True, False], "b": True})
+    assert selected(tree, {"a": [True, False], "b": {"c": [True, False]}}) == [True, False]
+    half = [True, False]
+    assert selected(tree, {"a": half, "b": {"c": half}}) == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "words"),
+    [
+        ([True, False], "prefix: list of 2"),
+        ({"a": True}, r"dict with \['a'\]"),
+        ({"a": True, "c": False}, r"\['a', 'c'\]"),
+        ({"a": [True, False], "b": True}, r"at tree\['a'\]"),
+        ({"a": {"x": True}, "b": True}, r"(?s)at tree\['a'\].*a leaf"),
+    ],
+)
+def test_prefixes_that_do_not_fit(prefix: Any, words: str) -> None:
+    """A prefix of another structure is a ValueError with the path and both sides."""
+    with pytest.raises(ValueError, match=words):
+        dag_mask({"a": w, "b": [v]}, prefix)
+
+
+def test_lists() -> None:
+    """A list means any of its items, unless all of its leaves are booleans."""
+    tree = [Layer(w, v), b]
+    assert selected(tree, ["*.bias", lambda x: x is b]) == [False, True, True]
+    assert selected(tree, [[Special, "*.weight"], "[1]"]) == [True, False, True]
+    assert selected(tree, []) == [False, False, False]
+    assert selected(tree, [True, False]) == [True, True, False]
+
+
+@pytest.mark.parametrize("where", [3, None, 1.5, b"x", object(), {"a": 1}, (), ("x", Layer)])
+def test_what_is_no_selection(where: Any) -> None:
+    """Anything else is a TypeError, or a prefix that doesn't fit."""
+    with pytest.raises((TypeError, ValueError), match=r"which leaves|prefix"):
+        dag_mask([w], where)
+
+
+def test_options() -> None:
+    """`dag_mask` takes the options of `dag_flatten`."""
+    assert dag_mask([w, None], True, none_is_leaf=True) == [True, True]
+    assert dag_mask([[w]], True, is_leaf=lambda x: x == [w]) == [True]
+    assert pydag.dag_structure(dag_mask([w, w], True, identity="nodes")).num_shared == 0
+    Local = type("Local", (Layer,), {})  # noqa: N806 (a class)
+    pydag.register_fields(Local, namespace="selectors")
+    found = dag_mask(Local(w, v), Local(True, False), namespace="selectors")
+    assert (found.weight, found.bias) == (True, False)
+
+
+def test_sixty_levels() -> None:
+    """Every way to select is linear on sixty levels of [t, t]."""
+    tree: Any = [w]
+    prefix: Any = [True]
+    for _ in range(60):
+        tree, prefix = [tree, tree], [prefix, prefix]
+    began = time.perf_counter()
+    assert selected(tree, "*[1][0]*[0]") == [True]
+    assert selected(tree, "[1]*" + "[0]" * 70) == [False]
+    for where in (list, prefix, ["x", lambda x: x is w]):
+        assert selected(tree, where) == [True]
+    assert time.perf_counter() - began < 2
+
+
+def test_a_long_pattern_on_a_large_tree() -> None:
+    """A pattern with many stars is no slower than its length says."""
+    tree = {f"layer{i}": {"weight": 1.0} for i in range(5000)}
+    began = time.perf_counter()
+    assert sum(selected(tree, "*a*y*e*r*1*w*e*i*g*h*t*'*]")) > 1000
+    assert time.perf_counter() - began < 5
+
+
+patterns = st.text("ab*?[]01.", max_size=8)
+
+
+@thorough
+@given(dags(BUILTIN), patterns)
+def test_patterns_agree_with_every_path(tree: Any, pattern: str) -> None:
+    """A leaf is selected exactly if one of all its paths matches, as `fnmatch` has it."""
+    spec = pydag.dag_structure(tree)
+    if spec.num_paths > 500:
+        return
+    literal = pattern.replace("[", "[[]")
+    wanted: list[bool] = []
+    listing = Listing.of(spec)
+    for leaf in listing.leaves:
+        texts = ["".join(step_text(listing.records[s]) for s in way) for way in listing.ways(leaf)]
+        wanted.append(
+            any(
+                fnmatch.fnmatchcase(text, literal)
+                or fnmatch.fnmatchcase(text.removeprefix("."), literal)
+                for text in texts
+            )
+        )
+    assert selected(tree, pattern) == wanted
+
+
+def test_namedtuple_fields() -> None:
+    """A namedtuple's fields are attributes in a path."""
+    Point = namedtuple("Point", "x y")
+    assert selected(Point(w, v), "y") == [False, True]
