@@ -2,6 +2,7 @@
 #include "types/keys.h"
 
 #include "base/identity_table.h"
+#include "base/tuples.h"
 
 #include <algorithm>
 #include <cstring>
