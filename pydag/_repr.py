@@ -9,12 +9,13 @@ import collections
 import gc
 import itertools
 import reprlib
+import sys
 import types
 from typing import Any
 
 import optree
 
-# NumPy's and JAX's arrays leave out their middle.
+# Of these only arrays are long.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
 _UNNAMED = "unnamed field"  # as CPython calls it
 _BRIEF = (int, float, complex, range, types.FunctionType, types.BuiltinFunctionType)
@@ -32,6 +33,26 @@ def _module(cls: type) -> str:
     """The name of the class's module, whatever the class says of it."""
     name = getattr(cls, "__module__", None)
     return name if isinstance(name, str) else "?"
+
+
+# How the names of dtypes are shortened, as JAX writes them.
+_KINDS = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
+
+
+def outline(array: Any) -> str | None:
+    """An array by its dtype and shape, such as `f32[128,64]`; None for what is no array.
+
+    Only for objects whose class is NumPy's or JAX's: others may say anything.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is None or isinstance(array, numpy.generic):
+        return None
+    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+    if not isinstance(shape, tuple) or dtype is None:
+        return None
+    name = str(getattr(dtype, "name", dtype))
+    kind = next((kind for kind in _KINDS if name.startswith(kind)), "")
+    return f"{_KINDS.get(kind, '')}{name[len(kind) :]}[{','.join(map(str, shape))}]"
 
 
 class _ShortRepr(reprlib.Repr):
@@ -61,6 +82,8 @@ class _ShortRepr(reprlib.Repr):
             factory = self.repr1(x.default_factory, level - 1)
             return f"defaultdict({factory}, {self.repr_dict(x, level)})"
         is_brief = _module(cls).partition(".")[0] in _BRIEF_MODULES
+        if is_brief and (array := outline(x)) is not None:
+            return array
         has_default = getattr(cls, "__repr__", None) is object.__repr__
         if x is None or isinstance(x, (*_BRIEF, type)) or is_brief or has_default:
             return self.repr_instance(x, level)

@@ -80,6 +80,11 @@ def test_branches_that_share_differently() -> None:
         "  returned by true_fun: result['a'] and result['b'] are one object",
         "  returned by false_fun: they are two",
     ]
+    assert str(caught.value).splitlines()[3:] == [
+        "  Let each branch return one object at these places, or each two.",
+        "  If it is one object by accident, give one of the places a copy, or say "
+        'identity="nodes".',
+    ]
     with pytest.raises(pydag.SharingError) as caught:
         jaxinterop.switch(0, [untied, untied, same], tied())
     assert "returned by branch 2: result['a'] and result['b'] are one" in str(caught.value)

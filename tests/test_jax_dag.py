@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 from typing import Any
 
 import pytest
@@ -245,6 +246,125 @@ def test_copies(copier: Any) -> None:
     assert structure(dag) == structure(Dag([1.5, "text", [2.5]]))
 
 
+# --- a Dag is a view of its tree ---
+
+
+def test_what_is_written_into_the_tree_is_seen() -> None:
+    """By JAX, by `spec` and by `repr`, in a Dag of a tree and in one that JAX rebuilt."""
+    layer: Any = Layer(jnp.ones(2))
+    for dag in (Dag(layer), jax.tree.map(lambda x: x, Dag(layer))):
+        tree = dag.tree
+        tree.w = jnp.zeros(3)
+        assert [leaf.shape for leaf in jax.tree.leaves(dag)] == [(3,)]
+        assert jax.jit(lambda d: d.tree.w.shape[0])(dag) == 3
+        assert repr(dag).endswith("[float32[3]])")
+        tree.more = [tree.w, jnp.ones(1)]
+        assert len(jax.tree.leaves(dag)) == 2
+        assert dag.spec == pydag.dag_structure(tree)
+        assert dag.tree is tree
+        assert pickle.loads(pickle.dumps(dag)).tree.more[1].tolist() == [1.0]
+
+
+def test_object_oriented_code_in_a_compiled_function() -> None:
+    """What a function writes into the tree of its argument is in the Dag that it returns."""
+
+    @jax.jit
+    def step(dag: Dag) -> Dag:
+        dag.tree["n"] = dag.tree["n"] + 1
+        return dag
+
+    given = dag = Dag({"n": jnp.int32(0)})
+    for _ in range(3):
+        dag = step(dag)
+    assert (int(dag.tree["n"]), int(given.tree["n"])) == (3, 0)
+
+
+def test_a_tied_and_an_untied_tree() -> None:
+    """Tying and untying counts from the next flatten on; so does the order of a dict."""
+    w, v = jnp.ones(2), jnp.zeros(2)
+    for dag in (Dag({"a": w, "b": v}), jax.tree.map(lambda x: x, Dag({"a": w, "b": v}))):
+        tree = dag.tree
+        tree["b"] = tree["a"]
+        assert structure(dag) == structure(Dag({"a": w, "b": w}))
+        tree["b"] = v
+        assert structure(dag) == structure(Dag({"a": w, "b": v}))
+        tree["a"] = tree.pop("a")
+        assert structure(dag) == structure(Dag({"b": w, "a": v}))
+
+
+def test_the_law_holds_until_the_tree_is_changed() -> None:
+    """Whatever is put for the leaves, also once the tree was handed out; then a change counts."""
+    w, v = jnp.ones(2), jnp.zeros(2)
+    treedef = structure(Dag({"x": [w], "y": [v], "s": "text"}))
+    for put in (w, "text", None, [w, v], {}, object(), (w, w)):
+        dag = treedef.unflatten([put, put])
+        tree = dag.tree
+        assert tree["x"][0] is tree["y"][0] is put
+        for _ in range(2):
+            assert structure(dag) == treedef.compose(structure(put))
+            assert structure(jax.tree.map(lambda x: x, dag)) == structure(dag)
+    dag = treedef.unflatten([w, w])
+    tree = dag.tree
+    tree["y"] = tree["x"]  # the same leaves at the same places, but the lists were two
+    assert structure(dag) == structure(Dag(tree)) != treedef
+    dag = treedef.unflatten([w, w])
+    dag.tree["s"] = "other"
+    assert structure(dag) == structure(Dag({"x": [w], "y": [w], "s": "other"}))
+    dag = treedef.unflatten([w, w])
+    dag.tree["x"] = dag.tree.pop("x")
+    assert list(jax.tree.map(lambda x: x, dag).tree) == ["y", "s", "x"]
+    dag = treedef.unflatten([w, w])
+    dag.tree["x"][0] = v
+    assert structure(dag) == treedef
+
+
+def test_a_view_keeps_its_options() -> None:
+    """A Dag that JAX rebuilt flattens as the one that it was made from, also when it is changed."""
+    z = jnp.zeros(2)
+    dag = jax.tree.map(lambda x: x, Dag({"a": z, "b": z}, identity="nodes"))
+    dag.tree["c"] = dag.tree["a"]
+    assert len(jax.tree.leaves(dag)) == 3
+
+    class Local:
+        def __init__(self, w: Any) -> None:
+            self.w = w
+
+    pydag.register_fields(Local, namespace="of its own")
+    dag = jax.tree.map(lambda x: x + 1, Dag([z], namespace="of its own"))
+    dag.tree.append(Local(z))
+    assert len(jax.tree.leaves(dag)) == 2
+
+
+def test_a_change_that_is_refused() -> None:
+    """A cycle, or an object that hides an array, is an error at the next flatten."""
+    tree: Any = [jnp.ones(2)]
+    dag = Dag(tree)
+    dag.tree.append(dag.tree)
+    with pytest.raises(pydag.CycleError):
+        jax.tree.leaves(dag)
+    dag.tree[1] = copy  # a module: nothing to trace
+    assert len(jax.tree.leaves(dag)) == 1
+
+
+def test_threads_that_change_their_own() -> None:
+    """Each thread's view is its own tree."""
+    dags = [Dag({"w": jnp.float32(i)}) for i in range(8)]
+    failures: list[int] = []
+
+    def work(i: int) -> None:
+        for n in range(50):
+            dags[i].tree["w"] = jnp.float32(n)
+            if float(jax.tree.leaves(dags[i])[0]) != n:
+                failures.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
 def test_register() -> None:
     """Instances of a registered class flatten by themselves as a Dag of them would."""
 
@@ -312,6 +432,27 @@ def test_a_changed_instance_has_the_structure_that_it_has() -> None:
     more.c = v
     assert len(jax.tree.leaves(more)) == 2
     assert structure(copy.copy(rebuilt(Pair(w, v), w))) == structure(Pair(w, w))
+    lists = structure(Pair([w], [v])).unflatten([w, w])
+    assert len(jax.tree.leaves(lists)) == 2
+    lists.b = lists.a  # the same leaves at the same places, but the lists were two
+    assert structure(lists) == structure(Pair(lists.a, lists.a))
+
+
+def test_what_is_written_into_a_registered_instance() -> None:
+    """JAX sees it, whether it was given or made by JAX; also the order of a dict."""
+    pair = jax.tree.map(lambda x: x, Pair({"x": jnp.ones(2), "y": jnp.zeros(1)}, None))
+    pair.b = pair.a["x"]
+    assert len(jax.tree.leaves(pair)) == 2
+    before = structure(pair)
+    pair.a["x"] = pair.a.pop("x")
+    assert structure(pair) != before
+
+    @jax.jit
+    def step(pair: Pair) -> Pair:
+        pair.b = pair.b * 2
+        return pair
+
+    assert step(step(pair)).b.tolist() == [4.0, 4.0]
 
 
 def test_nothing_is_remembered_of_the_dead() -> None:

@@ -111,6 +111,11 @@ def test_a_body_that_unties(loop: int) -> None:
         "  given: carry['a'] and carry['b'][0] are one object",
         "  returned: they are two",
     ]
+    assert str(caught.value).splitlines()[3:] == [
+        "  Let it return one object at both places where it is given one, and two where two.",
+        "  If it is one object by accident, give one of the places a copy, or say "
+        'identity="nodes".',
+    ]
 
 
 @pytest.mark.parametrize("loop", [0, 1, 2], ids=["scan", "while_loop", "fori_loop"])
@@ -126,6 +131,7 @@ def test_a_body_that_ties(loop: int) -> None:
         "  returned: carry['a'] and carry['b'] are one object",
         "  given: they are two",
     ]
+    assert str(caught.value).endswith("give one of the places a copy.")  # "nodes" are still shared
 
 
 def test_which_two_paths() -> None:

@@ -41,6 +41,24 @@ def test_one_sharding() -> None:
     assert out["a"].sharding == sharding
 
 
+def test_one_sharding_written_in_two_ways() -> None:
+    """`P("x")` and `P(("x",), None)` say the same of a matrix, so one array may have both."""
+    spec: Any = PartitionSpec
+    other = NamedSharding(MESH, spec(("x",), None))
+    shardings = ({"a": SPLIT, "b": other, "bias": WHOLE}, None)
+    jitted = jaxinterop.jit(step, in_shardings=shardings, out_shardings=shardings)
+    out, _ = jitted(tied(), 1.0)
+    assert out["a"] is out["b"]
+    double = jaxinterop.shard_map(
+        lambda x, y: (x + y, x + y),
+        mesh=MESH,
+        in_specs=(spec("x"), spec("x", None)),
+        out_specs=spec(("x",)),
+    )
+    w = jnp.ones((2, 2))
+    assert double(w, w)[0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
 def test_prefixes() -> None:
     """In and out, as deep as one likes; a shared array is one input and one output."""
     shardings: dict[str, Any] = {

@@ -84,6 +84,52 @@ def test_nan_is_nan() -> None:
     assert len(traced_for(nan, float("nan"), (nan, 1), (float("nan"), 1))) == 2
 
 
+def test_a_value_that_changes_is_compared_again() -> None:
+    """A leaf or argument that is the same object, with another hash, is another value."""
+    config, names = Config("a"), []
+    leaf = jaxinterop.jit(lambda tree: names.append(tree["config"].name))
+    argument = jaxinterop.jit(lambda config: names.append(config.name), static_argnums=0)
+    for name in ("a", "a", "b", "b"):
+        config.name = name
+        leaf({"config": config})
+        argument(config)
+    assert names == ["a", "a", "b", "b"]
+
+
+def test_the_same_static_arguments_by_other_objects() -> None:
+    """Equal text, numbers and tuples are recognized, by position and by name."""
+    traces: list[Any] = []
+
+    @jaxinterop.jit(static_argnums=(0, 1))
+    def f(name: Any, shape: Any, x: Any) -> Any:
+        traces.append((name, shape))
+        return x
+
+    for n in (10**6, 10**6 + 1):
+        for _ in range(3):
+            assert f("".join(["a", "b"]), (int(str(n)), "c"), 1.0) == 1.0
+            assert f(shape=(int(str(n)), "c"), x=1.0, name="".join(["a", "b"])) == 1.0
+    assert len(traces) == 4
+
+
+def test_a_function_without_arrays_is_traced_once() -> None:
+    """Whether there are static leaves, static arguments, or nothing at all."""
+    traces: list[str] = []
+    f = jaxinterop.jit(lambda *args: traces.append("trace"), static_argnums=3)
+    calls: tuple[tuple[Any, ...], ...] = ((), ("text",), ([], {}), ("text", None, (), 5))
+    for args in calls:
+        before = len(traces)
+        for _ in range(3):
+            f(*args)
+        assert len(traces) == before + 1
+    donating = jaxinterop.jit(lambda x, y: traces.append("trace"), donate_argnums=0)
+    before = len(traces)
+    for _ in range(3):
+        donating("text", 1.0)
+        donating(jnp.ones(2), "text")
+    assert len(traces) == before + 2
+
+
 def test_a_shared_static_leaf_is_one_inside() -> None:
     """Objects that JAX can't trace have identity like arrays."""
 

@@ -138,6 +138,22 @@ def test_two_axes_for_one_object() -> None:
         jaxinterop.vmap(lambda x, y: x, in_axes=1)(w, y=w)
 
 
+def test_one_axis_counted_from_both_ends() -> None:
+    """Axes 1 and -1 of one matrix are one axis, in arguments and in results."""
+    w, layer = jnp.arange(6.0).reshape(2, 3), [jnp.ones((2, 3))]
+    out = jaxinterop.vmap(lambda p: p["a"] + p["b"], in_axes=({"a": 1, "b": -1},))({"a": w, "b": w})
+    assert out.shape == (3, 2)
+    out = jaxinterop.vmap(lambda x, y: x[0] + y[0], in_axes=(-2, 0))(layer, layer)
+    assert out.shape == (2, 3)
+    both = jaxinterop.vmap(lambda x: (x, [x]), in_axes=1, out_axes=(1, -1))(w)
+    assert both[0] is both[1][0]
+    assert both[0].tolist() == w.tolist()
+    with pytest.raises(pydag.SharingError, match="mapped over axis 0 and mapped over axis -1"):
+        jaxinterop.vmap(lambda x, y: x, in_axes=(0, -1))(w, w)
+    with pytest.raises(pydag.SharingError, match="mapped over axis 0 and mapped over axis -1"):
+        jaxinterop.vmap(lambda x: (x, x), out_axes=(0, -1))(w)
+
+
 def test_two_axes_for_one_result() -> None:
     """The same holds for results."""
     with pytest.raises(pydag.SharingError) as caught:

@@ -186,3 +186,44 @@ def test_names_of_attributes_in_paths() -> None:
     with pytest.raises(ZeroDivisionError) as info:
         pydag.dag_map(lambda x: 1 // (x != 1970), tree)
     assert info.value.__notes__ == ["raised while mapping tree['layers'][1].w.y[2][0].tm_year"]
+
+
+def test_arrays_are_shown_by_type_and_shape() -> None:
+    """Not by their content, also inside of containers; NumPy's scalars are values."""
+    numpy = pytest.importorskip("numpy")
+    from pydag._repr import short_repr
+
+    for dtype, text in (
+        ("float32", "f32"),
+        ("int8", "i8"),
+        ("uint16", "u16"),
+        ("complex64", "c64"),
+        ("bool", "bool"),
+    ):
+        assert short_repr([numpy.zeros((2, 3), dtype)]) == f"[{text}[2,3]]"
+    assert short_repr(numpy.float32(0.5)) == "np.float32(0.5)"
+    assert short_repr(numpy.dtype("float32")) == "dtype('float32')"
+    with pytest.raises(ValueError, match=r"got f64\[2\]\."):
+        pydag.dag_map(lambda x, y: x, [1], numpy.ones(2))
+
+
+def test_two_halves_of_a_gradient() -> None:
+    """The advice is to add them up, by `retie` or `grad`; none of them may be dropped."""
+    w = [1.0]
+    tree = {"a": w, "b": w}
+    with pytest.raises(pydag.SharingError) as caught:
+        pydag.dag_map(lambda x, y: x, tree, {"a": [0.25], "b": [0.5]})
+    lines = str(caught.value).splitlines()
+    assert lines[:3] == [
+        "the trees are shared differently",
+        "  first tree:  tree['a'][0] and tree['b'][0] are one object",
+        "  other tree:  they are two: 0.25 and 0.5",
+    ]
+    advice = " ".join(lines[3:-1])
+    assert "Halves of one gradient: add them   up, with pydag.retie(spec, other, combine=" in advice
+    assert "Equal copies: make them one object, with pydag.retie(spec, other)." in advice
+    assert 'identity="nodes"' in advice
+    assert lines[-1] == "  at tree['b'][0]"
+    added = pydag.retie(pydag.dag_structure(tree), {"a": [0.25], "b": [0.5]}, lambda x, y: x + y)
+    assert added["a"] is added["b"]
+    assert added["a"] == [0.75]

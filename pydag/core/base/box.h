@@ -13,9 +13,11 @@
 
 #include "base/capi.h"
 
+#include <initializer_list>
 #include <new>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace pydag {
 
@@ -33,10 +35,10 @@ int traverse_refs(Value &value, visitproc visit, void *arg) {
 template <class Value>
 class Box {
 public:
-    // Makes the Python type, when the module is made for the first time.
-    static void ready(const char *name, const char *doc) {
+    // Makes the Python type, when the module is made for the first time. `more`: what else it can do.
+    static void ready(const char *name, const char *doc, std::initializer_list<PyType_Slot> more = {}) {
         if (type_) return;
-        PyType_Slot slots[] = {
+        std::vector<PyType_Slot> slots = {
             {Py_tp_doc, const_cast<char *>(doc)},
             {Py_tp_dealloc, reinterpret_cast<void *>(+[](PyObject *self) {
                  PyTypeObject *const type = Py_TYPE(self);
@@ -50,12 +52,13 @@ public:
                  return traverse_refs(of(self), visit, arg);
              })},
             {Py_tp_clear, reinterpret_cast<void *>(+[](PyObject *) { return 0; })},
-            {0, nullptr},
         };
+        slots.insert(slots.end(), more);
+        slots.push_back({0, nullptr});
         PyType_Spec spec = {
             name, sizeof(Layout), 0,
             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
-            slots};
+            slots.data()};
         type_ = reinterpret_cast<PyTypeObject *>(checked(PyType_FromSpec(&spec)).release().ptr());
     }
 

@@ -39,6 +39,7 @@ void make_constants() {
     made.short_repr = imported("pydag._repr", "short_repr");
     made.no_items = checked(PyTuple_New(0)).release().ptr();
     made.empty_text = interned("");
+    made.argument_names = checked(Py_BuildValue("(ss)", "args", "kwargs")).release().ptr();
     made.add_note = interned("add_note");
     made.notes = interned("__notes__");
     made.all = interned("all");

@@ -26,6 +26,7 @@ struct Constants {
     PyObject *short_repr;                 // pydag._repr.short_repr
     PyObject *no_items;                   // ()
     PyObject *empty_text;                 // ""
+    PyObject *argument_names;             // ("args", "kwargs")
     // The strings whose names they have.
     PyObject *add_note, *notes, *all, *default_factory, *fields, *maxlen, *tree;
 };

@@ -3,7 +3,7 @@
 #include "base/constants.h"
 #include "base/tuples.h"
 #include "bind/bind.h"
-#include "bind/result.h"
+#include "bind/method.h"
 #include "rewrites/deref.h"
 #include "spec/spec.h"
 #include "structure/paths.h"
@@ -11,15 +11,8 @@
 #include "walks/match.h"
 #include "walks/unflatten.h"
 
-#include <optional>
-
 namespace pydag {
 namespace {
-
-// The functions take everything by position; the public ones, with names, defaults and
-// documentation, are written in Python. They are bound by hand: that is the fastest way in, and a
-// small tree is flattened in less time than a general dispatch takes.
-using Arguments = PyObject *const *;
 
 nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
     Flattened parts(tree, options);
@@ -33,59 +26,13 @@ nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
     return parts.take_leaves();
 }
 
-// (spec, leaves), to a Result; and back, to (leaves, spec).
-nb::object make_result(Arguments a) {
-    spec_of(a[0]);
-    if (!PyTuple_CheckExact(a[1]) && !PyList_CheckExact(a[1]))
-        fail(PyExc_TypeError, "the leaves must be a tuple or a list, got %U.", short_repr(a[1]).ptr());
-    return ResultBox::make(nb::borrow(a[0]), nb::borrow(a[1]));
-}
-
-Result &result_of(nb::handle object) {
-    if (!ResultBox::check(object) || !ResultBox::of(object).spec.is_valid())
-        fail(PyExc_TypeError, "expected a Result, got %U.", short_repr(object).ptr());
-    return ResultBox::of(object);
-}
-
-nb::object open_result(Arguments a) {
-    const Result &result = result_of(a[0]);
-    return tuple_of(nb::object(result.leaves), nb::object(result.spec));
-}
-
-// The DAG of a Result; of anything else that stands for one, its `tree`.
-nb::object build_result(nb::object object) {
-    if (!ResultBox::check(object)) return checked(PyObject_GetAttr(object.ptr(), constants.tree));
-    const Result &result = result_of(object);
-    const nb::object spec = result.spec, leaves = result.leaves;
-    return unflatten(spec_of(spec).structure(), leaves);
-}
-
-// (function, known, tree, namespace, identity). Calls the function with what `known` has for the
-// structure of the tree, a tuple, and a list of the leaves; finishes what it returns.
-// NotImplemented where it has nothing, and where the tree can't be flattened: an error says where,
-// and the roots are known to whoever flattens it again.
-nb::object call_flat(Arguments a) {
-    std::optional<Flattened> parts;
-    try {
-        parts.emplace(a[2], FlattenOptions::parse(nb::none(), nb::handle(Py_False), a[3], a[4]));
-    } catch (const nb::python_error &error) {
-        if (!error.matches(PyExc_Exception)) throw;
-        return nb::borrow(Py_NotImplemented);
-    } catch (const Complaint &) {
-        return nb::borrow(Py_NotImplemented);
-    }
-    const nb::object spec = parts->take_spec();
-    const nb::object first = nb::borrow(PyDict_GetItemWithError(a[1], spec.ptr()));
-    if (!first.is_valid()) {
-        if (PyErr_Occurred()) nb::raise_python_error();
-        return nb::borrow(Py_NotImplemented);
-    }
-    if (!PyTuple_CheckExact(first.ptr())) fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(first).ptr());
-    const nb::object leaves = parts->take_leaves();
-    Buffer<PyObject *, 8> arguments;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first.ptr()); ++i) arguments.push(PyTuple_GET_ITEM(first.ptr(), i));
-    arguments.push(leaves.ptr());
-    return build_result(call_array(a[0], arguments.data(), arguments.size()));
+// (tree, namespace, identity, root): as `flatten`, with a name for the tree in messages.
+nb::object flatten_at(Arguments a) {
+    FlattenOptions options = FlattenOptions::parse(nb::none(), nb::handle(Py_False), a[1], a[2]);
+    options.root = nb::borrow(a[3]);
+    if (!PyUnicode_Check(a[3]) && !PyTuple_Check(a[3]))
+        fail(PyExc_TypeError, "the root must be a str or a tuple, got %U.", short_repr(a[3]).ptr());
+    return flatten_tree(a[0], options);
 }
 
 nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return Flattened(tree, options).take_spec(); }
@@ -123,20 +70,6 @@ nb::object shared_objects_of(nb::handle tree, const FlattenOptions &options) {
     return checked(PyTuple_Pack(2, parts.take_spec().ptr(), list.ptr()));
 }
 
-template <size_t count, nb::object (*operation)(Arguments)>
-PyObject *entry(PyObject *, Arguments arguments, Py_ssize_t given) {
-    if (given != count) {
-        PyErr_Format(PyExc_TypeError, "expected %zu arguments, got %zd", count, given);
-        return nullptr;
-    }
-    try {
-        return operation(arguments).release().ptr();
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
-}
-
 // (tree, is_leaf, none_is_leaf, namespace, identity)
 template <nb::object (*operation)(nb::handle, const FlattenOptions &)>
 nb::object on_tree(Arguments a) {
@@ -149,17 +82,11 @@ nb::object on_map(Arguments a) {
     return map(a[0], a[1], a[2], FlattenOptions::parse(a[3], a[4], a[5], a[6]), extra);
 }
 
-nb::object on_build_result(Arguments a) { return build_result(nb::borrow(a[0])); }
 nb::object on_unflatten(Arguments a) { return unflatten(spec_of(a[0]).structure(), a[1]); }
-
-template <size_t count, nb::object (*operation)(Arguments)>
-PyMethodDef method(const char *name) {
-    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<count, operation>)), METH_FASTCALL,
-            nullptr};
-}
 
 PyMethodDef operations[] = {
     method<5, on_tree<flatten_tree>>("flatten"),
+    method<4, flatten_at>("flatten_at"),
     method<5, on_tree<leaves_of>>("leaves"),
     method<5, on_tree<structure_of>>("structure"),
     method<5, on_tree<flatten_with<add_paths>>>("flatten_with_path"),
@@ -169,10 +96,6 @@ PyMethodDef operations[] = {
     method<5, on_tree<reref_tree>>("reref"),
     method<5, on_tree<shared_objects_of>>("shared_objects"),
     method<2, on_unflatten>("unflatten"),
-    method<2, make_result>("make_result"),
-    method<1, open_result>("open_result"),
-    method<1, on_build_result>("build_result"),
-    method<5, call_flat>("call_flat"),
     method<7, on_map<Extra::kNone>>("map"),
     method<7, on_map<Extra::kPath>>("map_with_path"),
     method<7, on_map<Extra::kAccessor>>("map_with_accessor"),
@@ -182,8 +105,6 @@ PyMethodDef operations[] = {
 }  // namespace
 
 void bind_operations(nb::module_ &module) {
-    ResultBox::ready("pydag._core.Result", "What a compiled function returns: a PyDagSpec and leaves.");
-    module.attr("Result") = ResultBox::type();
     checked(PyModule_AddFunctions(module.ptr(), operations));
     module.def("set_deref_classes", set_deref_classes,
                nb::sig("def set_deref_classes(anchor: type, alias: type, node: type, /) -> None"));

@@ -28,6 +28,7 @@ NB_MODULE(_core, module) {
     pydag::bind_spec(module);
     pydag::bind_operations(module);
     pydag::bind_surgery(module);
+    pydag::bind_jit_call(module);
 }
 #undef PyInit__core
 

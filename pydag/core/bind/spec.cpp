@@ -207,8 +207,11 @@ void bind_spec(nb::module_ &module) {
     else bind_class(module);
     module.def(
         "explain",
-        [](nb::handle a, nb::handle b) { return text_object(explain(spec_of(a).structure(), spec_of(b).structure())); },
-        nb::arg("a"), nb::arg("b"), nb::sig("def explain(a: PyDagSpec, b: PyDagSpec, /) -> str"));
+        [](nb::handle a, nb::handle b, bool exactly) {
+            return text_object(explain(spec_of(a).structure(), spec_of(b).structure(), exactly));
+        },
+        nb::arg("a"), nb::arg("b"), nb::arg("exactly") = false,
+        nb::sig("def explain(a: PyDagSpec, b: PyDagSpec, /, exactly: bool = False) -> str"));
 }
 
 }  // namespace pydag

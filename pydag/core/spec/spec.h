@@ -45,7 +45,11 @@ public:
     // Whether the dicts of two equal specs were filled in the same order, which equality does not
     // look at. False where the nodes differ; keys are not compared, so no Python code runs.
     bool is_same_order(const Spec &other) const;
-    std::string text() const;
+    // Of a spec that is equal to this one: whether a function that is given a tree of either could not
+    // tell which (structure/interchange.h). Implies `is_same_order`.
+    bool is_interchangeable(const Spec &other) const;
+    // `with_orders`: also in which order dicts were filled, where that isn't the order of their keys.
+    std::string text(bool with_orders = false) const;
 
     int traverse(visitproc visit, void *arg) const;
     // Releases everything. Only for the collector and the destructor: a spec is immutable.

@@ -2,6 +2,7 @@
 //
 // Equality of specs, and the order of their dicts: one pass over two flat arrays.
 #include "spec/spec.h"
+#include "structure/interchange.h"
 #include "types/keys.h"
 #include "types/registry.h"
 
@@ -72,6 +73,15 @@ bool Spec::is_same_order(const Spec &other) const {
     if (std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) != 0) return false;
     return all_of_differing_refs(a, b, [](Node, ptrdiff_t, PyObject *x, PyObject *y) {
         return !KeysBox::check(x) || (KeysBox::check(y) && is_same_order_of(KeysBox::of(x), KeysBox::of(y)));
+    });
+}
+
+bool Spec::is_interchangeable(const Spec &other) const {
+    const Structure &a = structure(), &b = other.structure();
+    if (this == &other) return true;
+    if (a.num_nodes != b.num_nodes || a.num_refs != b.num_refs) return false;
+    return all_of_differing_refs(a, b, [](Node node, ptrdiff_t place, PyObject *x, PyObject *y) {
+        return place >= num_compared_refs(node) || are_interchangeable(x, y);
     });
 }
 

@@ -2,6 +2,7 @@
 #include "structure/explain.h"
 
 #include "structure/cursor.h"
+#include "structure/interchange.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
 
@@ -44,7 +45,7 @@ struct Side {
 // Both sides stand at the same place of the same tree: subtrees that differ are skipped on both.
 class Explainer {
 public:
-    Explainer(const Structure &a, const Structure &b) : a_(a), b_(b) {}
+    Explainer(const Structure &a, const Structure &b, bool exactly) : a_(a), b_(b), exactly_(exactly) {}
 
     std::string run() {
         compare_options();
@@ -94,7 +95,11 @@ private:
     }
 
     bool nodes_part() {
-        if (are_alike(a_.node(), a_.refs(), b_.node(), b_.refs())) return false;
+        if (are_alike(a_.node(), a_.refs(), b_.node(), b_.refs())) {
+            if (exactly_ && !are_interchangeable(a_.node(), a_.refs(), b_.refs()))
+                report([&] { return Report{here(), told_apart_by(a_.node(), a_.refs(), b_.refs())}; });
+            return false;
+        }
         report([&] { return Report{here(), difference(a_.node(), a_.refs(), b_.node(), b_.refs())}; });
         return true;
     }
@@ -128,12 +133,13 @@ private:
     static std::string same_as(const Side &side, uint32_t target) { return "the same object as " + side.path(target); }
 
     Side a_, b_;
+    const bool exactly_;
     size_t count_ = 0;
     std::string text_;
 };
 
 }  // namespace
 
-std::string explain(const Structure &a, const Structure &b) { return Explainer(a, b).run(); }
+std::string explain(const Structure &a, const Structure &b, bool exactly) { return Explainer(a, b, exactly).run(); }
 
 }  // namespace pydag

@@ -82,7 +82,14 @@ struct Frame {
     uint32_t count, next;
 };
 
-std::string nodes_text(const Structure &structure) {
+// ", in the order ['b', 'a']" of a mapping that was filled in another order than the one in which it is
+// traversed and written.
+std::string order_text(Kind kind, PyObject *const *refs) {
+    if (!traits(kind).is_mapping || node_keys(kind, refs).in_order()) return "";
+    return ", in the order " + repr_text(checked(PySequence_List(node_keys(kind, refs).inserted.ptr())));
+}
+
+std::string nodes_text(const Structure &structure, bool with_orders) {
     std::string text;
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
@@ -98,17 +105,20 @@ std::string nodes_text(const Structure &structure) {
         if (node.is_alias()) text += "*" + std::to_string(node.count);
         else text += opening(node.kind, refs, node.count);
         if (is_node) frames.push({refs, node.kind, node.count, 0});
-        for (; !frames.empty() && frames.back().next == frames.back().count; frames.pop())
-            text += closing(frames.back().kind, frames.back().refs, frames.back().count);
+        for (; !frames.empty() && frames.back().next == frames.back().count; frames.pop()) {
+            const Frame frame = frames.back();
+            if (with_orders) text += order_text(frame.kind, frame.refs);
+            text += closing(frame.kind, frame.refs, frame.count);
+        }
     }
     return text;
 }
 
 }  // namespace
 
-std::string Spec::text() const {
+std::string Spec::text(bool with_orders) const {
     if (structure_.num_nodes == 0) return "PyDagSpec(<empty>)";
-    std::string text = "PyDagSpec(" + nodes_text(structure_);
+    std::string text = "PyDagSpec(" + nodes_text(structure_, with_orders);
     if (structure_.none_is_leaf) text += ", NoneIsLeaf";
     if (PyUnicode_GET_LENGTH(structure_.namespace_) > 0) text += ", namespace=" + repr_text(structure_.namespace_);
     return text + ")";

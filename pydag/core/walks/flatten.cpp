@@ -24,7 +24,7 @@ public:
         try {
             visit_all();
         } catch (...) {
-            rethrow_at([&] { return path_text(steps()); }, "flattening");
+            rethrow_at([&] { return options_.path(steps()); }, "flattening");
         }
         if (has_aliases_) number_anchors(builder_);
         options_.describe(builder_, leaves_.size(), has_registered_);
@@ -112,7 +112,7 @@ private:
     }
 
     [[noreturn]] void fail_cycle(uint32_t target, nb::handle object) {
-        const std::string here = path_text(steps()), ancestor = path_text(steps(target));
+        const std::string here = options_.path(steps()), ancestor = options_.path(steps(target));
         fail(cycle_error,
              "an object contains itself: %s is the %.200s at %s\n"
              "  A structure with a cycle is not a DAG. Break it, or keep the object whole with is_leaf.",

@@ -127,7 +127,9 @@ private:
         fail(sharing_error,
              "the trees are shared differently\n  first tree:  %s and %s are one object\n"
              "  other tree:  they are two: %U and %U\n"
-             "  Put one object at both paths, or give leaves no identity with identity=\"nodes\".",
+             "  Equal copies: make them one object, with pydag.retie(spec, other). Halves of one gradient: add them\n"
+             "  up, with pydag.retie(spec, other, combine=jnp.add), or take pydag.jaxinterop.grad. Where the leaves\n"
+             "  are one object by accident: give them no identity, with identity=\"nodes\".",
              path_text(steps_to(structure_, {at.node}).front()).c_str(), place(&alias).c_str(), short_repr(first).ptr(),
              short_repr(object).ptr());
     }

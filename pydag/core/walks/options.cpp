@@ -2,7 +2,6 @@
 #include "walks/options.h"
 
 #include "base/constants.h"
-#include "base/error.h"
 
 namespace pydag {
 
@@ -36,6 +35,17 @@ bool FlattenOptions::asks_to_keep(nb::handle object) const {
              "Unable to cast Python instance of type %R to C++ type 'bool': is_leaf must answer True or False, got %U.",
              class_of(answer).ptr(), short_repr(answer).ptr());
     return checked(PyObject_IsTrue(answer.ptr())) != 0;
+}
+
+std::string FlattenOptions::path(const Steps &steps) const {
+    if (!root.is_valid()) return path_text(steps);
+    if (PyUnicode_Check(root.ptr())) return path_text(steps, text_of(root).c_str());
+    const Py_ssize_t child = steps.empty() ? -1 : PyLong_AsSsize_t(steps[0].entry.ptr());
+    if (child < 0 || child >= PyTuple_GET_SIZE(root.ptr())) {
+        PyErr_Clear();
+        return path_text(steps);
+    }
+    return path_text({steps.begin() + 1, steps.end()}, text_of(PyTuple_GET_ITEM(root.ptr(), child)).c_str());
 }
 
 void FlattenOptions::describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const {

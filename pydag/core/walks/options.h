@@ -3,6 +3,7 @@
 // The options that every function has that takes a DAG apart.
 #pragma once
 
+#include "base/error.h"
 #include "structure/structure.h"
 #include "types/registry.h"
 
@@ -17,6 +18,9 @@ struct FlattenOptions {
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
     // structure made in it, as optree has it; that all namespaces do is part of none.
     bool space_is_ordered = false;
+    // What the tree is called in messages: a str, or a tuple of them, one for each of its children.
+    // Null: "tree".
+    nb::object root;
 
     // Whether the walk has to ask of each object whether it is opened.
     bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
@@ -29,6 +33,8 @@ struct FlattenOptions {
     int known_order() const { return space_is_ordered ? 1 : -1; }
     // What the predicate, which there is, says of an object. RuntimeError for no answer.
     bool asks_to_keep(nb::handle object) const;
+    // A path in the tree, for a message.
+    std::string path(const Steps &steps) const;
 
     // Writes down what a structure says as a whole, once all of its nodes are there.
     // `has_registered`: one of them is of a registered class.

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import optree
 
-from .prefixes import Question, shortened, treatments
+from .prefixes import Question, treatments
+from .roots import CALL, place_text
 from .static import Static
 from .static_part import Options
 
@@ -75,8 +76,7 @@ class Chosen(NamedTuple):
 
 def argument_text(accessor: optree.PyTreeAccessor) -> str:
     """A path into `(args, kwargs)` as a Python expression, such as `args[0]['layers'][3].w`."""
-    root = "kwargs" if accessor[0].entry else "args"
-    return shortened(accessor[1:].codify(root))
+    return place_text(accessor, CALL)
 
 
 def wrap_static(chosen: Chosen, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:

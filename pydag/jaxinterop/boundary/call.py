@@ -12,7 +12,7 @@ from jax import tree_util
 from pydag.typing import Leaf
 
 from .arguments import Args, Chosen, Kwargs, argument_text, unwrap_static, wrap_static
-from .dag import InnerDag, dag_of, hashable, rebuilt, to_dag, to_tree
+from .dag import InnerDag, Outcome, dag_of, hashable, rebuilt, to_outcome, to_tree
 from .function_cache import cached_for_function, kept_with_function
 from .naming import Source, named
 from .prefixes import Question, treatments
@@ -21,7 +21,7 @@ from .static_part import Options, StaticPart
 
 _NONE = Chosen((), ())
 
-Maker = Callable[[Callable[[], Callable[..., Any]]], Callable[["Call"], InnerDag]]
+Maker = Callable[[Callable[[], Callable[..., Any]]], Callable[["Call"], Outcome]]
 
 
 class Call(InnerDag):
@@ -82,7 +82,7 @@ def flat(
     return named(flat, source)
 
 
-def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[[Call], InnerDag]]:
+def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[[Call], Outcome]]:
     """The flat function, one for all calls of `fun`; before it what must be owned meanwhile.
 
     For what JAX traces at once, and not for what it may call later on.
@@ -90,13 +90,13 @@ def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[
     return cached_for_function(fun, ("flat", options), _maker(fun, options))
 
 
-def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], InnerDag]:
+def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], Outcome]:
     """The same for what JAX may call later on."""
     return kept_with_function(fun, ("flat", options), _maker(fun, options))
 
 
 def _maker(fun: Callable[..., Any], options: Options) -> Maker:
-    return lambda get: flat(get, Source(fun), lambda result: to_dag(result, options))
+    return lambda get: flat(get, Source(fun), lambda result: to_outcome(result, options))
 
 
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:

@@ -11,7 +11,8 @@ from pydag._core import PyDagSpec
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 
-from .roots import Roots, say_roots
+from .remembered import Remembered
+from .roots import Roots
 from .static_part import Options, StaticPart, take_apart
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 else:
     T = TypeVar("T")
 D = TypeVar("D", bound="Dag[Any]")
-_UNBUILT: Any = object()
 
 
 class Dag(Generic[T]):
@@ -30,9 +30,15 @@ class Dag(Generic[T]):
     Plain JAX, optax and orbax functions so see no leaf twice. `Dag(tree).tree` is `tree` itself;
     the `tree` of a Dag that JAX made (a gradient, a result of `jax.tree.map` or `jax.jit`) is
     built when it is first asked for, shared as the original was: whatever the new leaves are, the
-    structure stays. Leaves that JAX can't trace are part of the structure.
+    structure stays. Leaves that JAX can't trace are part of the structure, and so is the order in
+    which dicts were filled.
 
-    A Dag holds the leaves that its tree had when it was made. Dags are equal only to themselves.
+    A Dag is a view of its tree: when somebody who was handed `tree` changes it, JAX sees the
+    change. Dags are equal only to themselves.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
 
     Args:
         tree: The DAG.
@@ -46,33 +52,52 @@ class Dag(Generic[T]):
     (1, True)
     """
 
-    __slots__ = ("__weakref__", "_leaves", "_static_part", "_tree")
+    __slots__ = ("__weakref__", "_built", "_leaves", "_static_part")
+    # What JAX built it from. Once there is a tree, that counts, and of these only the options.
     _static_part: StaticPart
     _leaves: Sequence[Leaf]
-    _tree: T
+    # The tree, once it was asked for, and what is to be remembered of it: set at once, since two
+    # threads may be here.
+    _built: tuple[T, Remembered | None] | None
 
     def __init__(self, tree: T, *, namespace: str = "", identity: Identity = "all") -> None:
-        self._static_part, self._leaves = take_apart(tree, Options(namespace, identity))
-        self._tree = tree
+        self._static_part, self._leaves = take_apart(tree, Options(namespace, identity))[0], ()
+        self._built = tree, None
 
     @property
     def tree(self) -> T:
         """The DAG."""
-        if self._tree is _UNBUILT:
-            self._tree = self._static_part.build(self._leaves)
-        return self._tree
+        if self._built is None:
+            tree = self._static_part.build(self._leaves)
+            memory = Remembered.of(tree, self._static_part, self._leaves)
+            if self._built is None:
+                self._built = tree, memory
+        return self._built[0]
 
     @property
     def spec(self) -> PyDagSpec:
         """The structure of the DAG, sharing included."""
-        return self._static_part.spec
+        return self._take_apart()[0].spec
+
+    def _take_apart(self) -> tuple[StaticPart, Sequence[Leaf]]:
+        """The static part and the leaves, as they are now."""
+        if self._built is None:
+            return self._static_part, self._leaves
+        tree, memory = self._built
+        if memory is not None:
+            if memory.holds(tree):
+                return memory.static_part, memory.leaves
+            self._built = tree, None
+        return take_apart(tree, self._static_part.options)
 
     def __repr__(self) -> str:
-        structure = repr(self.spec).removeprefix("PyDagSpec(").removesuffix(")")
-        return f"Dag({structure}, [{', '.join(map(_brief, self._leaves))}])"
+        static_part, leaves = self._take_apart()
+        structure = repr(static_part.spec).removeprefix("PyDagSpec(").removesuffix(")")
+        return f"Dag({structure}, [{', '.join(map(_brief, leaves))}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt, (self._static_part, tuple(self._leaves), type(self))
+        static_part, leaves = self._take_apart()
+        return rebuilt, (static_part, tuple(leaves), type(self))
 
 
 def _brief(leaf: Leaf) -> str:
@@ -85,32 +110,60 @@ def _brief(leaf: Leaf) -> str:
 def rebuilt(static_part: StaticPart, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D:  # type: ignore[assignment]  # mypy has no defaults for type variables
     """The Dag of a static part and leaves, which need not be arrays: JAX may put others."""
     dag = object.__new__(cls)
-    dag._static_part, dag._leaves, dag._tree = static_part, tuple(leaves), _UNBUILT
+    dag._static_part, dag._leaves, dag._built = static_part, tuple(leaves), None
     return dag
 
 
 class InnerDag(Dag):
-    """A Dag between a wrapper and JAX, whose paths into it are those of its tree."""
+    """A Dag between a wrapper and JAX, whose paths into it are those of its tree.
+
+    Nobody else gets hold of it before JAX has read it, so it is flattened once.
+    """
 
     __slots__ = ()
+
+    @property
+    def tree(self) -> AnyDag:
+        """The DAG."""
+        return self._static_part.build(self._leaves) if self._built is None else self._built[0]
 
     def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
         """The traced leaves, with their paths."""
         return zip(paths_of(self._static_part, root), self._leaves, strict=True)
 
+    def _take_apart(self) -> tuple[StaticPart, Sequence[Leaf]]:
+        return self._static_part, self._leaves
 
-def dag_of(cls: type[D], tree: AnyDag, options: Options, roots: Roots) -> D:
+
+class Outcome(InnerDag):
+    """What a function returned, where JAX may want that of another one to be like it.
+
+    Its structure, for JAX, is the same in whatever order dicts were filled: what JAX gives back has
+    the order of the first.
+    """
+
+    __slots__ = ()
+
+
+Inner = TypeVar("Inner", bound=InnerDag)
+
+
+def dag_of(cls: type[Inner], tree: AnyDag, options: Options, roots: Roots) -> Inner:
     """The Dag of a tree; errors speak of the tree by the names that the user has for it."""
-    try:
-        return cls(tree, namespace=options.namespace, identity=options.identity)
-    except Exception as error:
-        say_roots(error, roots)
-        raise
+    dag = object.__new__(cls)
+    dag._static_part, dag._leaves = take_apart(tree, options, roots)
+    dag._built = tree, None
+    return dag
 
 
 def to_dag(tree: AnyDag, options: Options, roots: Roots = "result") -> InnerDag:
     """The Dag of a tree, for a wrapper with these options."""
     return dag_of(InnerDag, tree, options, roots)
+
+
+def to_outcome(tree: AnyDag, options: Options, roots: Roots = "result") -> Outcome:
+    """The Dag of what a function returned, for a wrapper with these options."""
+    return dag_of(Outcome, tree, options, roots)
 
 
 def keyed(tree: AnyDag, root: str, options: Options) -> InnerDag:
@@ -172,15 +225,25 @@ def keys_of(static_part: StaticPart, root: str) -> list[tree_util.GetAttrKey]:
 
 
 def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
-    return list(zip(keys_of(dag._static_part, "tree"), dag._leaves, strict=True)), dag._static_part
+    static_part, leaves = dag._take_apart()
+    return list(zip(keys_of(static_part, "tree"), leaves, strict=True)), static_part
 
 
-tree_util.register_pytree_with_keys(
-    Dag, _dag_with_keys, rebuilt, lambda dag: (dag._leaves, dag._static_part)
-)
+def _open(dag: Dag) -> tuple[Sequence[Leaf], StaticPart]:
+    static_part, leaves = dag._take_apart()
+    return leaves, static_part
+
+
+tree_util.register_pytree_with_keys(Dag, _dag_with_keys, rebuilt, _open)
 tree_util.register_pytree_with_keys(
     InnerDag,
     lambda dag: (list(dag.with_paths()), dag._static_part),
     lambda static_part, leaves: rebuilt(static_part, leaves, InnerDag),
     lambda dag: (dag._leaves, dag._static_part),
+)
+tree_util.register_pytree_with_keys(
+    Outcome,
+    lambda dag: (list(dag.with_paths()), dag._static_part.content),
+    lambda content, leaves: rebuilt(content.static_part(), leaves, Outcome),
+    lambda dag: (dag._leaves, dag._static_part.content),
 )

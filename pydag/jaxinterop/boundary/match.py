@@ -7,7 +7,7 @@ from pydag import PyDagSpec, SharingError
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Path
 
-from .dag import Dag, InnerDag, to_dag
+from .dag import Dag, InnerDag, rebuilt, to_dag
 from .naming import Source
 from .prefixes import path_text, shortened
 from .roots import with_roots
@@ -20,6 +20,11 @@ class Side(NamedTuple):
 
     name: str  # such as "given" or "returned by branch 1"
     dag: Dag
+
+    @property
+    def options(self) -> Options:
+        """By which the DAG was flattened."""
+        return self.dag._static_part.options
 
 
 def _aliases(spec: PyDagSpec) -> dict[Path, Path]:
@@ -46,7 +51,7 @@ def _pair_of(one: PyDagSpec, other: PyDagSpec) -> tuple[Path, Path] | None:
 
 
 def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> None:
-    """Checks that two Dags have one static part.
+    """Checks that two Dags have one static part, but for the order in which dicts were filled.
 
     Args:
         what: What has to be alike, for the first line of the error.
@@ -56,7 +61,7 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
         SharingError: They are shared differently.
         TypeError: They are structured differently, or have different static leaves.
     """
-    if one.dag._static_part == other.dag._static_part:
+    if one.dag._static_part.content == other.dag._static_part.content:
         return
     if one.dag.spec == other.dag.spec:
         raise TypeError(_static_difference(what, root, one, other))
@@ -73,21 +78,32 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
     for side, against in ((one, other), (other, one)):
         pair = _pair_of(side.dag.spec, against.dag.spec)
         if pair is not None:
-            first, second = (path_text(side.dag.tree, path, root, _options(side)) for path in pair)
+            first, second = (path_text(side.dag.tree, path, root, side.options) for path in pair)
             raise SharingError(
                 f"{what} must be shared alike\n"
                 f"  {side.name}: {first} and {second} are one object\n"
                 f"  {against.name}: they are two\n"
-                f"  {advice}"
+                f"  {advice}\n"
+                f"  {_cure(side, pair[1])}"
             )
     texts = [f"  {side.name}: {shortened(repr(side.dag.spec))}" for side in (one, other)]
     raise TypeError("\n".join([f"{what} must be structured alike", *texts]))
 
 
+def _cure(side: Side, path: Path) -> str:
+    """What to do where two things are one object by accident."""
+    shared = next(shared for shared in side.dag.spec.shared if path in shared.paths)
+    choice = "" if shared.type is not None else ', or say identity="nodes"'
+    return f"If it is one object by accident, give one of the places a copy{choice}."
+
+
 def alike(
     what: str, root: str, given: Dag, returned: AnyDag, options: Options, source: Source
 ) -> InnerDag:
-    """What a function returned, for JAX: it must be like what the function was given."""
+    """What a function returned, for JAX: it must be like what the function was given.
+
+    Dicts get the order in which they were given, so that each round sees the same.
+    """
     dag = to_dag(returned, options, root)
     try:
         check_alike(
@@ -95,16 +111,12 @@ def alike(
             root,
             Side("given", given),
             Side("returned", dag),
-            "Let it return one object at both places, or give it two: give one of them a copy.",
+            "Let it return one object at both places where it is given one, and two where two.",
         )
     except (TypeError, SharingError) as error:
         error.add_note(f"The function is {source.text}.")
         raise
-    return dag
-
-
-def _options(side: Side) -> Options:
-    return Options(side.dag.spec.namespace)
+    return rebuilt(given._static_part, dag._leaves, InnerDag)
 
 
 def _static_difference(what: str, root: str, one: Side, other: Side) -> str:
@@ -112,7 +124,7 @@ def _static_difference(what: str, root: str, one: Side, other: Side) -> str:
     found = [_statics(one.dag), _statics(other.dag)]
     positions = sorted(found[0].keys() | found[1].keys())
     differs = next(i for i in positions if found[0].get(i) != found[1].get(i))
-    where = path_text(one.dag.tree, one.dag.spec.paths()[differs], root, _options(one))
+    where = path_text(one.dag.tree, one.dag.spec.paths()[differs], root, one.options)
     texts = [
         shortened(repr(statics[differs].value), 200) if differs in statics else "an array"
         for statics in found

@@ -13,7 +13,7 @@ from jax import tree_util
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import paths_of, to_dag
+from .dag import paths_of, to_outcome
 from .prefixes import Question, distinct, one_level, treatments
 from .static_part import Options, StaticPart
 
@@ -91,7 +91,7 @@ class Outputs:
 
     def pack(self, result: AnyDag) -> Any:
         """The result, for JAX: it has `prefix` as its prefix, and `.tree`."""
-        dag = to_dag(result, self.options)
+        dag = to_outcome(result, self.options)
         if self.is_one:
             return dag
         given = treatments({"result": result}, {"result": self.given}, self.question, self.options)

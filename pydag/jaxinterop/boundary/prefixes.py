@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import optree
 
 from pydag import PyDagSpec, SharingError, _core
-from pydag.typing import Dag, Path
+from pydag.typing import Dag, Leaf, Path
 
+from .roots import shortened as shortened
 from .static import is_traced
 from .static_part import Options
 
@@ -43,6 +44,8 @@ class Question(NamedTuple):
     describe: Callable[[Any], str]  # "mapped over axis 0"
     advice: str
     accepts: Callable[[Any], bool] = lambda _: True  # other things may stand for static leaves
+    # Whether two treatments of a leaf are one: axes -1 and 1 of a matrix are.
+    are_one: Callable[[Any, Any, Leaf], bool] = lambda first, second, _: first == second
 
 
 def one_level(prefix: Any, options: Options) -> tuple[list[Any], list[Any], PyDagSpec]:
@@ -131,7 +134,7 @@ def treatments(
                     )
                 if known is None:
                     found[slot.index] = region
-                elif known.treatment != region.treatment:
+                elif not question.are_one(known.treatment, region.treatment, leaves[slot.index]):
                     raise _conflict(slot, known, region, question, options)
     return [None if region is None else region.treatment for region in found]
 
@@ -179,8 +182,3 @@ def path_text(tree: Dag, path: Path, root: str, options: Options) -> str:
     """A path as a Python expression, such as `carry['layers'][3].w`."""
     accessor, _ = _walk(tree, path, optree.PyTreeAccessor(), options)[-1]
     return shortened(accessor.codify(root))
-
-
-def shortened(text: str, limit: int = 600) -> str:
-    """A text of readable length: the middle of a very long one is left out."""
-    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"

@@ -9,13 +9,13 @@ from pydag import _core
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import paths_of, to_dag
-from .static_part import Options, StaticPart
+from .dag import to_outcome
+from .static_part import Options
 
 
 def result(tree: AnyDag, options: Options) -> Any:
     """The result of a function, for JAX; `_core.build_result` makes a DAG of what comes back."""
-    dag = to_dag(tree, options)
+    dag = to_outcome(tree, options)
     if dag._static_part.positions:
         return dag
     return _core.make_result(dag.spec, tuple(dag._leaves))
@@ -23,7 +23,8 @@ def result(tree: AnyDag, options: Options) -> Any:
 
 def _with_keys(result: Any) -> tuple[list[tuple[Any, Leaf]], Any]:
     leaves, spec = _core.open_result(result)
-    return list(zip(paths_of(StaticPart(spec, (), ())), leaves, strict=True)), spec
+    paths = [accessor.codify("") for accessor in spec.accessors()]
+    return list(zip(paths, leaves, strict=True)), spec
 
 
 tree_util.register_pytree_with_keys(_core.Result, _with_keys, _core.make_result, _core.open_result)

@@ -2,9 +2,10 @@
 """Errors of a walk, in paths that the user knows: `args[0]['w']` for `tree[0][0]['w']`."""
 
 import re
-from collections.abc import Sequence
 
-Roots = str | Sequence[str]
+import optree
+
+Roots = str | tuple[str, ...]
 """What the user calls the tree that is walked, or each item of it where it is a tuple."""
 
 CALL: Roots = ("args", "kwargs")
@@ -19,6 +20,18 @@ def with_roots(text: str, roots: Roots) -> str:
     if isinstance(roots, str):
         return _PATH.sub(lambda _: roots, text)
     return _ITEM.sub(lambda match: roots[int(match[1])], text)
+
+
+def place_text(accessor: optree.PyTreeAccessor, roots: Roots) -> str:
+    """A path as a Python expression, such as `args[0]['layers'][3].w`."""
+    if isinstance(roots, str):
+        return shortened(accessor.codify(roots))
+    return shortened(accessor[1:].codify(roots[accessor[0].entry]))
+
+
+def shortened(text: str, limit: int = 600) -> str:
+    """A text of readable length: the middle of a very long one is left out."""
+    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
 
 
 def say_roots(error: Exception, roots: Roots) -> None:

@@ -1,22 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which leaves JAX traces; the others are static: part of what a compiled function is made for."""
 
-import weakref
-from collections.abc import Sequence
+import enum
+import types
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-_is_traced: "weakref.WeakKeyDictionary[type, bool]" = weakref.WeakKeyDictionary(
-    dict.fromkeys((bool, int, float, complex), True)
+from .class_table import ClassTable, bases_of, inherits, names_in
+
+# What JAX takes for arrays, by class. There is no public way to ask without an instance, and the
+# public one writes the instance down: that runs its class's own code, and may take for ever.
+_abstract: Mapping[type, Any] = getattr(getattr(jax, "_src", None), "core", jax).__dict__.get(
+    "pytype_aval_mappings", {}
 )
 
 # The commonest of the dtypes that JAX takes.
 _dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
 
 
+def is_known_to_jax(cls: type) -> bool:
+    """Whether JAX may take instances of a class for arrays."""
+    known = set(map(id, _abstract))
+    return any(id(base) in known for base in bases_of(cls))
+
+
 def _ask_jax(leaf: Any) -> bool:
+    if _abstract and not is_known_to_jax(type(leaf)):
+        # JAX refuses these, and says what to do.
+        return any("__jax_array__" in names_in(base) for base in bases_of(type(leaf)))
     try:
         jax.typeof(leaf)
     except TypeError:
@@ -26,21 +40,20 @@ def _ask_jax(leaf: Any) -> bool:
     return True
 
 
+_is_traced = ClassTable(_ask_jax)
+
+
 def is_traced(leaf: Any) -> bool:
     """Whether JAX takes this leaf for an array. Asked once per class; NumPy's vary by dtype."""
-    cls = type(leaf)
-    if cls is np.ndarray:
+    if type(leaf) is np.ndarray:
         return leaf.dtype in _dtypes or _ask_jax(leaf)
-    answer = _is_traced.get(cls)
-    if answer is None:
-        answer = _is_traced[cls] = _ask_jax(leaf)
-    return answer
+    return _is_traced.of(leaf)
 
 
 def static_positions(leaves: Sequence[Any]) -> tuple[int, ...]:
     """Where the leaves stand that JAX can't trace."""
-    examples = dict(zip(map(type, leaves), leaves, strict=True))
-    if np.ndarray not in examples and all(map(is_traced, examples.values())):
+    examples = dict(zip(map(id, map(type, leaves)), leaves, strict=True))
+    if id(np.ndarray) not in examples and all(map(is_traced, examples.values())):
         return ()
     return tuple(i for i, leaf in enumerate(leaves) if not is_traced(leaf))
 
@@ -55,6 +68,32 @@ def _typed(value: Any) -> Any:
     if isinstance(value, float | complex | np.inexact) and value != value:
         return cls, repr(value)  # NaN, which is not even equal to itself
     return cls, value
+
+
+# Immutable. Of the others those are as good that are equal only to themselves.
+_IMMUTABLE = frozenset(map(id, (
+    type(None), bool, int, float, complex, str, bytes, range, type(...),
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType,
+)))  # fmt: skip
+_IMMUTABLE_BASES = (type, enum.Enum, np.dtype, np.generic, jax.sharding.Sharding, jax.sharding.Mesh)
+
+
+def _has_settled_class(value: Any) -> bool:
+    cls = type(value)
+    if id(cls) in _IMMUTABLE or any(inherits(cls, base) for base in _IMMUTABLE_BASES):
+        return True
+    own = [names_in(base) for base in bases_of(cls) if base is not object]
+    return not any("__eq__" in names or "__hash__" in names for names in own)
+
+
+_is_settled = ClassTable(_has_settled_class)
+
+
+def is_settled(value: Any) -> bool:
+    """Whether a value stays equal to what it was, unless it is another object."""
+    if type(value) is tuple:
+        return all(map(is_settled, value))
+    return type(value) is Static or _is_settled.of(value)
 
 
 class Static:

@@ -11,12 +11,13 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from pydag import SharingError, _core
-from pydag._core import PyDagSpec
+from pydag._core import PyDagSpec, SpecKey
 from pydag._repr import short_repr
 from pydag.typing import Dag, Identity, Leaf
 
-from .roots import Roots, say_roots
+from .roots import Roots, place_text, say_roots
 from .static import Static, static_positions
+from .unregistered import hidden_array, refusal
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
 
@@ -29,26 +30,50 @@ class Options(NamedTuple):
 
     def flatten(self, tree: Dag, roots: Roots = "tree") -> tuple[list[Leaf], PyDagSpec]:
         """The leaves and the spec of a tree; errors speak of it by the user's names."""
-        try:
-            return _core.flatten(tree, None, False, self.namespace, self.identity)
-        except Exception as error:
-            say_roots(error, roots)
-            raise
+        return _core.flatten_at(tree, self.namespace, self.identity, roots)
 
     def leaves(self, tree: Dag) -> list[Leaf]:
         return _core.leaves(tree, None, False, self.namespace, self.identity)
 
 
-class StaticPart(NamedTuple):
-    """A DAG without its traced leaves. Hashable where the static leaves are."""
+class Content(NamedTuple):
+    """What JAX may compare of two DAGs that have to be alike: all but the order of dicts."""
 
     spec: PyDagSpec
+    positions: tuple[int, ...]
+    statics: tuple[Static, ...]
+    options: Options
+
+    def static_part(self) -> "StaticPart":
+        """The same, with the order in which the dicts of this one were filled."""
+        return StaticPart(_core.spec_key(self.spec), *self[1:])
+
+
+class StaticPart(NamedTuple):
+    """A DAG without its traced leaves. Hashable where the static leaves are.
+
+    Those of two DAGs are equal where a function could not tell the DAGs apart by anything but
+    their arrays: the order in which dicts were filled counts.
+    """
+
+    spec_key: SpecKey
     positions: tuple[int, ...]  # of the static leaves, among all
     statics: tuple[Static, ...]
+    options: Options  # by which the DAG was, and will be, flattened
+
+    @property
+    def spec(self) -> PyDagSpec:
+        """The structure."""
+        return self.spec_key.spec
+
+    @property
+    def content(self) -> Content:
+        """This, but for the order of dicts."""
+        return Content(self.spec_key.spec, *self[1:])
 
     def __repr__(self) -> str:
         """The structure, and in front of each static leaf's value its path, such as `['name']`."""
-        structure = repr(self.spec).removeprefix("PyDagSpec(").removesuffix(")")
+        structure = repr(self.spec_key).removeprefix("SpecKey(PyDagSpec(").removesuffix("))")
         if not self.positions:
             return structure
         accessors = self.spec.accessors()
@@ -56,14 +81,17 @@ class StaticPart(NamedTuple):
         values = (f"{accessors[i].codify('')}: {short_repr(static.value)}" for i, static in pairs)
         return f"{structure} with {', '.join(values)}"
 
-    def build(self, traced: Iterable[Leaf]) -> Dag:
-        """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""
-        if not self.positions:
-            return _core.unflatten(self.spec, traced)
+    def all_leaves(self, traced: Iterable[Leaf]) -> list[Leaf]:
+        """The leaves of a DAG with these, the static ones where they stand."""
         leaves = list(traced)
         for position, static in zip(self.positions, self.statics, strict=True):
             leaves.insert(position, static.value)
-        return _core.unflatten(self.spec, leaves)
+        return leaves
+
+    def build(self, traced: Iterable[Leaf]) -> Dag:
+        """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""
+        leaves = self.all_leaves(traced) if self.positions else traced
+        return _core.unflatten(self.spec_key.spec, leaves)
 
     def traced_positions(self) -> list[int]:
         """Where the traced leaves stand, among all."""
@@ -105,14 +133,42 @@ def picker(positions: Sequence[int], count: int) -> Picker:
     return itemgetter(*positions)
 
 
-def take_apart(tree: Dag, options: Options) -> tuple[StaticPart, Sequence[Leaf]]:
-    """The static part of a DAG and its distinct traced leaves, in first-visit order."""
-    leaves, spec = options.flatten(tree)
-    positions = static_positions(leaves)
-    if not positions:
-        return StaticPart(spec, (), ()), leaves
+def static_part_of(
+    leaves: Sequence[Leaf],
+    spec: PyDagSpec,
+    positions: tuple[int, ...],
+    options: Options,
+    roots: Roots,
+) -> StaticPart:
+    """The static part of a DAG with these leaves, of which those at `positions` are static.
+
+    Raises:
+        TypeError: One of them is an object that nobody registered, and holds arrays.
+    """
+    for position in positions:
+        leaf = leaves[position]
+        if type(leaf) is not Static and (hidden := hidden_array(leaf)) is not None:
+            raise TypeError(refusal(leaf, place_text(spec.accessors()[position], roots), hidden))
     statics = tuple(Static(leaves[i]) for i in positions)
+    return StaticPart(_core.spec_key(spec), positions, statics, options)
+
+
+def take_apart(
+    tree: Dag, options: Options, roots: Roots = "tree"
+) -> tuple[StaticPart, Sequence[Leaf]]:
+    """The static part of a DAG and its distinct traced leaves, in first-visit order.
+
+    Args:
+        roots: What errors call the tree.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object that nobody registered, and holds arrays.
+    """
+    leaves, spec = options.flatten(tree, roots)
+    positions = static_positions(leaves)
+    static_part = static_part_of(leaves, spec, positions, options, roots)
+    if not positions:
+        return static_part, leaves
     skipped = frozenset(positions)
-    return StaticPart(spec, positions, statics), [
-        x for i, x in enumerate(leaves) if i not in skipped
-    ]
+    return static_part, [x for i, x in enumerate(leaves) if i not in skipped]

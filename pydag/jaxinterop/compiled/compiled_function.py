@@ -13,14 +13,13 @@ from typing import Any
 import jax
 
 from pydag import _core
-from pydag._core import PyDagSpec
+from pydag._core import SpecKey
 from pydag.jaxinterop.boundary.arguments import (
     Args,
     Chosen,
     Kwargs,
     argument_text,
     by_argument,
-    wrap_static,
 )
 from pydag.jaxinterop.boundary.dag import unhashable
 from pydag.jaxinterop.boundary.naming import Source, named
@@ -28,13 +27,14 @@ from pydag.jaxinterop.boundary.prefixes import Question
 from pydag.jaxinterop.boundary.result import result
 from pydag.jaxinterop.boundary.roots import CALL
 from pydag.jaxinterop.boundary.static import Static, static_positions
-from pydag.jaxinterop.boundary.static_part import Options, StaticPart
+from pydag.jaxinterop.boundary.static_part import Options, StaticPart, static_part_of
 from pydag.typing import Dag, Leaf
 
 from .difference import explain_cache_miss
 from .flat_names import FlatNames
-from .leaf_groups import MOST, Key, LeafGroups, Tag
+from .leaf_groups import MOST, Key, LeafGroups, Recipe
 from .shardings import Shardings
+from .static_arguments import StaticArguments
 
 _DONATION = Question(
     "donate_argnums", str, "Donate both arguments or neither, or give one of them a copy."
@@ -74,13 +74,12 @@ class CompiledFunction:
 
         self.source = source
         self.names = FlatNames()
-        self.static = static
+        self.static = StaticArguments(static)
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
         self.options = options
-        self.leaf_groups: dict[PyDagSpec, LeafGroups] = {}
-        # What `jitted` gets before the leaves, by structure, where they are all traced and kept.
-        self.plain: dict[PyDagSpec, tuple[Key, Tag]] = {}
+        self.leaf_groups: dict[SpecKey, LeafGroups] = {}
+        self.recipes: dict[SpecKey, Recipe] = {}  # those of the groups, for the core
         self.shardings = shardings
         self.jitted: Any = jax.jit(
             named(flat, source, self.names),
@@ -106,14 +105,14 @@ class CompiledFunction:
 
     def caller(self) -> Callable[..., Any]:
         """A function that takes the arguments of a call; one frame and the core, where it can."""
-        if self.has_static:
-            return lambda *args, **kwargs: self.run(args, kwargs)
-        short, jitted, plain = _core.call_flat, self.jitted, self.plain
+        short, jitted, recipes = _core.call_flat, self.jitted, self.recipes
+        has_static, wrap = self.has_static, self.static.wrap
         namespace, identity = self.options
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            tree = wrap(args, kwargs) if has_static else (args, kwargs)
             try:
-                answer = short(jitted, plain, (args, kwargs), namespace, identity)
+                answer = short(jitted, recipes, tree, namespace, identity)
             except TypeError:
                 if not self.forget_wrong_groups(args, kwargs):
                     raise
@@ -127,58 +126,56 @@ class CompiledFunction:
 
         Where the structure was seen before, leaves that were arrays then are taken for arrays.
         """
-        if self.has_static:
-            args, kwargs = wrap_static(self.static, args, kwargs)
+        args, kwargs = self.static.wrap(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
-        if (plain := self.plain.get(spec)) is not None:
-            return *plain, leaves
-        division = self.leaf_groups.get(spec)
+        spec_key = _core.spec_key(spec)
+        division = self.leaf_groups.get(spec_key)
         key = division.key(leaves) if division is not None else None
         if division is None or key is None:
-            division, key = self._prepare(args, kwargs, leaves, spec)
+            division, key = self._prepare(args, kwargs, leaves, spec_key)
+        if (recipe := division.recipe()) is not None:
+            self.recipes[spec_key] = recipe
         return key, division.take_donated(leaves), division.take_kept(leaves)
 
     def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether the groups for these arguments were made for other types of leaves."""
-        if self.has_static:
-            args, kwargs = wrap_static(self.static, args, kwargs)
+        args, kwargs = self.static.wrap(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
-        division = self.leaf_groups.get(spec)
+        spec_key = _core.spec_key(spec)
+        division = self.leaf_groups.get(spec_key)
         is_wrong = division is not None and division.positions != static_positions(leaves)
         if is_wrong:
-            self.leaf_groups.pop(spec, None)
-            self.plain.pop(spec, None)
+            self.leaf_groups.pop(spec_key, None)
+            self.recipes.pop(spec_key, None)
         return is_wrong
 
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
-        self.plain.clear()
+        self.recipes.clear()
         self.names.forget()
 
     def _prepare(
-        self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec: PyDagSpec
+        self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey
     ) -> tuple[LeafGroups, Key]:
-        positions = static_positions(leaves)
-        division = self.leaf_groups.get(spec)
+        positions, spec = static_positions(leaves), spec_key.spec
+        static_part = static_part_of(leaves, spec, positions, self.options, CALL)
+        division = self.leaf_groups.get(spec_key)
         if division is None or division.positions != positions:
             donated = self._donated_leaves(args, kwargs)
-            groups = self.shardings.groups(args, kwargs, self.static, self.options)
+            groups = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
             division = LeafGroups(len(leaves), positions, donated, groups, self.shardings.number)
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
-            self.leaf_groups[spec] = division
+            self.leaf_groups[spec_key] = division
             self.names.remember(spec, division)
-        statics = tuple(Static(leaves[i]) for i in positions)
-        for position, static in zip(positions, statics, strict=True):
+        for position, static in zip(positions, static_part.statics, strict=True):
             try:
                 static.check_hashable()
             except TypeError as error:
                 raise self._unhashable(args, kwargs, position, static.value, error) from error
-        key = Key(StaticPart(spec, positions, statics), division.donated, division.order)
+        key = Key(static_part, division.donated, division.order)
         explain_cache_miss(self.source, key.static_part, self.seen())
         division.remember(leaves, key)
-        if division.is_plain:
-            self.plain[spec] = key, division.tag
         return division, key
 
     def seen(self) -> Iterator[StaticPart]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from pydag import explain
+from pydag import _core
 from pydag._repr import short_repr
 from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.prefixes import shortened
@@ -20,7 +20,7 @@ _logger = logging.getLogger("pydag.jaxinterop")
 
 def why(first: StaticPart, second: StaticPart) -> str:
     """Where the arguments of two calls differ, in words."""
-    text: str = explain(first.spec, second.spec)
+    text: str = _core.explain(first.spec, second.spec, exactly=True)
     if not text:
         paths = first.spec.accessors()
         one, other = (dict(zip(f.positions, f.statics, strict=True)) for f in (first, second))

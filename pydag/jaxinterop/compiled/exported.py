@@ -13,6 +13,7 @@ from typing import Any, cast
 import jax
 from jax import export, tree_util
 
+from pydag import _core
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import Dag, paths_of, rebuilt, to_dag
 from pydag.jaxinterop.boundary.naming import COUNTED, named
@@ -48,12 +49,15 @@ tree_util.register_pytree_with_keys(
 
 def _dump(static_part: StaticPart) -> bytes:
     statics = tuple(static.value for static in static_part.statics)
-    return pickle.dumps((static_part.spec, static_part.positions, statics))
+    parts = static_part.spec, static_part.positions, statics, tuple(static_part.options)
+    return pickle.dumps(parts)
 
 
 def _load(data: bytes) -> StaticPart:
-    spec, positions, statics = pickle.loads(data)
-    return StaticPart(spec, positions, tuple(map(Static, statics)))
+    spec, positions, statics, options = pickle.loads(data)
+    return StaticPart(
+        _core.spec_key(spec), positions, tuple(map(Static, statics)), Options(*options)
+    )
 
 
 for _cls, _make in ((Returned, Returned), (Dag, rebuilt)):

@@ -6,12 +6,21 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from pydag.jaxinterop.boundary.arguments import Args, Kwargs, joined, unwrap_static
-from pydag.jaxinterop.boundary.static import Static
+from pydag.jaxinterop.boundary.static import Static, is_settled
 from pydag.jaxinterop.boundary.static_part import Picker, StaticPart, picker
 from pydag.typing import Leaf
 
 Tag = list[Any]
 """An empty list, which belongs to one structure: see `FlatNames`."""
+
+Positions = tuple[int, ...]
+
+Recipe = tuple["Key", Tag, Positions, tuple[Any, ...], Positions | None, Positions | None]
+"""What `_core.call_flat` does with the leaves of one structure.
+
+The key; the tag; where which static leaves stand; the donated leaves, None if there are none; the
+kept ones, None if all leaves are kept.
+"""
 
 MOST = 4096  # plans and keys that are remembered; they are easily made again
 
@@ -68,9 +77,10 @@ class LeafGroups:
     ) -> None:
         traced = sorted(set(range(size)).difference(positions))
 
-        def take(chosen: list[int]) -> Picker:
+        def take(chosen: Sequence[int]) -> Picker:
             if groups is None:
-                return picker(chosen, size)
+                pick = picker(chosen, size)
+                return lambda leaves: tuple(pick(leaves))
             parts = [[i for i in chosen if groups[i] == group] for group in range(number)]
             pickers = [picker(part, size) for part in parts]
             return lambda leaves: tuple(pick(leaves) for pick in pickers)
@@ -81,32 +91,44 @@ class LeafGroups:
         self.pick_static = picker(positions, size)
         self.tag: Tag = []
         has_donated = bool(self.donated) or groups is not None
-        donated_leaves = take([i for i in traced if i in donated])
-        self.take_donated = _tagged(self.tag, donated_leaves if has_donated else None)
-        self.take_kept = take([i for i in traced if i not in donated])
+        gone = tuple(i for i in traced if i in donated)
+        kept = tuple(i for i in traced if i not in donated)
+        self.take_donated = _tagged(self.tag, take(gone) if has_donated else None)
+        is_plain = len(kept) == size and groups is None
+        self.take_kept: Picker = (lambda leaves: leaves) if is_plain else take(kept)
+        self._places = gone or None, None if is_plain else kept
         self.keys: dict[tuple[Static, ...], Key] = {}
         self.recent: tuple[Sequence[Leaf], Key] | None = None
-        # Whether all leaves are traced, kept and in one group.
-        self.is_plain = not positions and not self.donated and self.order is None
 
     def key(self, leaves: Sequence[Leaf]) -> Key | None:
         """The key for these leaves, if there has been such a call.
 
-        The very same static leaves, the ordinary case, are recognized without comparing them.
+        The very same static leaves, the ordinary case, are recognized without comparing them, if
+        they stay as they are.
         """
-        if self.recent is None:
-            return None
         static = self.pick_static(leaves)
-        last, key = self.recent
-        if all(map(is_, static, last)):
-            return key
+        if self.recent is not None and all(map(is_, static, self.recent[0])):
+            return self.recent[1]
         found = self.keys.get(tuple(map(Static, static)))
         if found is not None:
-            self.recent = static, found
+            self._set_recent(static, found)
         return found
 
     def remember(self, leaves: Sequence[Leaf], key: Key) -> None:
         if len(self.keys) >= MOST:
             self.keys.clear()
         self.keys[key.static_part.statics] = key
-        self.recent = self.pick_static(leaves), key
+        self._set_recent(self.pick_static(leaves), key)
+
+    def _set_recent(self, static: Sequence[Leaf], key: Key) -> None:
+        self.recent = (static, key) if all(map(is_settled, static)) else None
+
+    def recipe(self) -> Recipe | None:
+        """How the core calls the compiled function for the static leaves that came last.
+
+        None where it can't: leaves are in groups, or static leaves have to be compared each time.
+        """
+        if self.recent is None or self.order is not None:
+            return None
+        static, key = self.recent
+        return key, self.tag, self.positions, tuple(static), *self._places

@@ -7,6 +7,7 @@ from typing import Any
 from pydag.jaxinterop.boundary.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.prefixes import Question, distinct, one_level, shortened, treatments
+from pydag.jaxinterop.boundary.same_treatment import is_one_sharding
 from pydag.jaxinterop.boundary.static_part import Options
 
 UNSPECIFIED: Any = object()
@@ -22,8 +23,8 @@ def _is_sharding(sharding: Any) -> bool:
 
 
 _ADVICE = "Give both places one sharding, or one of them a copy."
-_IN = Question("jit in_shardings", _describe, _ADVICE, _is_sharding)
-_OUT = Question("jit out_shardings", _describe, _ADVICE, _is_sharding)
+_IN = Question("jit in_shardings", _describe, _ADVICE, _is_sharding, is_one_sharding)
+_OUT = Question("jit out_shardings", _describe, _ADVICE, _is_sharding, is_one_sharding)
 
 
 class Shardings:

@@ -4,14 +4,12 @@
 import contextlib
 import weakref
 from collections.abc import Iterable, Sequence
-from operator import is_
 from typing import Any, NamedTuple, TypeVar
 
 from jax import tree_util
 
-from pydag.jaxinterop.boundary.arguments import joined
 from pydag.jaxinterop.boundary.dag import keys_of
-from pydag.jaxinterop.boundary.static import static_positions
+from pydag.jaxinterop.boundary.remembered import Remembered, may_hide
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart, take_apart
 from pydag.typing import Identity, Leaf
 
@@ -26,22 +24,10 @@ _remembered: dict[int, "_Memory"] = {}
 
 class _Memory(NamedTuple):
     ref: "weakref.ref[Any]"
-    static_part: StaticPart
-    leaves: Sequence[Leaf]
-
-    def holds(self, node: Any) -> bool:
-        """Whether this is about `node`, and it still has just these leaves."""
-        if self.ref() is not node:
-            return False
-        statics = [static.value for static in self.static_part.statics]
-        try:
-            found = self.static_part.spec.flatten_up_to(node)
-        except Exception:  # it was changed, and has another structure now
-            return False
-        return all(map(is_, found, joined(self.static_part.positions, statics, self.leaves)))
+    remembered: Remembered
 
 
-def _remember(node: Any, static_part: StaticPart, leaves: Sequence[Leaf]) -> None:
+def _remember(node: Any, remembered: Remembered) -> None:
     place = id(node)
 
     def forget(ref: "weakref.ref[Any]") -> None:
@@ -49,7 +35,18 @@ def _remember(node: Any, static_part: StaticPart, leaves: Sequence[Leaf]) -> Non
             del _remembered[place]
 
     with contextlib.suppress(TypeError):  # of a class with `__slots__` and without a weak reference
-        _remembered[place] = _Memory(weakref.ref(node, forget), static_part, leaves)
+        _remembered[place] = _Memory(weakref.ref(node, forget), remembered)
+
+
+def _memory_of(node: Any) -> Remembered | None:
+    """What is known of an instance that nobody has changed since JAX made it."""
+    known = _remembered.get(id(node))
+    if known is None or known.ref() is not node:
+        return None
+    if known.remembered.holds(node):
+        return known.remembered
+    _remembered.pop(id(node), None)
+    return None
 
 
 def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
@@ -79,10 +76,9 @@ def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
     options = Options(namespace, identity)
 
     def flatten(node: Any) -> tuple[Sequence[Leaf], StaticPart]:
-        known = _remembered.get(id(node))
-        if known is not None and known.holds(node):
+        if (known := _memory_of(node)) is not None:
             return known.leaves, known.static_part
-        static_part, leaves = take_apart(node, options)
+        static_part, leaves = take_apart(node, options, cls.__name__)
         if static_part.spec.is_leaf():
             raise TypeError(
                 f"{cls!r} is registered with pydag.jaxinterop but is no node of pydag's; register "
@@ -97,8 +93,8 @@ def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
     def unflatten(static_part: StaticPart, leaves: Iterable[Leaf]) -> Any:
         leaves = tuple(leaves)
         node = static_part.build(leaves)
-        if len(set(map(id, leaves))) < len(leaves) or static_positions(leaves):
-            _remember(node, static_part, leaves)
+        if may_hide(leaves) and (memory := Remembered.of(node, static_part, leaves)) is not None:
+            _remember(node, memory)
         return node
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)

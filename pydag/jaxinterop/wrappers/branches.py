@@ -16,7 +16,7 @@ from pydag.typing import Identity
 R = TypeVar("R")
 
 _NONE: Any = object()
-_ADVICE = "Let each branch return one object, or two, at these places."
+_ADVICE = "Let each branch return one object at these places, or each two."
 
 
 def _choose(

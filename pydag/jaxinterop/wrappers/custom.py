@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from pydag._repr import short_repr
 from pydag.jaxinterop.boundary.argnums import QUESTION
 from pydag.jaxinterop.boundary.arguments import by_argument
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, to_dag
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, to_dag, to_outcome
 from pydag.jaxinterop.boundary.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.static_part import Options
@@ -51,7 +51,7 @@ class Custom(Generic[P, R]):
         function: Callable[..., R] = fun
 
         def flat(*args: Any) -> Dag:
-            return self._pack(function(*self._trees(args)))
+            return self._outcome(function(*self._trees(args)))
 
         self._jax: Any = type(self)._transformation(
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
@@ -74,8 +74,12 @@ class Custom(Generic[P, R]):
         result: R = self._jax(*given).tree
         return result
 
-    def _pack(self, tree: Any, root: str = "result") -> InnerDag:
+    def _pack(self, tree: Any, root: str) -> InnerDag:
         return to_dag(tree, self._options, root)
+
+    def _outcome(self, tree: Any) -> Outcome:
+        """The result of the function or of a rule: JAX wants them alike."""
+        return to_outcome(tree, self._options)
 
     def _trees(self, args: Sequence[Any]) -> Iterator[Any]:
         """The function's arguments, as the user has them."""

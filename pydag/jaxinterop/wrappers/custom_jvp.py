@@ -54,7 +54,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             *others, primals, tangents = args
             found = jvp(*others, tuple(map(opened, primals)), tuple(map(opened, tangents)))
             result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
-            dag = self._pack(result)
+            dag = self._outcome(result)
             return dag, dag_like(
                 dag, tangent, f"the tangent that {name_of(jvp)} returned", "tangent"
             )
@@ -76,7 +76,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
             function: Callable[..., R] = self
             result = function(*primals)
-            dag = self._pack(result)
+            dag = self._outcome(result)
             parts = [
                 dag_like(
                     dag, jvp(tangent, result, *primals), f"what {name_of(jvp)} returned", "tangent"

@@ -74,7 +74,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             static_parts = (
                 x._static_part for i, x in enumerate(args) if i not in self.nondiff_argnums
             )
-            return self._pack(result), (self._pack(saved), Shell(tuple(static_parts)))
+            return self._outcome(result), (self._pack(saved, "saved"), Shell(tuple(static_parts)))
 
         def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
             *others, (saved, static_parts), cotangent = args

@@ -16,6 +16,7 @@ from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.naming import COUNTED, Source, named
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.prefixes import Question
+from pydag.jaxinterop.boundary.same_treatment import is_one_sharding
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart
 from pydag.typing import Identity, Leaf
 
@@ -30,10 +31,14 @@ def _is_spec(spec: Any) -> bool:
     return spec is None or isinstance(spec, PartitionSpec)
 
 
+def _describe(spec: Any) -> str:
+    return f"given {spec}"
+
+
 _EVERYWHERE: Any = cast(Any, PartitionSpec)()
 _SPECS = "Give both places one spec, or one of them a copy."
-_IN_SPECS = Question("shard_map in_specs", lambda spec: f"given {spec}", _SPECS, _is_spec)
-_OUT_SPECS = Question("shard_map out_specs", lambda spec: f"given {spec}", _SPECS, _is_spec)
+_IN_SPECS = Question("shard_map in_specs", _describe, _SPECS, _is_spec, is_one_sharding)
+_OUT_SPECS = Question("shard_map out_specs", _describe, _SPECS, _is_spec, is_one_sharding)
 
 
 class Part:

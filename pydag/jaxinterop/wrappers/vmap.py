@@ -12,6 +12,7 @@ from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.prefixes import Question, distinct
+from pydag.jaxinterop.boundary.same_treatment import is_one_axis_in, is_one_axis_out
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity
 
@@ -28,8 +29,8 @@ def _describe_axis(axis: Any) -> str:
 
 
 _AXES = "Give both places one axis, or one of them a copy."
-_IN_AXES = Question("vmap in_axes", _describe_axis, _AXES, _is_axis)
-_OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis)
+_IN_AXES = Question("vmap in_axes", _describe_axis, _AXES, _is_axis, is_one_axis_in)
+_OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis, is_one_axis_out)
 
 
 def vmap(

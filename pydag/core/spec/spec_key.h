@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A spec as a key, or a part of one, under which a compiled function is found.
+//
+// Two of them are equal where the specs are equal and interchangeable: the same function then gives
+// the same answer, also if it goes through a dict in its order. A key hashes as its spec does.
+#pragma once
+
+#include "base/box.h"
+
+namespace pydag {
+
+struct SpecKey {
+    nb::object spec;  // a PyDagSpec
+    auto python_refs() { return std::tie(spec); }
+};
+static_assert(sizeof(SpecKey) == sizeof(nb::object), "list the new member in python_refs()");
+using SpecKeyBox = Box<SpecKey>;
+
+// `maker`: the function that makes a key of a spec, for pickles.
+void make_spec_key_type(nb::object maker);
+
+}  // namespace pydag

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "structure/interchange.h"
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "spec/spec.h"
+#include "structure/node_refs.h"
+#include "structure/paths.h"
+
+#include <cmath>
+
+namespace pydag {
+namespace {
+
+bool is_same_order(const Keys &a, const Keys &b) {
+    if (a.size() != b.size()) return false;
+    for (uint32_t i = 0; i < a.size(); ++i)
+        if (a.rank(i) != b.rank(i)) return false;
+    return true;
+}
+
+// Pairs of equal values that have yet to be compared; owned, since comparing keys may run code.
+class Pairs {
+public:
+    void push(PyObject *a, PyObject *b) {
+        if (a == b) return;
+        pending_.push_borrowed(a);
+        pending_.push_borrowed(b);
+    }
+    bool are_alike() {
+        while (!pending_.empty()) {
+            const nb::object b = pending_.pop_owned(), a = pending_.pop_owned();
+            if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || !contents_are_alike(a.ptr(), b.ptr())) return false;
+        }
+        return true;
+    }
+
+private:
+    // Pushes the items of two values of one type.
+    bool contents_are_alike(PyObject *a, PyObject *b) {
+        if (PyFloat_CheckExact(a)) return std::signbit(PyFloat_AS_DOUBLE(a)) == std::signbit(PyFloat_AS_DOUBLE(b));
+        if (PyDict_CheckExact(a)) return push_items_of_dicts(a, b);
+        if (!PyTuple_Check(a) && !PyList_CheckExact(a)) return true;
+        const Py_ssize_t size = PySequence_Fast_GET_SIZE(a);
+        if (size != PySequence_Fast_GET_SIZE(b)) return false;
+        for (Py_ssize_t i = 0; i < size; ++i) {
+            PyObject *const x = PySequence_Fast_GET_ITEM(a, i), *const y = PySequence_Fast_GET_ITEM(b, i);
+            if (!x || !y) return false;  // somebody is filling it
+            push(x, y);
+        }
+        return true;
+    }
+
+    // Dicts that were filled in the same order; the keys are compared last, since that may run code.
+    bool push_items_of_dicts(PyObject *a, PyObject *b) {
+        if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
+        RefBuffer<16> keys;
+        Py_ssize_t at_a = 0, at_b = 0;
+        PyObject *key_a, *key_b, *value_a, *value_b;
+        while (PyDict_Next(a, &at_a, &key_a, &value_a) && PyDict_Next(b, &at_b, &key_b, &value_b)) {
+            keys.push_borrowed(key_a);
+            keys.push_borrowed(key_b);
+            push(key_a, key_b);
+            push(value_a, value_b);
+        }
+        for (size_t i = 0; i < keys.size(); i += 2)
+            if (!checked(PyObject_RichCompareBool(keys[i], keys[i + 1], Py_EQ))) return false;
+        return true;
+    }
+
+    RefBuffer<16> pending_;
+};
+
+std::string with_types(nb::handle value) {
+    const std::string text = text_of(short_repr(value));
+    const bool is_plain = PyTuple_Check(value.ptr()) || PyList_Check(value.ptr()) || PyDict_Check(value.ptr());
+    return is_plain ? text : text + " of type " + Py_TYPE(value.ptr())->tp_name;
+}
+
+}  // namespace
+
+bool are_interchangeable(PyObject *a, PyObject *b) {
+    if (a == b || RegistrationBox::check(a)) return true;
+    Pairs pairs;
+    if (KeysBox::check(a)) {
+        const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
+        if (!is_same_order(x, y)) return false;
+        if (x.has_only_strings && y.has_only_strings) return true;
+        pairs.push(x.inserted.ptr(), y.inserted.ptr());
+    } else {
+        pairs.push(a, b);
+    }
+    return pairs.are_alike();
+}
+
+bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {
+    for (uint32_t i = 0; i < num_compared_refs(node); ++i)
+        if (!are_interchangeable(refs_a[i], refs_b[i])) return false;
+    return true;
+}
+
+Words told_apart_by(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {
+    if (traits(node.kind).is_mapping) {
+        const Keys &a = node_keys(node.kind, refs_a), &b = node_keys(node.kind, refs_b);
+        if (!is_same_order(a, b)) {
+            const auto words = [&](const Keys &keys) {
+                const std::string type = traits(node.kind).name;
+                return "a " + type + " filled in the order " +
+                       text_of(short_repr(checked(PySequence_List(keys.inserted.ptr()))));
+            };
+            return {words(a), words(b)};
+        }
+    }
+    for (uint32_t i = 0; i < num_compared_refs(node); ++i) {
+        if (are_interchangeable(refs_a[i], refs_b[i])) continue;
+        const auto words = [&](PyObject *const *refs) {
+            const bool has_keys = KeysBox::check(refs[i]);
+            return outline({node.kind, false, 0, node.count}, refs) + ", with " +
+                   with_types(has_keys ? KeysBox::of(refs[i]).inserted.ptr() : refs[i]);
+        };
+        return {words(refs_a), words(refs_b)};
+    }
+    return {outline(node, refs_a), outline(node, refs_b)};
+}
+
+}  // namespace pydag

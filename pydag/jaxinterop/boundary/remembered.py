@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX put into a tree, where flattening the tree again would not tell.
+
+By the law of pytrees a tree that JAX built has the structure that it was built from, whatever the
+leaves are: one array at all places, text, None, trees. Its owner may change it afterwards, and then
+it has the structure that it has.
+"""
+
+from collections.abc import Sequence
+from operator import is_
+from typing import NamedTuple
+
+from pydag._core import SpecKey, spec_key
+from pydag.typing import Dag, Leaf
+
+from .static import static_positions
+from .static_part import Options, StaticPart
+
+
+def may_hide(leaves: Sequence[Leaf]) -> bool:
+    """Whether a tree with these leaves may have to be remembered: not if they are arrays, apart."""
+    return len(set(map(id, leaves))) < len(leaves) or bool(static_positions(leaves))
+
+
+class _Look(NamedTuple):
+    """What a tree looks like when it is flattened; no key where that fails."""
+
+    spec_key: SpecKey | None
+    leaves: Sequence[Leaf]
+
+    @classmethod
+    def at(cls, tree: Dag, options: Options) -> "_Look":
+        try:
+            leaves, spec = options.flatten(tree)
+        except Exception:  # what was put for a leaf can't be opened, or a class's own code objects
+            return cls(None, ())
+        return cls(spec_key(spec), leaves)
+
+    def is_like(self, other: "_Look") -> bool:
+        """Whether the same objects stand in the same structure."""
+        return (
+            self.spec_key == other.spec_key
+            and len(self.leaves) == len(other.leaves)
+            and all(map(is_, self.leaves, other.leaves))
+        )
+
+
+class Remembered(NamedTuple):
+    """The structure and the leaves that a tree was built from, and what it looked like then."""
+
+    static_part: StaticPart
+    leaves: Sequence[Leaf]
+    look: _Look
+
+    @classmethod
+    def of(cls, tree: Dag, static_part: StaticPart, leaves: Sequence[Leaf]) -> "Remembered | None":
+        """What has to be remembered of a tree; None where it tells by itself."""
+        look = _Look.at(tree, static_part.options)
+        built = _Look(static_part.spec_key, static_part.all_leaves(leaves))
+        if look.is_like(built) and static_positions(look.leaves) == static_part.positions:
+            return None
+        return cls(static_part, leaves, look)
+
+    def holds(self, tree: Dag) -> bool:
+        """Whether the tree still is as it was built."""
+        return self.look.is_like(_Look.at(tree, self.static_part.options))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The static arguments of a compiled function, recognized from call to call."""
+
+from typing import Any
+
+from pydag.jaxinterop.boundary.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.boundary.static import Static, is_settled
+
+from .leaf_groups import MOST
+
+
+class StaticArguments:
+    """Puts a leaf in the place of each static argument: one leaf for all values that are equal.
+
+    So whether a call has the same static arguments as another is seen by `is`. A value that may
+    change while it stays the same object is compared each time.
+    """
+
+    def __init__(self, chosen: Chosen) -> None:
+        self.chosen = chosen
+        self._numbers, self._names = chosen
+        self._known: dict[Static, Static] = {}
+        self._settled: dict[int, Static] = {}  # by the id of the value, which the leaf owns
+
+    def wrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """The arguments, with leaves for those that are static."""
+        settled = self._settled
+        if self._numbers:
+            items, count = list(args), len(args)
+            for place in self._numbers:
+                if place < 0:
+                    place += count
+                if 0 <= place < count:
+                    value = items[place]
+                    known = settled.get(id(value))
+                    is_known = known is not None and known.value is value
+                    items[place] = known if is_known else self._leaf(value)
+            args = tuple(items)
+        if kwargs and self._names:
+            kwargs = {
+                name: self._leaf(value) if name in self._names else value
+                for name, value in kwargs.items()
+            }
+        return args, kwargs
+
+    def _leaf(self, value: Any) -> Static:
+        known = self._settled.get(id(value))
+        if known is not None and known.value is value:
+            return known
+        leaf = Static(value)
+        try:
+            leaf.check_hashable()
+            same = self._known.setdefault(leaf, leaf)
+        except Exception:  # told, with the place, when a key is made for it
+            return leaf
+        if same is leaf:
+            if len(self._known) > MOST:
+                self._known.clear()
+                self._settled.clear()
+            if is_settled(value):
+                self._settled[id(value)] = leaf
+        return same
