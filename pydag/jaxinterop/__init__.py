@@ -17,6 +17,7 @@ except ImportError as error:
         'pydag.jaxinterop needs JAX, which is not installed: pip install "pydag-tree[jax]"'
     ) from error
 
+from .boundary import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from .boundary.dag import Dag as Dag
 from .compiled.jit import jit as jit
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
