@@ -29,6 +29,7 @@ class RegistryEntry(NamedTuple):
         type: The class.
         flatten_func, unflatten_func: Its functions; None for a class of `register_fields`.
         path_entry_type: What stands for an entry in an accessor.
+        kind: The kind of node that its instances are.
         namespace: Where the registration counted; "" is everywhere.
     """
 

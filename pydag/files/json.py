@@ -141,6 +141,9 @@ def to_json(spec: PyDagSpec) -> str:
     Keys, aux_data and the values of meta fields may be None, bool, int, float, str, bytes, tuples
     of them, and registered classes, which are written by name.
 
+    Args:
+        spec: The structure.
+
     Raises:
         TypeError: One of them is something else; the path is named.
         ValueError: Two registered classes have one name.

@@ -19,6 +19,7 @@ except ImportError as error:
 
 from pydag.files import save as save
 
+from .boundary import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from .boundary.dag import Dag as Dag
 from .checkpoint import from_checkpoint as from_checkpoint
 from .compiled.jit import jit as jit

@@ -168,23 +168,21 @@ class Exported:
         )
 
     def _shardings(self, result: Any) -> dict[str, Any]:
-        """Those that the function was compiled with, for the trees that JAX sees."""
-        shardings, options, found = self.compiled.shardings, self.compiled.options, {}
-        if shardings.given_in is not UNSPECIFIED:
-            found["in_shardings"] = shardings.given_in
-            if self.key.order is not None:
-                each = self.static_part.build(shardings.values[group] for group in self.key.order)
-                found["in_shardings"] = _without_static(each)[0]
-        if shardings.given_out is not UNSPECIFIED:
-            found["out_shardings"] = shardings.given_out
-            if not shardings.outputs(options).is_one:
-                dag = to_dag(result, options)
-                given = shardings.of_result(result, options)
-                each = [given[i] for i in dag._static_part.traced_positions()]
-                shown = _for_jax(result, options)
-                found["out_shardings"] = (
-                    Returned(dag._static_part, each)
-                    if type(shown) is Returned
-                    else dag._static_part.build(each)
-                )
-        return found
+        """Those that the function was compiled with, for the trees that JAX sees.
+
+        In the place of a result that shares JAX could only be given one for all of it. Such a
+        result has its shardings in the program alone.
+        """
+        shardings, options = self.compiled.shardings, self.compiled.options
+        given_in, given_out = shardings.given_in, shardings.given_out
+        if self.key.order is not None:
+            each = self.static_part.build(shardings.values[group] for group in self.key.order)
+            given_in = _without_static(each)[0]
+        if not shardings.outputs(options).is_one:
+            dag = to_dag(result, options)
+            treatments = shardings.of_result(result, options)
+            each = [treatments[i] for i in dag._static_part.traced_positions()]
+            is_plain = type(_for_jax(result, options)) is not Returned
+            given_out = dag._static_part.build(each) if is_plain else UNSPECIFIED
+        found = {"in_shardings": given_in, "out_shardings": given_out}
+        return {name: given for name, given in found.items() if given is not UNSPECIFIED}

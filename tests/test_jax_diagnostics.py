@@ -1,0 +1,792 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX says about a function that one of the wrappers passed on: it speaks of the user's."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import inspect
+import logging
+import subprocess
+import sys
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import pydag.jaxinterop as pj
+
+MESH = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+SPEC: Any = jax.sharding.PartitionSpec
+
+
+def model() -> dict[str, Any]:
+    return {"enc": {"w": jnp.ones(2)}}
+
+
+def batch() -> dict[str, Any]:
+    return {"enc": {"w": jnp.ones((3, 2))}}
+
+
+def forward(tree: Any, *_: Any) -> Any:
+    """A function that JAX can't trace: it needs a value."""
+    return tree if tree["enc"]["w"].sum() > 0 else None
+
+
+def total(tree: Any) -> Any:
+    return jnp.sum(tree["enc"]["w"])
+
+
+def double(tree: Any) -> Any:
+    return {"out": 2 * tree["enc"]["w"]}
+
+
+def place(fun: Any) -> str:
+    """Where a function stands, as JAX writes it."""
+    return f"{fun.__name__} at {__file__}:{inspect.unwrap(fun).__code__.co_firstlineno}"
+
+
+def assert_not_of_us(text: str) -> None:
+    """Asserts that a text names none of our files, classes and parameters."""
+    for ours in ("jaxinterop", "kept[", "donated[", ".tree", "InnerDag", "StaticPart"):
+        assert ours not in text
+
+
+def said(call: Callable[[], Any], error: type[Exception] = Exception) -> str:
+    """What the error of a call says, notes included."""
+    with pytest.raises(error) as caught:
+        call()
+    text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert_not_of_us(text)
+    return text
+
+
+def carried(state: Any, _: Any) -> Any:
+    return forward(state), None
+
+
+def scanned(state: Any, part: Any) -> Any:
+    forward(part)
+    return state, None
+
+
+def counted(_: Any, state: Any) -> Any:
+    return forward(state)
+
+
+def is_small(state: Any) -> Any:
+    return forward(state) is None
+
+
+def with_rule(tree: Any) -> Any:
+    rule = pj.custom_jvp(forward)
+    rule.defjvp(lambda primals, tangents: (primals, tangents))
+    return pj.jit(rule)(tree)
+
+
+# The call, what JAX says it traces for, the function that is traced, the argument's path.
+TRACED: dict[str, tuple[Callable[[], Any], str, Any, str]] = {
+    "jit": (lambda: pj.jit(forward)(model()), "jit", forward, "args[0]['enc']['w']"),
+    "keyword": (
+        lambda: pj.jit(forward)(tree=model()),
+        "jit",
+        forward,
+        "kwargs['tree']['enc']['w']",
+    ),
+    "jit of grad": (
+        lambda: pj.jit(pj.grad(forward))(model()),
+        "jit",
+        forward,
+        "args[0]['enc']['w']",
+    ),
+    "lower": (lambda: pj.jit(forward).lower(model()), "jit", forward, "args[0]['enc']['w']"),
+    "checkpoint": (
+        lambda: pj.checkpoint(forward)(model(), 2.0),
+        "checkpoint / remat",
+        forward,
+        "args[0]['enc']['w']",
+    ),
+    "cond": (
+        lambda: pj.cond(True, forward, total, model()),
+        "cond",
+        forward,
+        "args[0]['enc']['w']",
+    ),
+    "switch": (
+        lambda: pj.switch(1, [total, forward, total], model()),
+        "switch",
+        forward,
+        "args[0]['enc']['w']",
+    ),
+    "scan, carry": (
+        lambda: pj.scan(carried, model(), length=2),
+        "scan",
+        carried,
+        "state['enc']['w']",
+    ),
+    "scan, slice": (lambda: pj.scan(scanned, 0.0, batch()), "scan", scanned, "part['enc']['w']"),
+    "fori_loop": (
+        lambda: pj.fori_loop(0, 2, counted, model()),
+        "fori_loop",
+        counted,
+        "state['enc']['w']",
+    ),
+    "while_loop, condition": (
+        lambda: pj.while_loop(is_small, lambda state: state, model()),
+        "while_cond",
+        is_small,
+        "state['enc']['w']",
+    ),
+    "while_loop, body": (
+        lambda: pj.while_loop(lambda _: False, forward, model()),
+        "while_body",
+        forward,
+        "tree['enc']['w']",
+    ),
+    "eval_shape": (lambda: pj.eval_shape(forward, model()), "jit", forward, "args[0]['enc']['w']"),
+    "make_jaxpr": (
+        lambda: pj.make_jaxpr(forward)(model()),
+        "jit",
+        forward,
+        "args[0]['enc']['w']",
+    ),
+    "custom_jvp": (lambda: with_rule(model()), "custom_jvp fun", forward, "args[0]['enc']['w']"),
+    "shard_map in jit": (
+        lambda: pj.jit(pj.shard_map(forward, mesh=MESH, in_specs=SPEC(), out_specs=SPEC()))(
+            model()
+        ),
+        "shard_map",
+        forward,
+        "args[0]['enc']['w']",
+    ),
+    "keep_sharing": (
+        lambda: pj.keep_sharing(jax.jit)(forward)(model()),
+        "jit",
+        forward,
+        "args[0]['enc']['w']",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_a_value_that_is_needed_while_tracing(name: str) -> None:
+    """The error names the user's function, its file and line, and the path of the argument."""
+    call, api, fun, path = TRACED[name]
+    text = said(call, jax.errors.TracerBoolConversionError)
+    assert f"while tracing the function {place(fun)} for {api}." in text
+    assert f"depends on the value of the argument {path}." in text
+
+
+def test_a_shared_argument_is_named_by_its_first_place() -> None:
+    """One array is one argument; a static leaf is none."""
+    w = jnp.ones(2)
+    tree = {"a": "text", "b": w, "enc": {"w": w}, "z": jnp.ones(3)}
+    assert "the argument args[0]['b']." in said(lambda: pj.jit(forward)(tree))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"donate_argnums": 1},
+        {"donate_argnums": (0, 1)},
+        {"static_argnums": 2},
+        {"donate_argnums": 0, "static_argnums": 2},
+        {"in_shardings": (None, jax.sharding.NamedSharding(MESH, SPEC()), None)},
+    ],
+    ids=str,
+)
+def test_names_of_all_arguments(options: dict[str, Any]) -> None:
+    """Each input has its path, however the leaves are divided."""
+
+    def f(first: Any, second: Any, third: Any) -> Any:
+        return first["b"] + second[0] + third
+
+    first = {"a": jnp.ones(1), "b": jnp.ones(2)}
+    traced = pj.jit(f, **options).trace(first, [jnp.ones(2), "static", jnp.ones(3)], 4)
+    names = dict(zip(debug_info(traced.jaxpr).arg_names, traced.jaxpr.in_avals, strict=True))
+    shapes = {name: aval.shape for name, aval in names.items()}
+    expected: dict[str, Any] = {
+        "args[0]['a']": (1,),
+        "args[0]['b']": (2,),
+        "args[1][0]": (2,),
+        "args[1][2]": (3,),
+        "args[2]": (),
+    }
+    if "static_argnums" in options:
+        del expected["args[2]"]
+    assert shapes == expected
+
+
+def debug_info(jaxpr: Any) -> Any:
+    """What a jaxpr says where it comes from."""
+    return getattr(jaxpr, "jaxpr", jaxpr).debug_info
+
+
+def test_debug_info_of_jaxprs() -> None:
+    """Inputs and outputs have their paths."""
+    for jaxpr in (pj.jit(double).trace(model()).jaxpr, pj.make_jaxpr(double)(model())):
+        info = debug_info(jaxpr)
+        assert info.func_src_info == place(double)
+        assert tuple(info.arg_names) == ("args[0]['enc']['w']",)
+        assert tuple(info.result_paths) == ("result['out']",)
+
+
+def test_debug_info_of_results_in_groups() -> None:
+    """The paths of a result stay what they are where its leaves get different treatments."""
+
+    def f(x: Any) -> Any:
+        return {"a": x, "b": [x + 1, "text"], "c": x + 2}
+
+    one = jax.sharding.NamedSharding(MESH, SPEC())
+    traced = pj.jit(f, out_shardings={"a": one, "b": None, "c": one}).trace(jnp.ones(2))
+    assert set(debug_info(traced.jaxpr).result_paths) == {
+        "result['a']",
+        "result['b'][0]",
+        "result['c']",
+    }
+    text = said(lambda: pj.vmap(f, out_axes={"a": 0, "b": None, "c": 0})(jnp.ones(2)), ValueError)
+    assert "at vmap out_axes['b'][0], got axis spec None" in text
+
+
+def test_debug_info_of_an_inner_jaxpr() -> None:
+    """So have those of a loop's body, by the names of the body's parameters."""
+
+    def body(state: Any, part: Any) -> Any:
+        return {"enc": {"w": 2 * state["enc"]["w"]}}, part["x"] + 1
+
+    jaxpr = pj.make_jaxpr(lambda m, p: pj.scan(body, m, p))(model(), {"x": jnp.ones(3)})
+    (scan,) = (e for e in getattr(jaxpr, "jaxpr", jaxpr).eqns if e.primitive.name == "scan")
+    info = debug_info(scan.params["jaxpr"])
+    assert info.func_src_info == place(body)
+    assert tuple(info.arg_names) == ("state['enc']['w']", "part['x']")
+    assert tuple(info.result_paths) == ("result[0]['enc']['w']", "result[1]")
+
+
+def test_the_program_for_the_compiler() -> None:
+    """It has the user's names of inputs and outputs, and lines of the user's code."""
+    text = pj.jit(double).lower(model()).as_text(debug_info=True)
+    assert_not_of_us(text)
+    assert "loc(\"args[0]['enc']['w']\")" in text
+    assert "jax.result_info = \"result['out']\"" in text
+    assert f'"{__file__}":{inspect.unwrap(double).__code__.co_firstlineno + 1}:' in text
+
+
+def leaking(leak: list[Any]) -> Callable[[Any], Any]:
+    """A function that keeps a tracer."""
+
+    def leaky(tree: Any) -> Any:
+        leak.append(2 * tree["enc"]["w"])
+        return total(tree)
+
+    return leaky
+
+
+TAKES: dict[str, Callable[[Any], Any]] = {
+    "jit": lambda f: pj.jit(f)(model()),
+    "vmap": lambda f: pj.vmap(f)(batch()),
+    "grad": lambda f: pj.grad(f)(model()),
+    "vjp": lambda f: pj.vjp(f, model())[0],
+    "jacrev": lambda f: pj.jacrev(f)(model()),
+    "checkpoint": lambda f: pj.checkpoint(f)(model()),
+    "cond": lambda f: pj.cond(True, f, f, model()),
+    "scan": lambda f: pj.scan(lambda c, _: (c, f(c)), model(), length=2),
+    "fori_loop": lambda f: pj.fori_loop(0, 2, lambda _, c: (f(c), c)[1], model()),
+    "shard_map": lambda f: pj.shard_map(f, mesh=MESH, in_specs=SPEC(), out_specs=SPEC())(model()),
+    "eval_shape": lambda f: pj.eval_shape(f, model()),
+    "make_jaxpr": lambda f: pj.make_jaxpr(f)(model()),
+}
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_checking_leaks_finds_none_of_ours(name: str) -> None:
+    """A wrapper keeps no tracer, so that `jax.checking_leaks` can be used."""
+    with jax.checking_leaks():
+        TAKES[name](lambda tree: total(tree))
+
+
+@pytest.mark.parametrize("name", [n for n in TAKES if n != "shard_map"])
+def test_checking_leaks_names_the_user(name: str) -> None:
+    """What the user's function leaked is found; files and functions are the user's."""
+    leak: list[Any] = []
+    leaky = leaking(leak)
+
+    def check() -> None:
+        with jax.checking_leaks():
+            TAKES[name](leaky)
+
+    assert "Leaked trace" in said(check)
+    leak.clear()
+
+
+@pytest.mark.parametrize("name", ["jit", "checkpoint", "cond"])
+def test_a_leaked_tracer_that_is_used(name: str) -> None:
+    """The error says which function leaked it, and on which line, without frames of ours."""
+    leak: list[Any] = []
+    leaky = leaking(leak)
+    TAKES[name](leaky)
+    text = said(lambda: leak[0] + 1, jax.errors.UnexpectedTracerError)
+    assert f"The function being traced when the value leaked was {place(leaky)} traced" in text
+    line = leaky.__code__.co_firstlineno + 1
+    assert f"was created on line {__file__}:{line}:" in text
+    leak.clear()
+
+
+@pytest.fixture
+def explained(caplog: pytest.LogCaptureFixture) -> Any:
+    """A function that calls another one, and says why it was traced."""
+
+    def explain(call: Callable[[], Any]) -> str:
+        caplog.clear()
+        with caplog.at_level(logging.WARNING), cast(Any, jax).explain_cache_misses(True):
+            call()
+        assert_not_of_us(caplog.text.replace("pydag.jaxinterop:difference.py", ""))
+        return caplog.text
+
+    return explain
+
+
+def test_explained_cache_misses_of_types(explained: Any) -> None:
+    """Another shape is explained with the path of the argument, and the user's lines."""
+    step = pj.jit(lambda tree: total(tree))
+    first = explained(lambda: step(model()))
+    assert f"{__file__}:" in first
+    text = explained(lambda: step(batch()))
+    assert "at args[0]['enc']['w'], now f32[3,2]" in text
+    assert " and before f32[2]" in text
+    assert "TRACING CACHE MISS at " + __file__ in text
+    assert explained(lambda: step(batch())) == ""
+
+
+def test_explained_cache_misses_of_structure(explained: Any) -> None:
+    """Another structure, other sharing and other static leaves are explained with paths."""
+
+    def forget(tree: Any) -> Any:
+        return tree
+
+    step = pj.jit(forget)
+    w = jnp.ones(2)
+    step({"a": w, "b": w, "name": "x"})
+    text = explained(lambda: step({"a": w, "b": w + 1, "name": "x"}))
+    assert f"{place(forget)} is called with arguments of another structure, sharing or" in text
+    assert "args[0]['a'] and args[0]['b']\n  first:  one object\n  second: two objects" in text
+    text = explained(lambda: step({"a": w, "b": w, "name": "y"}))
+    assert "args[0]['name']\n  first:  'x'\n  second: 'y'" in text
+    text = explained(lambda: step({"a": w, "c": w, "name": "x"}))
+    assert "only here ['b']" in text
+    assert "only here ['c']" in text
+    assert explained(lambda: step({"a": w, "b": w, "name": "x"})) == ""
+
+
+def test_arguments_of_a_compiled_function() -> None:
+    """What was compiled for other arguments says which, and how they differ."""
+    compiled = pj.jit(total).lower(model()).compile()
+    text = said(lambda: compiled(batch()), TypeError)
+    assert "'args[0]['enc']['w']' compiled with float32[2] and called with float32[3,2]" in text
+    text = said(lambda: compiled({"enc": {"v": jnp.ones(2)}}), TypeError)
+    assert "args[0]['enc']\n" in text
+
+
+def test_donation_that_is_of_no_use() -> None:
+    """The warning is JAX's own, and speaks of the arrays alone."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pj.jit(total, donate_argnums=0)(model())
+    (warning,) = caught
+    assert str(warning.message).startswith("Some donated buffers were not usable: float32[2].")
+
+
+def test_numbers_that_are_too_large() -> None:
+    """An argument that JAX refuses before it traces is named by its path."""
+    text = said(lambda: pj.jit(double)({"enc": {"w": 10**30}}), OverflowError)
+    assert "whose argument path is args[0]['enc']['w']." in text
+
+
+def test_sizes_that_vmap_refuses() -> None:
+    """Axes of different sizes, and axes that aren't there, are named with the function."""
+    text = said(lambda: pj.vmap(double)({"enc": {"w": jnp.ones(3), "v": jnp.ones(2)}}), ValueError)
+    assert "axis 0 of argument args[0]['enc']['w'] of type float32[3]" in text
+    assert "axis 0 of argument args[0]['enc']['v'] of type float32[2]" in text
+    assert f"The function is {place(double)}." in text
+    text = said(lambda: pj.vmap(double, in_axes=2)(model()), ValueError)
+    assert "args[0]['enc']['w'] is float32[2], and should be mapped over axis 2." in text
+    assert f"The function is {place(double)}." in text
+
+
+def ints() -> dict[str, Any]:
+    return {"enc": {"w": jnp.arange(2)}}
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacrev", "jacfwd", "hessian"])
+def test_leaves_that_have_no_derivative(name: str) -> None:
+    """An integer is named by its path, with the function."""
+    text = said(lambda: getattr(pj, name)(total)(ints()), TypeError)
+    assert "The leaf args[0]['enc']['w'] is of type int32." in text
+    assert f"The function is {place(total)}." in text
+
+
+def test_results_that_have_no_gradient() -> None:
+    """A result that is no scalar, or no real number, is told with the function."""
+    text = said(lambda: pj.grad(lambda tree: tree["enc"]["w"])(model()), TypeError)
+    assert text.startswith("Gradient only defined for scalar-output functions.")
+    assert f"The function is <lambda> at {__file__}:" in text
+    text = said(lambda: pj.jacrev(lambda tree: tree["enc"]["w"].astype(int))(model()), TypeError)
+    assert "jacrev requires real-valued outputs" in text
+    assert f"The function is <lambda> at {__file__}:" in text
+
+
+def test_an_error_of_the_user_gets_no_such_note() -> None:
+    """An exception from inside passes through as it is."""
+
+    def bad(tree: Any) -> Any:
+        raise TypeError("mine")
+
+    for transformation in (pj.grad, pj.jacfwd):
+        with pytest.raises(TypeError, match="mine") as caught:
+            transformation(bad)(model())
+        assert str(caught.value) == "mine"
+        assert not any("leaf" in note for note in getattr(caught.value, "__notes__", ()))
+
+
+def test_tangents_of_other_types() -> None:
+    """A tangent or cotangent that doesn't fit is named, with what it is for."""
+    text = said(lambda: pj.jvp(double, (model(),), (ints(),)), TypeError)
+    assert "primals[0]['enc']['w'] is float32[2], and tangents[0]['enc']['w'] is int32[2]." in text
+    pullback = pj.vjp(double, model())[1]
+    text = said(lambda: pullback({"out": jnp.ones(3)}), ValueError)
+    assert "result['out'] is float32[2], and cotangent['out'] is float32[3]." in text
+    pushforward = pj.linearize(double, model())[1]
+    text = said(lambda: pushforward({"enc": {"w": jnp.ones(3)}}), ValueError)
+    assert (
+        "primals[0]['enc']['w'] is float32[2], and tangents[0]['enc']['w'] is float32[3]." in text
+    )
+
+
+def test_tangents_of_another_structure() -> None:
+    """They are told with their own roots."""
+    tangent = {"enc": {"v": jnp.ones(2)}}
+    text = said(lambda: pj.jvp(double, (model(),), (tangent,)), ValueError)
+    assert "at tangents[0]['enc']" in text
+    text = said(lambda: pj.vjp(double, model())[1]({"in": jnp.ones(2)}), ValueError)
+    assert "at cotangent" in text
+
+
+def test_sizes_that_scan_refuses() -> None:
+    """Leading axes that differ, and scalars, are named by their paths."""
+    xs = {"a": jnp.ones(3), "b": jnp.ones(2)}
+    for call in (
+        lambda: pj.scan(lambda c, x: (c, x), 0.0, xs),
+        lambda: pj.map(lambda x: x, xs),
+    ):
+        text = said(call, ValueError)
+        assert "Along the leading axis, xs['a'] has size 3, xs['b'] has size 2." in text
+    text = said(lambda: pj.scan(lambda c, x: (c, x), 0.0, {"a": jnp.ones(3), "b": 1.0}))
+    assert "xs['b'] has no axis." in text
+
+
+def narrow(state: Any, *_: Any) -> Any:
+    return {"enc": {"w": state["enc"]["w"].astype(jnp.float16)}}
+
+
+@pytest.mark.parametrize(
+    ("call", "component"),
+    [
+        (lambda: pj.scan(lambda state, _: (narrow(state), None), model(), length=2), "state"),
+        (lambda: pj.while_loop(lambda _: True, narrow, model()), "state"),
+        (lambda: pj.fori_loop(0, 2, lambda _, state: narrow(state), model()), "loop_carry[1]"),
+    ],
+    ids=["scan", "while_loop", "fori_loop"],
+)
+def test_a_carry_of_another_type(call: Any, component: str) -> None:
+    """The component is named by the body's own parameter."""
+    text = said(call, TypeError)
+    assert f"The input carry component {component}['enc']['w'] has type float32[2]" in text
+    assert "float16[2]" in text
+
+
+def renamed(state: Any, *_: Any) -> Any:
+    return {"enc": {"v": state["enc"]["w"]}}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pj.scan(lambda state, _: (renamed(state), None), model(), length=2),
+        lambda: pj.while_loop(lambda _: True, renamed, model()),
+        lambda: pj.fori_loop(0, 2, lambda _, state: renamed(state), model()),
+    ],
+    ids=["scan", "while_loop", "fori_loop"],
+)
+def test_a_carry_of_another_structure(call: Any) -> None:
+    """So is one whose structure changes, with the body."""
+    text = said(call, TypeError)
+    assert "at carry['enc']" in text
+    assert f" at {__file__}:" in text
+
+
+def test_branches_that_do_not_fit() -> None:
+    """Branches are named with file and line, and their results by paths."""
+
+    def yes(tree: Any) -> Any:
+        return {"out": tree["enc"]["w"]}
+
+    def no(tree: Any) -> Any:
+        return {"out": tree["enc"]["w"].astype(int)}
+
+    def other(tree: Any) -> Any:
+        return {"in": tree["enc"]["w"]}
+
+    for call in (
+        lambda: pj.cond(True, yes, no, model()),
+        lambda: pj.switch(1, [yes, no], model()),
+    ):
+        text = said(call, TypeError)
+        assert f" is {place(yes)}" in text
+        assert f" is {place(no)}" in text
+        assert "at path ['out'] has type float32[2]" in text
+    text = said(lambda: pj.cond(True, yes, other, model()), TypeError)
+    assert f"true_fun is {place(yes)}." in text
+    assert f"false_fun is {place(other)}." in text
+
+
+def test_rules_that_do_not_fit() -> None:
+    """The rule of a derivative is named with file and line, or with the function that it is for."""
+    backward = pj.custom_vjp(total)
+    backward.defvjp(lambda t: (total(t), t), lambda t, c: ({"enc": {"w": jnp.ones(3)}},))
+    text = said(lambda: pj.grad(backward)(model()), ValueError)
+    assert f"attached to {place(total)} must produce" in text
+    assert "at output[0]['enc']['w']" in text
+
+    backward.defvjp(total, lambda t, c: (t,))
+    text = said(lambda: pj.grad(backward)(model()), TypeError)
+    assert f"the rule {place(total)} must return a pair (result, saved)" in text
+
+    forward_rule = pj.custom_jvp(total)
+    forward_rule.defjvp(lambda primals, tangents: total(*primals))
+    text = said(lambda: pj.grad(forward_rule)(model()), TypeError)
+    assert f"the rule <lambda> at {__file__}:" in text
+    assert "must return a pair (result, tangent)" in text
+
+
+def test_specs_that_shard_map_refuses() -> None:
+    """Arguments and specs are counted as the user counts them."""
+    mapped = pj.shard_map(
+        lambda x, tree: x, mesh=MESH, in_specs=(SPEC(), SPEC(None, "x")), out_specs=SPEC()
+    )
+    text = said(lambda: mapped(jnp.ones(1), model()), ValueError)
+    assert "in_specs[1]['enc']['w'] is P(None, 'x')" in text.replace("PartitionSpec(", "P(")
+    assert "the passed args[1]['enc']['w'] has shape float32[2]" in text
+
+
+@pydag.register_fields(data_fields=["w", "b"])
+class Layer:
+    """A class with two fields, of which an instance has one."""
+
+    def __init__(self) -> None:
+        self.w = jnp.ones(2)
+
+
+class Broken:
+    """A class that can't be flattened."""
+
+
+def refuse(_: Any) -> Any:
+    raise LookupError("no children today")
+
+
+pydag.register_pydag_node(Broken, refuse, lambda *_: Broken())
+
+
+def cyclic() -> Any:
+    tree: dict[str, Any] = {"x": [jnp.ones(2)]}
+    tree["x"].append(tree)
+    return tree
+
+
+KNOWN = pj.jit(lambda tree: 1.0)
+KNOWN(model())
+
+# How a tree is passed, and what the user calls it there.
+ROOTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "jit": (lambda tree: pj.jit(lambda *_: 1.0)(0.0, tree), "args[1]"),
+    "jit, known": (lambda tree: KNOWN(tree), "args[0]"),
+    "jit, keyword": (lambda tree: pj.jit(lambda p: 1.0)(p=tree), "kwargs['p']"),
+    "jit, result": (lambda tree: pj.jit(lambda _: tree)(0.0), "result"),
+    "lower": (lambda tree: pj.jit(lambda _: 1.0).lower(tree), "args[0]"),
+    "vmap": (lambda tree: pj.vmap(lambda _: 1.0)(tree), "args[0]"),
+    "vmap, result": (lambda tree: pj.vmap(lambda _: tree)(jnp.ones(2)), "result"),
+    "grad": (lambda tree: pj.grad(lambda _: 1.0)(tree), "args[0]"),
+    "jacrev": (lambda tree: pj.jacrev(lambda _: 1.0)(tree), "args[0]"),
+    "vjp": (lambda tree: pj.vjp(lambda _: 1.0, tree), "primals[0]"),
+    "scan": (lambda tree: pj.scan(lambda c, x: (c, x), tree, length=2), "init"),
+    "scan, slices": (lambda tree: pj.scan(lambda c, x: (c, x), 0.0, tree), "xs"),
+    "scan, body": (lambda tree: pj.scan(lambda c, x: (tree, x), 0.0, length=2), "carry"),
+    "scan, stacked": (lambda tree: pj.scan(lambda c, x: (c, tree), 0.0, length=2), "result[1]"),
+    "while_loop": (lambda tree: pj.while_loop(lambda _: True, lambda c: c, tree), "init_val"),
+    "cond": (lambda tree: pj.cond(True, lambda t: t, lambda t: t, tree), "args[0]"),
+    "checkpoint": (lambda tree: pj.checkpoint(lambda t: t)(tree), "args[0]"),
+    "custom_vjp": (lambda tree: pj.custom_vjp(lambda x, t: x)(0.0, tree), "args[1]"),
+    "associative_scan": (lambda tree: pj.associative_scan(lambda a, b: a, tree), "elems"),
+}
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_trees_that_cannot_be_flattened(name: str) -> None:
+    """Missing fields, exceptions and cycles are told with a path that begins at the user's name."""
+    call, root = ROOTS[name]
+    text = said(lambda: call({"m": Layer()}), AttributeError)
+    assert f"raised while flattening {root}['m']" in text
+    text = said(lambda: call([Broken()]), LookupError)
+    assert f"raised while flattening {root}[0]" in text
+    text = said(lambda: call(cyclic()), pydag.CycleError)
+    assert f"{root}['x'][1] is the dict at {root}\n" in text
+    assert f"\n  at {root}['x'][1]" in text
+
+
+def test_what_a_user_calls_tree_stays() -> None:
+    """Only paths are changed: not keys, and not what a user's function says of its own tree."""
+
+    def untied(params: Any) -> Any:
+        pydag.dag_map(lambda x, y: x, params, {"a": 1, "b": 2})
+        return params
+
+    w = jnp.ones(2)
+    with pytest.raises(pydag.SharingError, match=r"tree\['a'\]"):
+        pj.jit(untied)({"a": w, "b": w})
+    with pytest.raises(LookupError) as caught:
+        pj.jit(lambda p: p)({"tree[0]": [Broken()]})
+    assert "raised while flattening args[0]['tree[0]'][0]" in caught.value.__notes__
+
+
+@pydag.register_fields
+class Module:
+    """An object that is called."""
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    def __call__(self, tree: Any) -> Any:
+        return forward(tree)
+
+    def method(self, tree: Any) -> Any:
+        return forward(tree)
+
+
+@pytest.mark.parametrize(
+    ("fun", "name", "code"),
+    [
+        (functools.partial(forward), "forward", forward),
+        (functools.partial(functools.partial(forward)), "forward", forward),
+        (Module(1.0), "Module", Module.__call__),
+        (Module(1.0).method, "method", Module.method),
+        (functools.wraps(forward)(lambda t: forward(t)), "forward", forward),
+        (jax.jit(forward), "forward", forward),
+        (pj.vmap(forward, in_axes=None, axis_size=2), "forward", forward),
+    ],
+    ids=["partial", "nested partial", "object", "method", "wrapped", "jax.jit", "vmap"],
+)
+def test_callables_of_all_kinds(fun: Any, name: str, code: Any) -> None:
+    """Whatever can be called has a name and, where there is Python code, a file and a line."""
+    line = code.__code__.co_firstlineno
+    text = said(lambda: pj.jit(fun)(model()), jax.errors.TracerBoolConversionError)
+    assert f"while tracing the function {name} at {__file__}:{line} for jit." in text
+
+
+def test_a_function_without_python_code() -> None:
+    """It has its name."""
+    assert debug_info(pj.jit(abs).trace(1.0).jaxpr).func_src_info == "abs"
+
+
+def test_a_name_owns_no_function() -> None:
+    """What JAX keeps to speak of a function doesn't keep the function."""
+    big = np.ones(3)
+    gone = weakref.ref(big)
+
+    def f(tree: Any, big: Any = big) -> Any:
+        return tree
+
+    pj.jit(f)(model())
+    pj.checkpoint(f)(model())
+    pj.scan(lambda c, x: (c, x), model(), length=1)
+    del f, big
+    gc.collect()
+    assert gone() is None
+
+
+def test_lines_of_the_user() -> None:
+    """JAX counts no frame of ours among the user's."""
+    from jax.extend import source_info_util
+
+    def where(x: Any) -> Any:
+        seen.append(source_info_util.summarize(source_info_util.current()))
+        return x
+
+    seen: list[str] = []
+    pj.jit(pj.vmap(where))(jnp.ones(2))
+    line = where.__code__.co_firstlineno + 1
+    assert all(text.startswith(f"{__file__}:{line}") for text in seen)
+    assert seen
+
+
+MISSING = """
+import jax._src.tree_util
+del jax._src.tree_util._registry
+import pydag.jaxinterop
+"""
+
+
+def test_a_private_name_that_jax_lost() -> None:
+    """The import fails, and says which name it is and which versions of JAX have it."""
+    done = subprocess.run([sys.executable, "-c", MISSING], capture_output=True, text=True)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: pydag.jaxinterop needs jax._src.tree_util._registry, ")
+    assert f"JAX {jax.__version__} doesn't have" in last
+    assert "JAX 0.10 to 0.12 has it" in last
+
+
+def test_callbacks_of_functions_that_nobody_keeps() -> None:
+    """What `keep_sharing` makes may be called when the function is held by nobody else."""
+    from jax.experimental import io_callback
+
+    shape: Any = cast(Any, jax.ShapeDtypeStruct)((2,), "float32")
+    call_back = pj.keep_sharing(lambda f: functools.partial(io_callback, f, shape))
+
+    def run(tree: Any) -> Any:
+        return call_back(lambda t: t["a"] + t["b"])(tree)
+
+    w = jnp.ones(2)
+    compiled = pj.jit(run)
+    assert compiled({"a": w, "b": w}).tolist() == [2.0, 2.0]
+    gc.collect()
+    assert compiled({"a": w, "b": w}).tolist() == [2.0, 2.0]
+
+
+def test_what_keep_sharing_makes_is_collected() -> None:
+    """A function and what was made for it are garbage together; a copy's attributes don't hold."""
+
+    def f(x: Any) -> Any:
+        return x + 1
+
+    named = pj.keep_sharing(jax.named_call)
+    assert named(f)(1.0) == 2.0
+
+    @functools.wraps(f)  # copies the attributes of `f`
+    def g(x: Any) -> Any:
+        return x + 10
+
+    assert named(g)(1.0) == 11.0
+    gone = weakref.ref(f)
+    del f, g
+    gc.collect()
+    assert gone() is None
