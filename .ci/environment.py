@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+Progress = Callable[[str], str]
+
 ROOT = Path(__file__).parents[1]
 START = time.monotonic()
 WIDTH = 76
@@ -112,7 +114,9 @@ class Environment:
         self.folder, self.log = folder, folder / "setup.log"
         self.python = folder / "bin" / "python"
 
-    def run(self, command: Sequence[str | Path], progress: Callable[[str], str]) -> list[str] | None:
+    def run(
+        self, command: Sequence[str | Path], progress: Callable[[str], str]
+    ) -> list[str] | None:
         """Run a command; what it printed if it failed, else None.
 
         Args:
@@ -120,7 +124,9 @@ class Environment:
             progress: What to show after a line of its output; "" if that says nothing new.
         """
         variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        variables["PATH"] = f"{self.python.parent.resolve()}{os.pathsep}{os.environ.get('PATH', '')}"
+        variables["PATH"] = (
+            f"{self.python.parent.resolve()}{os.pathsep}{os.environ.get('PATH', '')}"
+        )
         lines: list[str] = []
         with (
             self.log.open("a", encoding="utf-8") as log,
@@ -140,7 +146,7 @@ class Environment:
                     show(f"  {text}")
         return lines if process.returncode else None
 
-    def pip(self, arguments: Sequence[str], progress: Callable[[str], str]) -> list[str] | None:
+    def pip(self, arguments: Sequence[str], progress: Progress) -> list[str] | None:
         """Run `pip install`."""
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
         command = [self.python, "-m", "pip", "install", "--retries", "2", *options, *arguments]
