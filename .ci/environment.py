@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+Progress = Callable[[str], str]
+
 ROOT = Path(__file__).parents[1]
 START = time.monotonic()
 WIDTH = 76
@@ -144,7 +146,7 @@ class Environment:
                     show(f"  {text}")
         return lines if process.returncode else None
 
-    def pip(self, arguments: Sequence[str], progress: Callable[[str], str]) -> list[str] | None:
+    def pip(self, arguments: Sequence[str], progress: Progress) -> list[str] | None:
         """Run `pip install`."""
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
         command = [self.python, "-m", "pip", "install", "--retries", "2", *options, *arguments]
