@@ -112,7 +112,9 @@ class Environment:
         self.folder, self.log = folder, folder / "setup.log"
         self.python = folder / "bin" / "python"
 
-    def run(self, command: Sequence[str | Path], progress: Callable[[str], str]) -> list[str] | None:
+    def run(
+        self, command: Sequence[str | Path], progress: Callable[[str], str]
+    ) -> list[str] | None:
         """Run a command; what it printed if it failed, else None.
 
         Args:
@@ -120,7 +122,9 @@ class Environment:
             progress: What to show after a line of its output; "" if that says nothing new.
         """
         variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        variables["PATH"] = f"{self.python.parent.resolve()}{os.pathsep}{os.environ.get('PATH', '')}"
+        variables["PATH"] = (
+            f"{self.python.parent.resolve()}{os.pathsep}{os.environ.get('PATH', '')}"
+        )
         lines: list[str] = []
         with (
             self.log.open("a", encoding="utf-8") as log,

@@ -88,11 +88,15 @@ _RULES: tuple[tuple[Any, Any, Any], ...] = (
 
 def _tell_optree() -> None:
     """Registers the three classes with optree, with the names of their children."""
-    entries: dict[Any, Any] = {Anchor: lambda x: ("value",), Alias: lambda x: ()}
+    entries: dict[Any, tuple[str, ...]] = {Anchor: ("value",), Alias: ()}
+
+    def with_entries(cls: Any, flatten: Any) -> Any:
+        return (lambda x: (*flatten(x), entries[cls])) if cls in entries else flatten
+
     for cls, flatten, unflatten in _RULES:
         optree.register_pytree_node(
             cls,
-            (lambda x, f=flatten, e=entries[cls]: (*f(x), e(x))) if cls in entries else flatten,
+            with_entries(cls, flatten),
             unflatten,
             path_entry_type=_ChildEntry if cls is Node else optree.GetAttrEntry,
             namespace=_GLOBAL,

@@ -27,7 +27,8 @@ def test_paths_of_a_map_are_out_of_reach() -> None:
 
 def test_no_half_filled_tuple_is_visible() -> None:
     """A key's `__eq__` that looks at every tuple in the process finds each of them whole."""
-    looked, unfilled = [], []
+    looked: list[int] = []
+    unfilled: list[int] = []
 
     class Key:
         def __hash__(self) -> int:
@@ -41,7 +42,8 @@ def test_no_half_filled_tuple_is_visible() -> None:
 
     class Watched:
         def __init__(self) -> None:
-            self.__dict__[Key()] = 0
+            attributes: dict[Any, Any] = self.__dict__
+            attributes[Key()] = 0
             self.data, self.first, self.last, self.middle = 1, 2, 3, 4
 
     pydag.register_fields(Watched, ("data",), ("first", "middle", "last"))

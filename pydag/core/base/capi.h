@@ -128,21 +128,6 @@ inline bool has_truth(nb::handle object) {
     return object.is_none() || (methods && methods->nb_bool);
 }
 
-// A tuple of these items.
-inline nb::object tuple_of(PyObject *const *items, size_t count) {
-    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-    for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(items[i]));
-    return tuple;
-}
-
-template <std::same_as<nb::object>... Items>
-nb::object tuple_of(Items... items) {
-    nb::object tuple = checked(PyTuple_New(sizeof...(items)));
-    Py_ssize_t i = 0;
-    (PyTuple_SET_ITEM(tuple.ptr(), i++, items.release().ptr()), ...);
-    return tuple;
-}
-
 // An instance of a subclass of tuple, made of `count` items, whose references it takes; they are
 // left alone on failure. As `tuple.__new__` makes it, past any `__new__` of the class.
 inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, size_t count) {
@@ -158,17 +143,6 @@ inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, siz
     for (size_t i = 0; i < count; ++i) decref(items[i]);
     return tuple;
 #endif
-}
-
-// An item of a tuple, borrowed; null where it is shorter, or has not been filled so far. Who makes a
-// tuple of what an iterator gives fills it bit by bit, and others can find it through the collector.
-inline PyObject *item_or_null(nb::handle tuple, size_t i) {
-    return i < static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr())) ? PyTuple_GET_ITEM(tuple.ptr(), i) : nullptr;
-}
-// Whether a tuple has all of its items. It keeps them from then on.
-inline bool is_filled(nb::handle tuple) {
-    PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
-    return std::find(items, items + PyTuple_GET_SIZE(tuple.ptr()), nullptr) == items + PyTuple_GET_SIZE(tuple.ptr());
 }
 
 // Whether `count` references are all there are to `object`. Free-threaded builds split the count

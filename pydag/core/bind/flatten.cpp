@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten.h"
 #include "base/constants.h"
+#include "base/tuples.h"
 #include "bind/bind.h"
 #include "bind/result.h"
 #include "rewrites/deref.h"

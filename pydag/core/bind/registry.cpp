@@ -6,6 +6,7 @@
 #include "spec/cache.h"
 #include "types/fields.h"
 #include "types/keys.h"
+#include "types/own_registrations.h"
 
 namespace pydag {
 

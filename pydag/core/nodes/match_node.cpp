@@ -96,7 +96,7 @@ void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &
     const TypeInfo info = space.find_class_of(object.ptr());
     const nb::object registration = nb::borrow(info.registration);
     check_kind(node, refs, object, info);
-    OpenOptions options{&space, false};
+    OpenOptions options{&space, {}, -1, false};
     Refs found;
     const size_t base = stack.size();
     const uint32_t count = open_node(object.ptr(), info, options, stack, found);

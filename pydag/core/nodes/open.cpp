@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nodes/open.h"
 
+#include "base/tuples.h"
 #include "nodes/items.h"
 #include "types/fields.h"
 

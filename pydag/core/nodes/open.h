@@ -20,10 +20,10 @@ using Stack = RefBuffer<192>;
 
 struct OpenOptions {
     Namespace *space;
-    bool wants_entries = true;         // false: a flatten function's names for the children are not looked at
     Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
     // -1 until a dict needs to know: whether dicts keep their insertion order here.
     int insertion_ordered = -1;
+    bool wants_entries = true;  // false: a flatten function's names for the children are not looked at
     bool is_insertion_ordered() {
         if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
         return insertion_ordered != 0;

@@ -3,6 +3,7 @@
 // Looks into instances of `register_fields` classes, without running Python code: attributes are
 // read by walking through the instance's dict, since looking one up could compare it with a hostile
 // key.
+#include "base/tuples.h"
 #include "nodes/open.h"
 #include "types/fields.h"
 

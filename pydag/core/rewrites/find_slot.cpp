@@ -2,6 +2,7 @@
 #include "rewrites/find_slot.h"
 
 #include "base/error.h"
+#include "base/tuples.h"
 #include "structure/paths.h"
 
 #include <string>

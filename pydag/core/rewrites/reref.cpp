@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/tuples.h"
 #include "rewrites/deref.h"
 
 #include "structure/cursor.h"

@@ -3,6 +3,7 @@
 // The references in the pickled state of a spec, decoded. Nothing in a state is believed.
 #pragma once
 
+#include "base/tuples.h"
 #include "spec/spec.h"
 
 #include <vector>

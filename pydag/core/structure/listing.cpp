@@ -32,14 +32,9 @@ nb::object detail_of(Kind kind, PyObject *const *refs) {
     return nb::none();
 }
 
-nb::object kind_name(Kind kind) {
-    static PyObject *names[kNumKinds] = {};
-    PyObject *&name = names[static_cast<size_t>(kind)];
-    if (!name) name = intern_forever(traits(kind).name);
-    return nb::borrow(name);
-}
+nb::object kind_name(Kind kind) { return checked(PyUnicode_InternFromString(traits(kind).name)); }
 
-nb::object class_of(Kind kind, PyObject *const *refs) {
+nb::object class_or_none(Kind kind, PyObject *const *refs) {
     const nb::object type = type_of(kind, refs);
     return type.is_valid() ? type : nb::none();
 }
@@ -60,7 +55,7 @@ nb::object listing(const Structure &structure) {
             if (step.is_attribute && PyUnicode_Check(step.entry.ptr())) attribute = step.entry;
         }
         const long number = node.kind == Kind::kAlias ? node.count : node.is_anchor ? at.number() : -1L;
-        const nb::object kind = kind_name(node.kind), type = class_of(node.kind, at.refs());
+        const nb::object kind = kind_name(node.kind), type = class_or_none(node.kind, at.refs());
         const nb::object detail = detail_of(node.kind, at.refs());
         const nb::object record =
             checked(Py_BuildValue("(OlkOOOO)", kind.ptr(), number, static_cast<unsigned long>(num_children(node)),

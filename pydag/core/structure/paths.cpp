@@ -2,6 +2,7 @@
 #include "structure/paths.h"
 
 #include "base/constants.h"
+#include "base/tuples.h"
 #include "types/keys.h"
 #include "types/registry.h"
 

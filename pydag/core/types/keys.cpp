@@ -3,6 +3,7 @@
 
 #include "base/constant_size.h"
 #include "base/identity_table.h"
+#include "base/tuples.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,6 +6,7 @@
 #include "base/identity_table.h"
 #include "spec/cache.h"
 #include "types/fields.h"
+#include "types/own_registrations.h"
 #include "types/type_table.h"
 
 #include <memory>
@@ -21,9 +22,6 @@ namespace {
 struct Globals {
     std::unordered_map<std::string, std::unique_ptr<Namespace>> namespaces;
     Namespace *global = nullptr;
-    // By class, which the registrations own; one for each of its namespaces. No dict: that would
-    // ask the `__hash__` and `__eq__` of a metaclass, and others could find it and change it.
-    std::unordered_map<PyObject *, std::vector<nb::object>> registrations;
     nb::object find_foreign, classify_leaf, is_insertion_ordered;
     DictWatch watch;
     uint64_t epoch = 0;  // how often the tables have been emptied
@@ -31,20 +29,6 @@ struct Globals {
 Globals &globals() {
     static Globals *const instance = new Globals;
     return *instance;
-}
-
-// Where a class is registered; the end of `registrations` where it isn't. Both are exact strings.
-std::vector<nb::object>::iterator find_in(std::vector<nb::object> &registrations, nb::handle namespace_) {
-    return std::find_if(registrations.begin(), registrations.end(), [=](const nb::object &box) {
-        return PyUnicode_Compare(RegistrationBox::of(box).namespace_.ptr(), namespace_.ptr()) == 0;
-    });
-}
-
-nb::object find_own(nb::handle namespace_, nb::handle type) {
-    const auto of_class = globals().registrations.find(type.ptr());
-    if (of_class == globals().registrations.end()) return nb::object();
-    const auto found = find_in(of_class->second, namespace_);
-    return found == of_class->second.end() ? nb::object() : *found;
 }
 
 nb::object find_foreign(nb::handle namespace_, nb::handle type) {
@@ -210,7 +194,7 @@ void add_registration(nb::object box) {
         fail(PyExc_ValueError, "PyTree type %R is already registered in namespace %R.", type.ptr(),
              registration.namespace_.ptr());
     }
-    globals().registrations[type.ptr()].push_back(std::move(box));
+    add_own(std::move(box));
     forget_types();
 }
 
@@ -225,20 +209,9 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_) {
             fail(PyExc_ValueError, "PyTree type %R is not registered in the global namespace.", type.ptr());
         fail(PyExc_ValueError, "PyTree type %R is not registered in namespace %R.", type.ptr(), namespace_.ptr());
     }
-    const auto of_class = globals().registrations.find(type.ptr());
-    of_class->second.erase(find_in(of_class->second, namespace_));  // `found` keeps it alive
-    if (of_class->second.empty()) globals().registrations.erase(of_class);
+    remove_own(namespace_, type);  // `found` keeps it alive
     forget_types();
     return found;
-}
-
-nb::object registered_classes() { return checked(PyDict_Keys(globals().registrations.ptr())); }
-
-bool same_registration(nb::handle a, nb::handle b) {
-    if (a.is(b)) return true;
-    const Registration &x = RegistrationBox::of(a), &y = RegistrationBox::of(b);
-    return x.type.is(y.type) && x.flatten.is(y.flatten) && x.unflatten.is(y.unflatten) && !x.is_fields() &&
-           !y.is_fields();
 }
 
 void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is_insertion_ordered) {

@@ -125,9 +125,6 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_);
 // The registration of a class as seen from `namespace_`; null if it isn't a registered node there.
 nb::object find_registration(nb::handle type, nb::handle namespace_);
 
-// A list of (namespace, class) for each registration, in the order in which they were made.
-nb::object registered_classes();
-
 // Whether two registrations open and build a class in the same way. A class of another library may
 // have had its registration read twice.
 bool same_registration(nb::handle a, nb::handle b);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/match.h"
 
+#include "base/tuples.h"
 #include "nodes/match_node.h"
 #include "structure/paths.h"
 #include "types/keys.h"

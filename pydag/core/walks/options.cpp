@@ -41,7 +41,8 @@ bool FlattenOptions::asks_to_keep(nb::handle object) const {
 void FlattenOptions::describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const {
     builder.num_leaves = static_cast<uint32_t>(num_leaves);
     builder.none_is_leaf = none_is_leaf;
-    builder.namespace_ = has_registered || space_is_ordered ? nb::borrow(space->name()) : nb::borrow(constants.empty_text);
+    builder.namespace_ =
+        has_registered || space_is_ordered ? nb::borrow(space->name()) : nb::borrow(constants.empty_text);
 }
 
 }  // namespace pydag

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tuples made and read.
+#pragma once
+
+#include "base/capi.h"
+
+#include <algorithm>
+
+namespace pydag {
+
+// A tuple of these items.
+inline nb::object tuple_of(PyObject *const *items, size_t count) {
+    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(items[i]));
+    return tuple;
+}
+
+template <std::same_as<nb::object>... Items>
+nb::object tuple_of(Items... items) {
+    nb::object tuple = checked(PyTuple_New(sizeof...(items)));
+    Py_ssize_t i = 0;
+    (PyTuple_SET_ITEM(tuple.ptr(), i++, items.release().ptr()), ...);
+    return tuple;
+}
+
+// An item of a tuple, borrowed; null where it is shorter, or has not been filled so far. Who makes a
+// tuple of what an iterator gives fills it bit by bit, and others can find it through the collector.
+inline PyObject *item_or_null(nb::handle tuple, size_t i) {
+    return i < static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr())) ? PyTuple_GET_ITEM(tuple.ptr(), i) : nullptr;
+}
+// Whether a tuple has all of its items. It keeps them from then on.
+inline bool is_filled(nb::handle tuple) {
+    PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
+    return std::find(items, items + PyTuple_GET_SIZE(tuple.ptr()), nullptr) == items + PyTuple_GET_SIZE(tuple.ptr());
+}
+
+}  // namespace pydag
