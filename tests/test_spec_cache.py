@@ -2,8 +2,10 @@
 """That specs are remembered makes them fast, and is otherwise not to be noticed."""
 
 import gc
+import sys
+import tracemalloc
 import weakref
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
 import pytest
@@ -15,6 +17,16 @@ import pydag
 class Layer:
     def __init__(self, m: Any) -> None:
         self.m, self.w = m, 1
+
+
+class Tagged:
+    """Instances of one attribute that counts as structure."""
+
+    def __init__(self, w: Any, tag: Any) -> None:
+        self.w, self.tag = w, tag
+
+
+pydag.register_fields(Tagged, meta_fields=("tag",))
 
 
 def test_spec_that_is_asked_for_as_it_dies() -> None:
@@ -158,6 +170,110 @@ def test_classes_are_not_kept() -> None:
     pydag.dag_leaves([1])
     gc.collect()
     assert reference() is None
+
+
+def _use(make: Any) -> None:
+    """Does with a tree what makes the library remember its structure, in every way."""
+    for _ in range(4):
+        pydag.dag_leaves(make())
+        pydag.dag_flatten(make())
+        pydag.dag_map(lambda x, y: x, make(), make())
+        pydag.dag_copy([make(), make()])
+    spec = pydag.dag_structure(make())
+    assert pydag.dag_structure(make()) == spec
+
+
+@pytest.mark.parametrize("place", ["namedtuple", "factory", "meta", "leaf", "aux_data", "tuple"])
+def test_users_classes_are_not_kept(place: str) -> None:
+    """A class that the user has dropped is gone, wherever it stood in what was flattened."""
+
+    def make() -> weakref.ref[type]:
+        cls: Any
+        if place in ("namedtuple", "tuple"):
+            cls = namedtuple("cls", "x y")
+        else:
+            cls = type("Class", (), {})
+        trees = {
+            "namedtuple": lambda: [cls({"a": 1}, cls([2], 3))],
+            "tuple": lambda: (cls(1, 2), [cls(3, 4)]),
+            "factory": lambda: [defaultdict(cls, a=1)],
+            "meta": lambda: [Tagged([1], cls)],
+            "leaf": lambda: [cls, cls()],
+            "aux_data": lambda: [Tagged([1], (cls, "x"))],
+        }
+        _use(trees[place])
+        return weakref.ref(cls)
+
+    reference = make()
+    gc.collect()
+    assert reference() is None
+    _use(lambda: [(1, 2), [3]])
+
+
+def test_structures_of_classes_that_die_and_come_again() -> None:
+    """What is remembered of a class that is gone is not found by one at the same address."""
+    for i in range(300):
+        fields = "xy" if i % 2 else "yx"
+        cls: Any = namedtuple("cls", list(fields))  # type: ignore[misc]  # names made at run time
+        _use(lambda cls=cls: [cls([1], 2), {"a": cls(3, [4])}])
+        spec = pydag.dag_structure([cls([1], 2)])
+        assert [path[1] for path in spec.paths()] == [0, 1]
+        del cls, spec
+        if i % 10 == 0:
+            gc.collect()
+
+
+def test_remembered_namedtuples_still_fit() -> None:
+    """A structure of namedtuples that no spec owns any more serves the next tree."""
+    cls: Any = namedtuple("cls", "x y")
+    w = [0.5]
+    for i in range(10):
+        tree = [cls(w, w), cls({"a": i}, ())]
+        assert pydag.dag_leaves(tree) == [0.5, i]
+        copy = pydag.dag_copy(tree)
+        assert copy == tree
+        assert type(copy[0]) is type(copy[1]) is cls
+        assert copy[0].x is copy[0].y
+        assert repr(pydag.dag_flatten(tree)[1]) == (
+            "PyDagSpec([cls(x=&0 [*], y=*0), cls(x={'a': *}, y=())])"
+        )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda big: {big: 1},
+        lambda big: [{big: 1, "a": 2}, {"a": 1}],
+        lambda big: OrderedDict({big: 1}),
+        lambda big: Tagged([1], big),
+        lambda big: Tagged([1], ("a", big)),
+    ],
+)
+@pytest.mark.parametrize("grow", ["x".__mul__, b"x".__mul__, (1).__lshift__])
+def test_large_constants_are_not_kept(make: Any, grow: Any) -> None:
+    """A large text or number that the user has dropped is gone, whatever was flattened with it."""
+    big = grow(10_000_000)
+    before = sys.getrefcount(big)
+    _use(lambda: make(big))
+    gc.collect()
+    assert sys.getrefcount(big) == before
+
+
+def test_bytes_of_what_is_kept_are_bounded() -> None:
+    """Many structures with many keys each don't add up."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for i in range(30):
+            tree = [{f"{i}-{j}-{'k' * 900}": 1} for j in range(3_000)]
+            for _ in range(2):
+                pydag.dag_leaves([tree] * (i + 1))
+        del tree
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 60 << 20
 
 
 @pytest.mark.parametrize("known_before", [False, True])

@@ -4,14 +4,13 @@
 #include "base/identity_table.h"
 #include "types/keys.h"
 
+#include <new>
 #include <utility>
 
 namespace pydag {
 namespace {
 
 constexpr size_t kSize = 64;
-// How many nodes the structures may have that no spec owns, all in all: some 50 MB.
-constexpr size_t kMostNodes = 1 << 22;
 
 // Tells structures apart by little: the size, and the first key.
 uint64_t mark_of(const Structure &structure) {
@@ -27,8 +26,9 @@ struct Entry {
     Setting setting;
     const Spec *living = nullptr;  // takes itself out when it is destroyed
     nb::object living_ref;         // a weak reference: a spec that is dying must not be handed out
-    Spec structure;
-    uint64_t last_mark = 0;  // of the structure that came last
+    KeptStructure kept;
+    Holdings living_holdings;  // of a living spec whose structure was kept before
+    uint64_t last_mark = 0;    // of the structure that came last
 
     // Whether this structure, or one like it, came before: one that comes for the first time is not
     // worth the place of another one, nor the memory.
@@ -37,25 +37,11 @@ struct Entry {
         return std::exchange(last_mark, mark) == mark;
     }
 
-    // Keeps a structure that no spec owns, if there is room. It is taken from `from`.
-    void put(Spec &from) {
-        const size_t size = from.structure_or_empty().num_nodes;
-        if (num_kept + size > kMostNodes) return;
-        num_kept += size;
-        structure.swap(from);
-    }
-    // Gives it away again, to `to`, which is empty.
-    void take(Spec &to) {
-        num_kept -= structure.structure_or_empty().num_nodes;
-        to.swap(structure);
-    }
-    static inline size_t num_kept = 0;  // of nodes
-
     // Empties the entry. Releasing what it held may run code that comes back here.
     void reset() {
-        Spec dropped;
-        take(dropped);
+        const Spec dropped = kept.give_up();
         living = nullptr;
+        living_holdings = {};
         const nb::object dropped_ref = std::move(living_ref);
     }
 };
@@ -98,23 +84,14 @@ size_t slot_of(PyObject *root, const Setting &setting) {
     return (hash.value() ^ hash_address(setting.space) >> 32 ^ setting.none_is_leaf) % kSize;
 }
 
-bool is_constant(PyObject *ref) {
-    return ref == Py_None || PyType_Check(ref) || PyLong_CheckExact(ref) || PyBool_Check(ref) ||
-           PyFloat_CheckExact(ref) || is_exact_str(ref);
-}
-
-bool is_harmless(PyObject *ref) {
-    if (KeysBox::check(ref)) return KeysBox::of(ref).has_only_strings;
-    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).is_fields();
-    if (!PyTuple_CheckExact(ref)) return is_constant(ref);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i)
-        if (!is_constant(PyTuple_GET_ITEM(ref, i))) return false;
-    return true;
-}
-
-bool is_worth_keeping(const Structure &structure) {
-    for (uint32_t i = 0; i < structure.num_refs; ++i)
-        if (!is_harmless(structure.refs[i])) return false;
+// Whether `flatten_known` could follow the structure to its end, and would find what the other walks
+// find. Keys of other classes could be sorted in another order the next time.
+bool can_be_followed(const Structure &structure) {
+    for (uint32_t i = 0; i < structure.num_refs; ++i) {
+        PyObject *const ref = structure.refs[i];
+        if (KeysBox::check(ref) && !KeysBox::of(ref).has_constant_hashes) return false;
+        if (RegistrationBox::check(ref) && !RegistrationBox::of(ref).is_fields()) return false;
+    }
     return true;
 }
 
@@ -125,14 +102,17 @@ CachedStructure::CachedStructure(PyObject *root, const Setting &setting)
     Entry &entry = entries()[slot_];
     if (entry.setting != setting) return;
     if (entry.living) living_ = dereference(entry.living_ref);
-    else entry.take(structure_);
+    else holdings_ = entry.kept.take(structure_);
 }
 
 CachedStructure::~CachedStructure() {
     Entry &entry = entries()[slot_];
-    if (!may_put_back_ || !is_current() || structure_.is_empty() || entry.living || !entry.structure.is_empty()) return;
+    if (!may_put_back_ || !is_current() || structure_.is_empty() || entry.living || !entry.kept.is_empty()) return;
     entry.setting = setting_;
-    entry.put(structure_);
+    try {
+        entry.kept.put(structure_, std::move(holdings_));
+    } catch (const std::bad_alloc &) {  // then it isn't kept
+    }
 }
 
 const Structure &CachedStructure::structure() const {
@@ -149,6 +129,7 @@ void CachedStructure::register_spec(nb::handle object) {
     entry.setting = setting_;
     entry.living = nb::inst_ptr<Spec>(object);
     entry.living_ref = std::move(weakref);
+    entry.living_holdings = std::move(holdings_);
     nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_));
 }
 
@@ -161,15 +142,19 @@ nb::object CachedStructure::take_spec() {
 
 nb::object CachedStructure::take_spec(StructureBuilder &&builder) {
     nb::object spec = make_spec(Spec(std::move(builder)));
-    if (is_worth_keeping(nb::inst_ptr<Spec>(spec)->structure())) register_spec(spec);
+    holdings_ = {};
+    if (can_be_followed(nb::inst_ptr<Spec>(spec)->structure())) register_spec(spec);
     return spec;
 }
 
 void CachedStructure::keep(StructureBuilder &&builder) {
     living_.reset();
     Spec(std::move(builder)).swap(structure_);
+    holdings_ = {};
     Entry &entry = entries()[slot_];
-    may_put_back_ = entry.comes_again(structure_.structure()) && is_worth_keeping(structure_.structure());
+    may_put_back_ = entry.comes_again(structure_.structure()) && can_be_followed(structure_.structure());
+    if (may_put_back_) holdings_ = holdings_of(structure_.structure());
+    may_put_back_ = holdings_.may_be_kept;
     if (may_put_back_) entry.reset();
 }
 
@@ -178,13 +163,21 @@ void Spec::leave_cache() {
     Entry &entry = entries()[std::exchange(slot_, -1)];
     if (entry.living != this) return;
     entry.living = nullptr;
-    if (!is_empty() && entry.comes_again(structure_)) entry.put(*this);
+    Holdings holdings = std::exchange(entry.living_holdings, {});
+    try {
+        if (!is_empty() && entry.comes_again(structure_))
+            entry.kept.put(*this, holdings.may_be_kept ? std::move(holdings) : holdings_of(structure_));
+    } catch (const std::bad_alloc &) {  // then it isn't kept
+    }
     const nb::object dropped_ref = std::move(entry.living_ref);
 }
 
+// A walk that begins meanwhile, in code that releasing runs, may take what is still there; it must not
+// put that back when all is forgotten.
 void forget_specs() {
     ++generation;
     for (size_t i = 0; i < kSize; ++i) entries()[i].reset();
+    ++generation;
 }
 
 }  // namespace pydag

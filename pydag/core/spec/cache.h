@@ -4,12 +4,12 @@
 // gets the spec that it got before.
 //
 // A living spec owns its structure, and the cache only points to it. A spec that dies leaves its
-// structure to the cache. So the cache never keeps a spec alive, but up to kSize structures with
-// kMostNodes nodes in all, and only harmless ones: their references are strings, classes and small constants. It is
-// emptied by `clear_caches()`, and whenever a class is registered or unregistered.
+// structure to the cache, if that may keep it (kept_structure.h). So the cache never keeps a spec alive,
+// but up to kSize structures, of 50 MB in all and without any object of the user's. It is emptied by
+// `clear_caches()`, and whenever a class is registered or unregistered, or dies.
 #pragma once
 
-#include "spec/spec.h"
+#include "spec/kept_structure.h"
 #include "types/registry.h"
 
 namespace pydag {
@@ -53,6 +53,7 @@ private:
     Setting setting_;
     nb::object living_;  // a PyDagSpec, or
     Spec structure_;     // a structure that no spec owns
+    Holdings holdings_;  // of that
     bool may_put_back_ = true;
 };
 

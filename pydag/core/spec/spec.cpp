@@ -51,6 +51,11 @@ Py_hash_t Spec::hash() const {
     return hash_ = hash == -1 ? -2 : hash;
 }
 
+nb::object Spec::exchange_ref(uint32_t i, nb::object ref) {
+    PyObject *&place = const_cast<PyObject **>(structure_.refs)[i];
+    return nb::steal(std::exchange(place, ref.release().ptr()));
+}
+
 int Spec::traverse(visitproc visit, void *arg) const {
     for (uint32_t i = 0; i < structure_.num_refs; ++i)
         if (const int status = visit(structure_.refs[i], arg)) return status;

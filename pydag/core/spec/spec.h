@@ -55,6 +55,8 @@ public:
     // Releases everything. Only for the collector and the destructor: a spec is immutable.
     void clear();
 
+    // Only for the cache, and while nobody else has the spec.
+    nb::object exchange_ref(uint32_t i, nb::object ref);
     void set_slot(int slot) { slot_ = slot; }
 
 private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/keys.h"
 
+#include "base/constant_size.h"
 #include "base/identity_table.h"
 #include "base/tuples.h"
 
@@ -12,8 +13,8 @@
 namespace pydag {
 namespace {
 
-// Runs longer than this are not remembered, so that the table holds a bounded number of strings.
-constexpr size_t kLongestRun = 256;
+// Longer and larger runs are not remembered, so that what the table holds is bounded.
+constexpr size_t kLongestRun = 256, kLargestRun = size_t{48} << 10;
 constexpr size_t kTableSize = 512;
 PyObject *remembered[2][kTableSize];  // [sorted], owned
 // The first keys of the runs that came last: one that comes for the first time is not worth the place
@@ -39,6 +40,18 @@ size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32
 bool has_constant_hash(PyObject *key) {
     return is_exact_str(key) || PyLong_CheckExact(key) || PyFloat_CheckExact(key) || PyComplex_CheckExact(key) ||
            PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
+}
+
+// As `Keys::num_bytes`.
+size_t size_of_constants(PyObject *const *keys, size_t count) {
+    constexpr size_t kPlaces = 64;  // of each key in the tuple, the permutation and the template
+    size_t total = 64;
+    for (size_t i = 0; i < count; ++i) {
+        const size_t size = small_constant_size(keys[i]);
+        if (size == 0) return 0;
+        total += size + kPlaces;
+    }
+    return total;
 }
 
 using Order = Buffer<uint32_t, 32>;
@@ -204,7 +217,9 @@ nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
     nb::object box =
         KeysBox::make(std::move(inserted), nb::object(), std::move(places), static_cast<uint32_t>(count), sorted,
                       all_strings, all_strings || std::all_of(keys, keys + count, has_constant_hash));
-    if (all_strings && count > 0 && count <= kLongestRun) {
+    Keys &made = KeysBox::of(box);
+    made.num_bytes = size_of_constants(keys, count);
+    if (all_strings && count > 0 && count <= kLongestRun && made.num_bytes > 0 && made.num_bytes <= kLargestRun) {
         const size_t i = place(keys[0], count);
         const bool came = std::exchange(came_once[sorted][i], keys[0]) == keys[0];
         if (came || !remembered[sorted][i]) {

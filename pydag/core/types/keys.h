@@ -42,11 +42,14 @@ struct Keys {
     bool is_sorted = false;            // the order was made by sorting, not taken from the mapping
     bool has_only_strings = false;     // exact ones: comparing them runs no code
     bool has_constant_hashes = false;  // strings, numbers and the like: a dict made of them stays right
+    // About how many bytes the keys take, if all are small constants: then they may be kept after the
+    // user has dropped them. Else 0.
+    size_t num_bytes = 0;
+    mutable uint64_t content_hash = 0;  // 0: not made yet
+
     // Without the template: who found it through the collector could change every dict to come. It
     // holds constants alone, so it is part of no cycle.
     auto python_refs() { return std::tie(inserted); }
-
-    mutable uint64_t content_hash = 0;  // 0: not made yet
 
     uint32_t size() const { return count; }
     // Of the keys in traversal order; the same in every process. Strings count by what they say, other keys
@@ -62,7 +65,7 @@ struct Keys {
     // A tuple of the keys in traversal order.
     nb::object order() const;
 };
-static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + sizeof(Permutation) + 16,
+static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + sizeof(Permutation) + 24,
               "list the new member in python_refs()");
 using KeysBox = Box<Keys>;
 

@@ -223,17 +223,19 @@ void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is
 
 void watch_registry(nb::handle dict) { globals().watch.add(dict); }
 
-// Moves everything out before it releases anything: a finalizer may come back here.
+// What is released last, when all tables are new, may run code that comes back here. Until the specs
+// are forgotten too, the old tables guard the classes in what is remembered of them.
 void forget_types() {
-    forget_specs();
+    std::vector<std::unique_ptr<TypeTable>> tables(globals().namespaces.size());
+    for (std::unique_ptr<TypeTable> &table : tables) table = std::make_unique<TypeTable>();
     ++globals().epoch;
-    std::vector<std::unique_ptr<TypeTable>> old;
-    old.reserve(globals().namespaces.size());
+    auto next = tables.begin();
     for (auto &[name, space] : globals().namespaces) {
-        auto fresh = std::make_unique<TypeTable>();
-        old.emplace_back(std::exchange(space->table_, fresh.release()));
+        TypeTable *const old = std::exchange(space->table_, next->release());
+        next++->reset(old);
         for (Namespace::Recent &recent : space->recent_) recent = {};
     }
+    forget_specs();
 }
 
 }  // namespace pydag

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may be kept after the user has dropped it: text, numbers and None, which nobody misses, as long
+// as they are small.
+#pragma once
+
+#include "base/capi.h"
+
+namespace pydag {
+
+inline constexpr size_t kLargestConstant = 1024;
+
+// About how many bytes a small constant takes; 0 for a large one, and for anything else.
+inline size_t small_constant_size(PyObject *object) {
+    constexpr size_t kHeader = 56;  // of text, which has the longest
+    size_t content = 0;
+    if (is_exact_str(object)) {
+        content = static_cast<size_t>(PyUnicode_GET_LENGTH(object)) * static_cast<size_t>(PyUnicode_KIND(object));
+    } else if (PyBytes_CheckExact(object)) {
+        content = static_cast<size_t>(PyBytes_GET_SIZE(object));
+    } else if (PyLong_CheckExact(object)) {
+        int overflow = 0;
+        (void)PyLong_AsLongLongAndOverflow(object, &overflow);
+        if (overflow != 0) return 0;
+    } else if (object != Py_None && !PyBool_Check(object) && !PyFloat_CheckExact(object) &&
+               !PyComplex_CheckExact(object)) {
+        return 0;
+    }
+    return content <= kLargestConstant ? kHeader + content : 0;
+}
+
+}  // namespace pydag

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spec/kept_structure.h"
+
+#include "base/constant_size.h"
+#include "base/identity_table.h"
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
+
+#include <utility>
+
+namespace pydag {
+namespace {
+
+constexpr size_t kMostBytes = size_t{50} << 20;
+
+// Adds up what is met the first time, or nearly: of two Keys that fall on one place each may count
+// more than once.
+class Sizes {
+public:
+    void add(PyObject *object, size_t size) {
+        PyObject *&seen = seen_[hash_address(object) >> 56];
+        if (std::exchange(seen, object) != object) total_ += size;
+    }
+    size_t total() const { return total_; }
+
+private:
+    PyObject *seen_[256] = {};
+    size_t total_ = 0;
+};
+
+bool is_users_class(PyObject *object) {
+    return PyType_Check(object) && is_heap_type(reinterpret_cast<PyTypeObject *>(object));
+}
+
+size_t harmless_size(PyObject *ref) {
+    if (PyType_Check(ref)) return is_users_class(ref) ? 0 : 1;
+    return small_constant_size(ref);
+}
+
+// About how many bytes a reference keeps alive; 0 if it must not be kept.
+size_t size_to_keep(PyObject *ref) {
+    if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes;
+    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).is_fields() ? 1 : 0;
+    if (!PyTuple_CheckExact(ref)) return harmless_size(ref);
+    size_t total = 64;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i) {
+        const size_t size = harmless_size(PyTuple_GET_ITEM(ref, i));
+        if (size == 0) return 0;
+        total += size;
+    }
+    return total;
+}
+
+}  // namespace
+
+Holdings holdings_of(const Structure &structure) {
+    Holdings holdings;
+    Sizes sizes;
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        const bool is_tuple_class = at.kind() == Kind::kNamedTuple || at.kind() == Kind::kStructSequence;
+        for (uint32_t i = 0; i < num_refs(at.node()); ++i) {
+            PyObject *const ref = structure.refs[at.extent().ref + i];
+            if (is_tuple_class && is_users_class(ref)) {
+                holdings.classes.push_back({at.extent().ref + i, ref});
+                continue;
+            }
+            const size_t size = size_to_keep(ref);
+            if (size == 0) return {};
+            sizes.add(ref, size);
+        }
+    }
+    holdings.may_be_kept = true;
+    holdings.num_bytes = structure.num_nodes * sizeof(Node) + structure.num_refs * sizeof(PyObject *) +
+                         holdings.classes.size() * sizeof(Holdings::Class) + sizes.total();
+    return holdings;
+}
+
+void KeptStructure::put(Spec &from, Holdings holdings) {
+    if (!is_empty() || !holdings.may_be_kept || total_bytes_ + holdings.num_bytes > kMostBytes) return;
+    std::vector<nb::object> released;  // at the end: that may run code which comes back here
+    released.reserve(holdings.classes.size());
+    total_bytes_ += holdings.num_bytes;
+    spec_.swap(from);
+    holdings_ = std::move(holdings);
+    for (const Holdings::Class &item : holdings_.classes) released.push_back(spec_.exchange_ref(item.ref, nb::none()));
+}
+
+Holdings KeptStructure::take(Spec &to) {
+    for (const Holdings::Class &item : holdings_.classes) spec_.exchange_ref(item.ref, nb::borrow(item.type));
+    total_bytes_ -= holdings_.num_bytes;
+    to.swap(spec_);
+    return std::exchange(holdings_, {});
+}
+
+Spec KeptStructure::give_up() {
+    total_bytes_ -= holdings_.num_bytes;
+    holdings_ = {};
+    Spec spec;
+    spec.swap(spec_);
+    return spec;
+}
+
+}  // namespace pydag

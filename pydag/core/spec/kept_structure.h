@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A structure that no spec owns any more, kept for the next tree that has it.
+//
+// It keeps nothing alive that anybody could miss or that is large: its references are small constants,
+// what the registry holds anyway, and classes that aren't the user's. The classes of namedtuples are
+// left out meanwhile, and known by address alone. That is safe because the registry has met each of
+// them: it empties the cache before one of them dies.
+#pragma once
+
+#include "spec/spec.h"
+
+#include <vector>
+
+namespace pydag {
+
+// What is to be known of a structure before it can be kept.
+struct Holdings {
+    struct Class {
+        uint32_t ref;  // where it stands among the references
+        PyObject *type;
+    };
+    bool may_be_kept = false;
+    size_t num_bytes = 0;
+    std::vector<Class> classes;  // that must not be owned
+};
+Holdings holdings_of(const Structure &structure);
+
+class KeptStructure {
+public:
+    bool is_empty() const { return spec_.is_empty(); }
+    // Takes the structure from `from` if it may be kept and there is room.
+    void put(Spec &from, Holdings holdings);
+    // Gives it back to `to`, which is empty.
+    Holdings take(Spec &to);
+    // Gives it up, for the caller to release: that may run Python code.
+    Spec give_up();
+
+private:
+    Spec spec_;
+    Holdings holdings_;
+    static inline size_t total_bytes_ = 0;  // of all that are kept
+};
+
+}  // namespace pydag
