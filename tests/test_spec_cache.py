@@ -183,6 +183,9 @@ def _use(make: Any) -> None:
     assert pydag.dag_structure(make()) == spec
 
 
+new_namedtuple: Any = namedtuple  # for classes whose fields are named at run time
+
+
 @pytest.mark.parametrize("place", ["namedtuple", "factory", "meta", "leaf", "aux_data", "tuple"])
 def test_users_classes_are_not_kept(place: str) -> None:
     """A class that the user has dropped is gone, wherever it stood in what was flattened."""
@@ -190,7 +193,7 @@ def test_users_classes_are_not_kept(place: str) -> None:
     def make() -> weakref.ref[type]:
         cls: Any
         if place in ("namedtuple", "tuple"):
-            cls = namedtuple("cls", "x y")
+            cls = new_namedtuple("cls", "x y")
         else:
             cls = type("Class", (), {})
         trees = {
@@ -214,7 +217,7 @@ def test_structures_of_classes_that_die_and_come_again() -> None:
     """What is remembered of a class that is gone is not found by one at the same address."""
     for i in range(300):
         fields = "xy" if i % 2 else "yx"
-        cls: Any = namedtuple("cls", list(fields))  # type: ignore[misc]  # names made at run time
+        cls = new_namedtuple("cls", list(fields))
         _use(lambda cls=cls: [cls([1], 2), {"a": cls(3, [4])}])
         spec = pydag.dag_structure([cls([1], 2)])
         assert [path[1] for path in spec.paths()] == [0, 1]

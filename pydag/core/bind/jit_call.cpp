@@ -2,6 +2,7 @@
 //
 // The way into a compiled function and out of it again, without Python code between.
 #include "base/constants.h"
+#include "base/tuples.h"
 #include "bind/bind.h"
 #include "bind/method.h"
 #include "bind/result.h"

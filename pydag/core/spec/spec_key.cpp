@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spec/spec_key.h"
 
+#include "base/tuples.h"
+
 #include "base/error.h"
 #include "spec/spec.h"
 

@@ -47,7 +47,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
     def defvjp(
         self,
-        fwd: Callable[P, tuple[R, Any]],
+        fwd: Callable[..., tuple[R, Any]],
         bwd: Callable[..., tuple[Any, ...]],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
