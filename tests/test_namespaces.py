@@ -3,8 +3,11 @@
 
 import contextlib
 import enum
+import gc
+import os
+import weakref
 from collections import defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import optree
 import pytest
@@ -172,3 +175,65 @@ def test_keys_that_keep_their_order_are_not_compared(ordered: Any, make: Any) ->
         assert spec.flatten_up_to(tree) == [1.5, 0.5, 2.5]
         assert pydag.reref(pydag.deref(tree, namespace="here"), namespace="here") == tree
         pydag.dag_update(tree, tree, namespace="here")
+
+
+def test_memory_of_namespaces_is_bounded() -> None:
+    """Namespaces that nobody uses any more take no memory, however many there were."""
+
+    def use(first: int, count: int) -> None:
+        for i in range(first, first + count):
+            pydag.dag_leaves([Point(1, 2), {"a": 1}], namespace=f"space {i}")
+
+    use(0, 500)
+    before = _resident()
+    use(500, 20_000)
+    assert _resident() - before < 16 << 20
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+def test_namespace_that_is_left_and_used_again() -> None:
+    """A namespace knows its classes whatever other ones there were since, also within a walk."""
+    cls = fresh()
+    node = cls()
+    pydag.register_pydag_node(cls, lambda _: ((1, 2), None), lambda *_: None, namespace="here")
+    spec = pydag.dag_structure([node], namespace="here")
+
+    def elsewhere(_: Any) -> bool:
+        for i in range(300):
+            pydag.dag_leaves([Point(1, node)], namespace=f"other {i}")
+        return False
+
+    for is_leaf in (None, elsewhere, None):
+        elsewhere(None)
+        leaves, again = pydag.dag_flatten([node, Point(node, 3)], is_leaf, namespace="here")
+        assert leaves == [1, 2, 3]
+        assert again.namespace == "here"
+        assert pydag.dag_structure([node], namespace="here") == spec
+        assert spec.flatten_up_to([node]) == [1, 2]
+    pydag.unregister_pydag_node(cls, namespace="here")
+    assert pydag.dag_leaves([node], namespace="here") == [node]
+
+
+def test_classes_that_die_in_forgotten_namespaces() -> None:
+    """A class dies as it should, and no other one is taken for it, while namespaces come and go."""
+    for i in range(200):
+        cls: Any = type("Point", (Point,), {}) if i % 3 else fresh()
+        node = cls(1, 2) if i % 3 else cls()
+        for j in range(3):
+            tree = [node, {"a": 1}]
+            assert len(pydag.dag_leaves(tree, namespace=f"{i} {j}")) == (3 if i % 3 else 2)
+            pydag.dag_copy(tree, namespace=f"{i} {j}")
+        reference = weakref.ref(cls)
+        del cls, node, tree
+        if i % 20 == 0:
+            gc.collect()
+            assert reference() is None

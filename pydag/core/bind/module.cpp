@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "nodes/open.h"
+#include "spec/cache.h"
 #include "types/registry.h"
 
 // What nanobind makes of NB_MODULE is called by what stands in its place, below.
@@ -22,7 +23,8 @@ NB_MODULE(_core, module) {
     });
     pydag::make_constants();
     pydag::make_exceptions(module);
-    pydag::make_registry();
+    pydag::make_namespaces();
+    pydag::tell_when_types_are_forgotten(pydag::forget_specs);
     pydag::detail::try_out_ordered_dicts();
     pydag::bind_registry(module);
     pydag::bind_spec(module);

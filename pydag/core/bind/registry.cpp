@@ -5,7 +5,7 @@
 #include "rewrites/deref.h"
 #include "spec/cache.h"
 #include "types/fields.h"
-#include "types/keys.h"
+#include "types/key_table.h"
 #include "types/own_registrations.h"
 
 namespace pydag {

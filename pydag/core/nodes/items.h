@@ -5,6 +5,7 @@
 #pragma once
 
 #include "nodes/open.h"
+#include "types/key_table.h"
 
 #include <algorithm>
 

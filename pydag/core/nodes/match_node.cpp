@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "structure/paths.h"
-#include "types/keys.h"
+#include "types/key_table.h"
 
 #include <algorithm>
 #include <vector>

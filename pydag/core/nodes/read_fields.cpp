@@ -6,6 +6,7 @@
 #include "base/tuples.h"
 #include "nodes/open.h"
 #include "types/fields.h"
+#include "types/key_table.h"
 
 #include <algorithm>
 

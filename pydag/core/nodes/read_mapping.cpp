@@ -2,6 +2,7 @@
 //
 // Looks into mappings and deques. Nothing here runs Python code.
 #include "nodes/open.h"
+#include "types/key_table.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/fields.h"
-#include "types/keys.h"
+#include "types/key_table.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -3,6 +3,7 @@
 
 #include "base/identity_table.h"
 #include "types/keys.h"
+#include "types/registration.h"
 
 #include <new>
 #include <utility>
@@ -81,7 +82,7 @@ size_t slot_of(PyObject *root, const Setting &setting) {
     RootHash hash;
     hash.add(root);
     hash.add_items(hash.add_items(root));
-    return (hash.value() ^ hash_address(setting.space) >> 32 ^ setting.none_is_leaf) % kSize;
+    return (hash.value() ^ setting.space * 31 ^ setting.none_is_leaf) % kSize;
 }
 
 // Whether `flatten_known` could follow the structure to its end, and would find what the other walks

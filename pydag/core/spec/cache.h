@@ -10,13 +10,12 @@
 #pragma once
 
 #include "spec/kept_structure.h"
-#include "types/registry.h"
 
 namespace pydag {
 
 // What a structure depends on besides the tree.
 struct Setting {
-    const Namespace *space = nullptr;
+    uint64_t space = 0;  // the id of the namespace
     bool none_is_leaf = false;
     bool is_ordered = false;  // whether the namespace itself keeps the insertion order of dicts
     bool operator==(const Setting &) const = default;

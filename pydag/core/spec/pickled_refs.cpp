@@ -2,7 +2,7 @@
 #include "spec/pickled_refs.h"
 
 #include "spec/node_checker.h"
-#include "types/keys.h"
+#include "types/key_table.h"
 #include "types/registry.h"
 
 #include <algorithm>
@@ -62,7 +62,8 @@ nb::object decode_registration(nb::handle state, bool is_fields) {
     const nb::handle type(PyTuple_GET_ITEM(state.ptr(), 0)), namespace_(PyTuple_GET_ITEM(state.ptr(), 1));
     require(PyType_Check(type.ptr()) && PyUnicode_CheckExact(namespace_.ptr()),
             "a registration must be a class and a namespace");
-    const TypeInfo info = Namespace::get(namespace_).find(reinterpret_cast<PyTypeObject *>(type.ptr()));
+    const NamespaceRef space = Namespace::get(namespace_);
+    const TypeInfo info = space->find(reinterpret_cast<PyTypeObject *>(type.ptr()));
     if (!info.registration || (info.kind == Kind::kFields) != is_fields)
         fail(PyExc_RuntimeError,
              "Unknown custom type in pickled PyDagSpec: %R in namespace %R. Register it before the "

@@ -3,7 +3,7 @@
 
 #include "base/constants.h"
 #include "base/error.h"
-#include "types/keys.h"
+#include "types/key_table.h"
 
 #include <descrobject.h>
 #include <structmember.h>

@@ -2,37 +2,12 @@
 //
 // The keys of one mapping node: the order in which its children are traversed, and the order in
 // which it was filled, which is the order in which it is rebuilt.
-//
-// Mappings with the same keys share one Keys object. Runs of exact strings are remembered in a
-// small table, found by the first key's address and the number of keys, and confirmed key by key
-// by address: the table owns its strings, so an address in it can't belong to another one.
 #pragma once
 
 #include "base/box.h"
-#include "base/buffer.h"
-
-#include <memory>
+#include "types/permutation.h"
 
 namespace pydag {
-
-// The place of each key in traversal order, then the other way round. A few need no memory of
-// their own.
-class Permutation {
-public:
-    uint32_t *allocate(size_t count) {
-        if (2 * count > kInline) heap_ = std::make_unique_for_overwrite<uint32_t[]>(2 * count);
-        is_set_ = true;
-        return data();
-    }
-    uint32_t *data() { return heap_ ? heap_.get() : is_set_ ? inline_ : nullptr; }
-    const uint32_t *data() const { return const_cast<Permutation *>(this)->data(); }
-
-private:
-    static constexpr size_t kInline = 8;
-    uint32_t inline_[kInline];
-    bool is_set_ = false;
-    std::unique_ptr<uint32_t[]> heap_;
-};
 
 struct Keys {
     nb::object inserted;       // tuple: the keys as they were inserted
@@ -69,27 +44,11 @@ static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + sizeof(Permutation) + 24,
               "list the new member in python_refs()");
 using KeysBox = Box<Keys>;
 
-// A remembered Keys object whose first key and number of keys are these, to be confirmed by the
-// caller; null if there is none. Borrowed: the next call of `keys_of` may release it.
-PyObject *guess_keys(PyObject *first, size_t count, bool sorted);
-
-// CachedStructure Keys whose keys, exact strings too, are equal to these; null if there are none.
-// Borrowed, as above.
-PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted);
-
-// The Keys of a mapping whose keys, in insertion order, are `keys`: those that are remembered, or
-// new ones. `sorted`: traverse them in
-// ascending order; keys that don't compare are sorted by the name of their type first, and where
-// that fails too the insertion order stands. May run the keys' own comparisons.
-nb::object keys_of(PyObject *const *keys, size_t count, bool sorted);
-
 // The same keys for another purpose: whether both have equal keys in the same traversal order
 // (compared by identity, then `==`).
 bool equal_keys(nb::handle a, nb::handle b);
 
 // Whether the tuples hold the same items, by identity, then `==`.
 bool equal_tuples(nb::handle a, nb::handle b);
-
-void forget_keys();  // empties the table
 
 }  // namespace pydag

@@ -6,7 +6,7 @@
 // `__hash__` and `__eq__` of a metaclass, and others could find it and change it.
 #pragma once
 
-#include "types/registry.h"
+#include "types/registration.h"
 
 namespace pydag {
 

@@ -3,16 +3,10 @@
 
 #include "base/constants.h"
 #include "base/error.h"
-#include "base/identity_table.h"
-#include "spec/cache.h"
 #include "types/fields.h"
 #include "types/own_registrations.h"
-#include "types/type_table.h"
 
-#include <memory>
-#include <new>
 #include <string>
-#include <unordered_map>
 
 namespace pydag {
 
@@ -20,11 +14,8 @@ namespace {
 
 // Lives as long as the process: destroying it after the interpreter is gone would crash.
 struct Globals {
-    std::unordered_map<std::string, std::unique_ptr<Namespace>> namespaces;
-    Namespace *global = nullptr;
     nb::object find_foreign, classify_leaf, is_insertion_ordered;
     DictWatch watch;
-    uint64_t epoch = 0;  // how often the tables have been emptied
 };
 Globals &globals() {
     static Globals *const instance = new Globals;
@@ -65,102 +56,19 @@ TypeInfo classify_unregistered(nb::handle type) {
     return {nullptr, Kind::kLeaf, answer == "object" ? kObjectLeaf : kNoIdentity};
 }
 
-PyObject *on_type_death(PyObject *, PyObject *) {
-    try {
-        forget_types();
-    } catch (const std::bad_alloc &) {
-        return PyErr_NoMemory();
-    }
-    Py_RETURN_NONE;
-}
-PyMethodDef on_type_death_def = {"forget_types", on_type_death, METH_O, nullptr};
-
-PyObject *on_type_death_function = nullptr;
-
-nb::object guard(PyTypeObject *type) {
-    if (!is_heap_type(type)) return nb::object();
-    return checked(PyWeakref_NewRef(as_object(type), on_type_death_function));
-}
-
 }  // namespace
 
-void make_registry() {
-    if (!on_type_death_function)
-        on_type_death_function = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
-}
-
-Namespace &Namespace::get(nb::handle name) {
-    Globals &state = globals();
-    if (state.watch.take_changed()) [[unlikely]]
-        forget_types();
-    if (!PyUnicode_Check(name.ptr()))
-        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(name).ptr());
-    if (PyUnicode_GET_LENGTH(name.ptr()) == 0 && state.global) [[likely]]
-        return *state.global;
-    std::unique_ptr<Namespace> &slot = state.namespaces[text_of(name)];
-    if (!slot) {
-        slot = std::make_unique<Namespace>();
-        slot->name_ = checked(PyUnicode_FromObject(name.ptr()));  // no subclass
-        slot->table_ = new TypeTable;
-        if (PyUnicode_GET_LENGTH(name.ptr()) == 0) state.global = slot.get();
-    }
-    return *slot;
-}
-
-// The lookup may run code that gives the object another class, and drops the last reference to this one.
-TypeInfo Namespace::look_up_class_of(PyObject *object) {
-    for (;;) {
-        const nb::object type = class_of(object);
-        const TypeInfo info = find(reinterpret_cast<PyTypeObject *>(type.ptr()));
-        if (type.is(as_object(Py_TYPE(object)))) return info;
-    }
-}
-
-TypeInfo Namespace::find_in_table(PyTypeObject *type) {
-    if (const TypeInfo *const info = find_known_in_table(type)) return *info;
-    // What was looked up counts only if nothing was registered meanwhile.
-    for (;;) {
-        const uint64_t epoch = globals().epoch;
-        nb::object weakref = guard(type);
-        const TypeInfo info = look_up(type);
-        const nb::object registration = nb::steal(info.registration);
-        if (epoch != globals().epoch) continue;
-        if (!table_->find(type)) table_->add(type, std::move(weakref), info);
-        return *table_->find(type);
-    }
-}
-
-const TypeInfo *Namespace::find_known_in_table(PyTypeObject *type) {
-    const TypeInfo *const info = table_->find(type);
-    if (info) recent_[place(type)] = {type, *info};
-    return info;
-}
-
-// The registration of the result is owned.
-TypeInfo Namespace::look_up(PyTypeObject *type) {
+TypeInfo look_up_type(PyTypeObject *type, nb::handle namespace_) {
     const Kind kind = builtin_kind(type);
     if (kind != Kind::kLeaf) return {nullptr, kind, traits(kind).has_identity ? kObjectNode : kNoIdentity};
     const nb::handle cls(as_object(type));
-    nb::object found = find_registration(cls, name_);
+    nb::object found = find_registration(cls, namespace_);
     if (!found.is_valid()) return classify_unregistered(cls);
     Registration &registration = RegistrationBox::of(found);
     if (registration.is_fields()) resolve_fields(registration);
     const Identity identity = registration.has_identity ? kObjectNode : kNoIdentity;
     const Kind node_kind = registration.is_fields() ? Kind::kFields : Kind::kCustom;
     return {found.release().ptr(), node_kind, identity};
-}
-
-namespace {
-bool is_ordered(nb::handle name, PyObject *or_global) {
-    const nb::object ask = globals().is_insertion_ordered;
-    return ask.is_valid() && call(ask, name, nb::handle(or_global)).is(nb::handle(Py_True));
-}
-}  // namespace
-
-bool Namespace::is_dict_insertion_ordered() const { return is_ordered(name_, Py_True); }
-
-bool Namespace::is_ordered_itself() const {
-    return PyUnicode_GET_LENGTH(name_.ptr()) > 0 && is_ordered(name_, Py_False);
 }
 
 nb::object find_registration(nb::handle type, nb::handle namespace_) {
@@ -223,19 +131,11 @@ void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is
 
 void watch_registry(nb::handle dict) { globals().watch.add(dict); }
 
-// What is released last, when all tables are new, may run code that comes back here. Until the specs
-// are forgotten too, the old tables guard the classes in what is remembered of them.
-void forget_types() {
-    std::vector<std::unique_ptr<TypeTable>> tables(globals().namespaces.size());
-    for (std::unique_ptr<TypeTable> &table : tables) table = std::make_unique<TypeTable>();
-    ++globals().epoch;
-    auto next = tables.begin();
-    for (auto &[name, space] : globals().namespaces) {
-        TypeTable *const old = std::exchange(space->table_, next->release());
-        next++->reset(old);
-        for (Namespace::Recent &recent : space->recent_) recent = {};
-    }
-    forget_specs();
+bool has_changed_elsewhere() { return globals().watch.take_changed(); }
+
+bool is_dict_insertion_ordered(nb::handle namespace_, bool or_global) {
+    const nb::object ask = globals().is_insertion_ordered;
+    return ask.is_valid() && call(ask, namespace_, nb::handle(or_global ? Py_True : Py_False)).is(nb::handle(Py_True));
 }
 
 }  // namespace pydag

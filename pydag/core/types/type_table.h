@@ -3,7 +3,7 @@
 // What the registry found out about classes, by address.
 #pragma once
 
-#include "types/registry.h"
+#include "types/namespace.h"
 
 #include <vector>
 

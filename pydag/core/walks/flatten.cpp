@@ -17,7 +17,7 @@ public:
         : options_(options),
           builder_(builder),
           leaves_(leaves),
-          open_options_{options.space, {}, options.known_order()} {}
+          open_options_{options.space.get(), {}, options.known_order()} {}
 
     void run(PyObject *tree) {
         stack_.push_borrowed(tree);
@@ -156,7 +156,7 @@ void collect_shared(const Walk &walk, const StructureBuilder &builder, const Lea
 }  // namespace
 
 Flattened::Flattened(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared)
-    : cached_(tree.ptr(), {options.space, options.none_is_leaf, options.space_is_ordered}) {
+    : cached_(tree.ptr(), {options.space->id(), options.none_is_leaf, options.space_is_ordered}) {
     is_cached_ = !shared && flatten_known(cached_.structure(), tree.ptr(), options, leaves_);
     if (is_cached_) return;
     if (shared || !flatten_pure(tree.ptr(), options, builder_, leaves_)) {

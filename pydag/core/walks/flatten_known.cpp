@@ -40,7 +40,8 @@ public:
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
-        OpenOptions open_options{flattens ? options_->space : nullptr, {}, flattens ? options_->known_order() : -1};
+        OpenOptions open_options{
+            flattens ? options_->space.get() : nullptr, {}, flattens ? options_->known_order() : -1};
         const Node *node = structure_.nodes, *const end = node + structure_.num_nodes;
         PyObject *const *refs = structure_.refs;
         // More than all mappings together have children.

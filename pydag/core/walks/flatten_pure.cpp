@@ -14,7 +14,7 @@ class PureFlatten {
 public:
     PureFlatten(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves)
         : options_(options),
-          open_options_{options.space, {}, options.known_order()},
+          open_options_{options.space.get(), {}, options.known_order()},
           builder_(builder),
           leaves_(leaves) {}
 

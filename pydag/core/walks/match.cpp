@@ -97,7 +97,7 @@ private:
                 } else if (node.kind == Kind::kAlias) {
                     add_alias(at.node, node.count, std::move(object));
                 } else {
-                    match_node(node, structure_.refs + at.ref, object, space_, stack);
+                    match_node(node, structure_.refs + at.ref, object, *space_, stack);
                 }
                 at.leaf += node.kind == Kind::kLeaf;
                 at.ref += num_refs(node);
@@ -149,7 +149,7 @@ private:
     const Structure &structure_;
     Answers &answers_;
     Leaves &found_;
-    Namespace &space_;
+    const NamespaceRef space_;
     std::vector<Place> anchors_, places_;               // places_: of all nodes, once an alias is walked
     RefBuffer<16> first_;                               // the object at each anchor, by its number
     RefBuffer<16> kept_;                                // what `walked_` knows by address
@@ -162,9 +162,9 @@ private:
 
 namespace {
 struct EqualAnswers final : Answers {
-    explicit EqualAnswers(Namespace &space) : space(space) {}
-    bool accept(uint32_t, PyObject *first, PyObject *other) override { return is_same_answer(space, first, other); }
-    Namespace &space;
+    explicit EqualAnswers(NamespaceRef space) : space(std::move(space)) {}
+    bool accept(uint32_t, PyObject *first, PyObject *other) override { return is_same_answer(*space, first, other); }
+    const NamespaceRef space;
 };
 }  // namespace
 

@@ -16,7 +16,7 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
     if (!has_truth(none_is_leaf))
         fail(PyExc_TypeError, "none_is_leaf must be a bool, got %U.", short_repr(none_is_leaf).ptr());
     options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
-    options.space = &Namespace::get(namespace_);
+    options.space = Namespace::get(namespace_);
     options.space_is_ordered = options.space->is_ordered_itself();
     if (identity.is(nb::handle(constants.all))) return options;
     const auto is = [&](const char *text) {

@@ -14,7 +14,7 @@ struct FlattenOptions {
     bool none_is_leaf = false;
     bool leaf_identity = true;  // identity="all"; false: "nodes"
     nb::handle whole;           // an object that is not opened, or null
-    Namespace *space = nullptr;
+    NamespaceRef space;
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
     // structure made in it, as optree has it; that all namespaces do is part of none.
     bool space_is_ordered = false;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mappings with the same keys share one Keys object. Runs of exact strings are remembered in a
+// small table, found by the first key's address and the number of keys, and confirmed key by key
+// by address: the table owns its strings, so an address in it can't belong to another one.
+#pragma once
+
+#include "types/keys.h"
+
+namespace pydag {
+
+// A remembered Keys object whose first key and number of keys are these, to be confirmed by the
+// caller; null if there is none. Borrowed: the next call of `keys_of` may release it.
+PyObject *guess_keys(PyObject *first, size_t count, bool sorted);
+
+// Remembered Keys whose keys, exact strings too, are equal to these; null if there are none.
+// Borrowed, as above.
+PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted);
+
+// The Keys of a mapping whose keys, in insertion order, are `keys`: those that are remembered, or
+// new ones. `sorted`: traverse them in ascending order; keys that don't compare are sorted by the name of their type
+// first, and where that fails too the insertion order stands. May run the keys' own comparisons.
+nb::object keys_of(PyObject *const *keys, size_t count, bool sorted);
+
+void forget_keys();  // empties the table
+
+}  // namespace pydag

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "types/namespace.h"
+
+#include "base/constants.h"
+#include "base/error.h"
+#include "types/registry.h"
+#include "types/type_table.h"
+
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace pydag {
+namespace {
+
+// Lives as long as the process: destroying it after the interpreter is gone would crash.
+struct Globals {
+    std::unordered_map<std::string, std::unique_ptr<Namespace>> spaces;
+    Namespace *unnamed = nullptr;
+    void (*listener)() = [] {};
+    uint64_t epoch = 0;  // how often the tables have been emptied
+    uint64_t num_made = 0;
+};
+Globals &globals() {
+    static Globals *const instance = new Globals;
+    return *instance;
+}
+
+PyObject *on_type_death(PyObject *, PyObject *) {
+    try {
+        forget_types();
+    } catch (const std::bad_alloc &) {
+        return PyErr_NoMemory();
+    }
+    Py_RETURN_NONE;
+}
+PyMethodDef on_type_death_def = {"forget_types", on_type_death, METH_O, nullptr};
+
+PyObject *on_type_death_function = nullptr;
+
+nb::object guard(PyTypeObject *type) {
+    if (!is_heap_type(type)) return nb::object();
+    return checked(PyWeakref_NewRef(as_object(type), on_type_death_function));
+}
+
+// Takes the namespaces that nobody is using out of the table.
+std::vector<std::unique_ptr<Namespace>> take_unused() {
+    auto &spaces = globals().spaces;
+    std::vector<std::unique_ptr<Namespace>> unused;
+    unused.reserve(spaces.size());
+    for (auto next = spaces.begin(); next != spaces.end();) {
+        const auto current = next++;
+        if (current->second.get() == globals().unnamed || current->second->is_used()) continue;
+        unused.push_back(std::move(current->second));
+        spaces.erase(current);
+    }
+    return unused;
+}
+
+}  // namespace
+
+void make_namespaces() {
+    if (!on_type_death_function)
+        on_type_death_function = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
+}
+
+void tell_when_types_are_forgotten(void (*listener)()) { globals().listener = listener; }
+
+Namespace::Namespace(nb::handle name)
+    : name_(checked(PyUnicode_FromObject(name.ptr()))),  // no subclass
+      id_(++globals().num_made),
+      table_(std::make_unique<TypeTable>()) {}
+
+Namespace::~Namespace() = default;
+
+NamespaceRef Namespace::get(nb::handle name) {
+    constexpr size_t kMost = 64;
+    Globals &state = globals();
+    if (has_changed_elsewhere()) [[unlikely]]
+        forget_types();
+    if (!PyUnicode_Check(name.ptr()))
+        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(name).ptr());
+    const bool is_unnamed = PyUnicode_GET_LENGTH(name.ptr()) == 0;
+    if (is_unnamed && state.unnamed) [[likely]]
+        return NamespaceRef(*state.unnamed);
+    std::string text = text_of(name);
+    if (const auto known = state.spaces.find(text); known != state.spaces.end()) return NamespaceRef(*known->second);
+
+    std::unique_ptr<Namespace> made(new Namespace(name));
+    NamespaceRef result(*made);
+    // Released when all is in order again, since that may run Python code.
+    std::vector<std::unique_ptr<Namespace>> dropped;
+    if (state.spaces.size() >= kMost) dropped = take_unused();
+    state.spaces.emplace(std::move(text), std::move(made));
+    if (is_unnamed) state.unnamed = result.get();
+    if (!dropped.empty()) state.listener();
+    return result;
+}
+
+// The lookup may run code that gives the object another class, and drops the last reference to this one.
+TypeInfo Namespace::look_up_class_of(PyObject *object) {
+    for (;;) {
+        const nb::object type = class_of(object);
+        const TypeInfo info = find(reinterpret_cast<PyTypeObject *>(type.ptr()));
+        if (type.is(as_object(Py_TYPE(object)))) return info;
+    }
+}
+
+TypeInfo Namespace::find_in_table(PyTypeObject *type) {
+    if (const TypeInfo *const info = find_known_in_table(type)) return *info;
+    // What was looked up counts only if nothing was registered meanwhile.
+    for (;;) {
+        const uint64_t epoch = globals().epoch;
+        nb::object weakref = guard(type);
+        const TypeInfo info = look_up_type(type, name_);
+        const nb::object registration = nb::steal(info.registration);
+        if (epoch != globals().epoch) continue;
+        if (!table_->find(type)) table_->add(type, std::move(weakref), info);
+        return *table_->find(type);
+    }
+}
+
+const TypeInfo *Namespace::find_known_in_table(PyTypeObject *type) {
+    const TypeInfo *const info = table_->find(type);
+    if (info) recent_[place(type)] = {type, *info};
+    return info;
+}
+
+bool Namespace::is_dict_insertion_ordered() const { return pydag::is_dict_insertion_ordered(name_, true); }
+
+bool Namespace::is_ordered_itself() const {
+    return PyUnicode_GET_LENGTH(name_.ptr()) > 0 && pydag::is_dict_insertion_ordered(name_, false);
+}
+
+// What is released last, when all tables are new, may run code that comes back here. Until whoever
+// listens has forgotten them too, the old tables guard the classes.
+void forget_types() {
+    std::vector<std::unique_ptr<TypeTable>> tables(globals().spaces.size());
+    for (std::unique_ptr<TypeTable> &table : tables) table = std::make_unique<TypeTable>();
+    ++globals().epoch;
+    auto next = tables.begin();
+    for (auto &[name, space] : globals().spaces) {
+        space->table_.swap(*next++);
+        for (Namespace::Recent &recent : space->recent_) recent = {};
+    }
+    globals().listener();
+}
+
+}  // namespace pydag

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the library knows about classes: which are nodes, in which namespace.
+//
+// A class is looked up once per namespace and remembered by address. The memory is emptied when
+// anything is registered or unregistered, here or with another library, and when a remembered
+// class dies: its address may be given to another one. A namespace itself is forgotten if nobody is
+// using it and there are many.
+#pragma once
+
+#include "base/capi.h"
+#include "types/kind.h"
+
+#include <memory>
+
+namespace pydag {
+
+// Whether `is` means something for the instances of a class.
+enum Identity : uint8_t { kNoIdentity = 0, kObjectLeaf = 1, kObjectNode = 2 };
+
+struct TypeInfo {
+    PyObject *registration;  // borrowed; null for leaves and builtin nodes
+    Kind kind;
+    Identity identity;
+};
+
+class TypeTable;
+class NamespaceRef;
+
+// The classes as one namespace sees them.
+class Namespace {
+public:
+    // `name`: a str. Raises TypeError for anything else.
+    static NamespaceRef get(nb::handle name);
+    ~Namespace();
+    nb::handle name() const { return name_; }
+    // Another namespace, even one of the same name that comes after this one is gone, has another.
+    uint64_t id() const { return id_; }
+    bool is_used() const { return num_users_ > 0; }
+
+    // What the class of `object` is here. On first sight this runs Python code; after that none.
+    // The result holds until Python code runs. The caller owns `object`.
+    TypeInfo find_class_of(PyObject *object) {
+        const Recent &recent = recent_[place(Py_TYPE(object))];
+        return recent.type == Py_TYPE(object) ? recent.info : look_up_class_of(object);
+    }
+
+    // The same for a class that the caller owns.
+    TypeInfo find(PyTypeObject *type) {
+        const Recent &recent = recent_[place(type)];
+        return recent.type == type ? recent.info : find_in_table(type);
+    }
+
+    // The same without running Python code; null where that is needed.
+    const TypeInfo *find_known(PyTypeObject *type) {
+        const Recent &recent = recent_[place(type)];
+        return recent.type == type ? &recent.info : find_known_in_table(type);
+    }
+
+    // Whether optree was told to keep the insertion order of dicts in this namespace, or in all.
+    bool is_dict_insertion_ordered() const;
+    // Whether it was told so of this very namespace. Never of the one without a name.
+    bool is_ordered_itself() const;
+
+private:
+    friend class NamespaceRef;
+    friend void forget_types();
+    explicit Namespace(nb::handle name);
+    struct Recent {
+        PyTypeObject *type;
+        TypeInfo info;
+    };
+    static constexpr int kRecentBits = 6;
+    static size_t place(PyTypeObject *type) { return hash_address(type) >> (64 - kRecentBits); }
+    TypeInfo look_up_class_of(PyObject *object);
+    TypeInfo find_in_table(PyTypeObject *type);
+    const TypeInfo *find_known_in_table(PyTypeObject *type);
+    TypeInfo look_up(PyTypeObject *type);
+    nb::object name_;
+    uint64_t id_;
+    uint32_t num_users_ = 0;
+    std::unique_ptr<TypeTable> table_;
+    Recent recent_[size_t{1} << kRecentBits] = {};  // what the table said last, without a probe
+};
+
+// Keeps a namespace while it is used.
+class NamespaceRef {
+public:
+    NamespaceRef() = default;
+    explicit NamespaceRef(Namespace &space) : space_(&space) { ++space.num_users_; }
+    NamespaceRef(const NamespaceRef &other) : space_(other.space_) {
+        if (space_) ++space_->num_users_;
+    }
+    NamespaceRef &operator=(NamespaceRef other) {
+        std::swap(space_, other.space_);
+        return *this;
+    }
+    ~NamespaceRef() {
+        if (space_) --space_->num_users_;
+    }
+    Namespace &operator*() const { return *space_; }
+    Namespace *operator->() const { return space_; }
+    Namespace *get() const { return space_; }
+
+private:
+    Namespace *space_ = nullptr;
+};
+
+// Forgets all that was looked up.
+void forget_types();
+// Whoever remembers classes that a namespace has looked up forgets them when he is told, at the latest:
+// until then none of them dies.
+void tell_when_types_are_forgotten(void (*listener)());
+
+void make_namespaces();  // when the module is made
+
+}  // namespace pydag

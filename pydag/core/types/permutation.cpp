@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "types/permutation.h"
+
+#include "base/buffer.h"
+#include "base/identity_table.h"
+#include "base/tuples.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace pydag {
+namespace {
+
+using Order = Buffer<uint32_t, 32>;
+
+void start(Order &order, size_t count) {
+    uint32_t *const places = order.extend(count);
+    std::iota(places, places + count, 0u);
+}
+
+bool is_less(PyObject *a, PyObject *b) {
+    // The first characters mostly tell.
+    if (PyUnicode_GET_LENGTH(a) > 0 && PyUnicode_GET_LENGTH(b) > 0) {
+        const Py_UCS4 first = PyUnicode_READ_CHAR(a, 0), other = PyUnicode_READ_CHAR(b, 0);
+        if (first != other) return first < other;
+    }
+    return PyUnicode_Compare(a, b) < 0;
+}
+
+// The order of exact strings; runs no Python code.
+void sort_strings(PyObject *const *keys, Order &order) {
+    constexpr size_t kFew = 12;
+    uint32_t *const first = order.data();
+    if (order.size() > kFew) {
+        std::sort(first, first + order.size(), [=](uint32_t a, uint32_t b) { return is_less(keys[a], keys[b]); });
+        return;
+    }
+    for (uint32_t i = 1; i < order.size(); ++i) {
+        uint32_t place = i;
+        for (; place > 0 && is_less(keys[i], keys[first[place - 1]]); --place) first[place] = first[place - 1];
+        first[place] = i;
+    }
+}
+
+// A list of the keys sorted by themselves, or by (name of the type, key) where they don't compare;
+// null where that fails too. Sorts a copy, so a comparison that fails midway leaves no trace.
+nb::object sort_objects(nb::handle keys) {
+    nb::object list = checked(PySequence_List(keys.ptr()));
+    if (PyList_Sort(list.ptr()) == 0) return list;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) nb::raise_python_error();
+    PyErr_Clear();
+
+    nb::object pairs = checked(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.ptr()); ++i) {
+        PyObject *const key = PyTuple_GET_ITEM(keys.ptr(), i);
+        const nb::object type = class_of(key);
+        const nb::object name =
+            checked(PyUnicode_FromFormat("%S.%S", type.attr("__module__").ptr(), type.attr("__qualname__").ptr()));
+        checked(PyList_Append(pairs.ptr(), checked(PyTuple_Pack(2, name.ptr(), key)).ptr()));
+    }
+    if (PyList_Sort(pairs.ptr()) == 0) {
+        nb::object sorted = checked(PyList_New(0));
+        // The comparisons can have found the list through the collector, and put anything there.
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs.ptr()); ++i) {
+            PyObject *const pair = PyList_GET_ITEM(pairs.ptr(), i);
+            PyObject *const key = pair && PyTuple_CheckExact(pair) ? item_or_null(pair, 1) : nullptr;
+            if (!key) return nb::object();
+            checked(PyList_Append(sorted.ptr(), key));
+        }
+        return sorted;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) nb::raise_python_error();
+    PyErr_Clear();
+    return nb::object();
+}
+
+void sort_any(nb::handle keys, Order &order) {
+    const size_t count = order.size();
+    const nb::object sorted = sort_objects(keys);
+    if (!sorted.is_valid() || static_cast<size_t>(PyList_GET_SIZE(sorted.ptr())) != count) return;
+    IdentityTable places;
+    for (size_t i = 0; i < count; ++i) places.find_or_add(PyTuple_GET_ITEM(keys.ptr(), i), static_cast<uint32_t>(i));
+    // One object may be a key twice, if its hash changed; and the list may have been changed by who
+    // found it while it was being sorted. Then the insertion order stands.
+    std::vector<bool> taken(count);
+    std::vector<uint32_t> result(count);
+    for (size_t i = 0; i < count; ++i) {
+        const uint32_t place = places.find(PyList_GET_ITEM(sorted.ptr(), static_cast<Py_ssize_t>(i)));
+        if (place == IdentityTable::kNew || taken[place]) return;
+        taken[place] = true;
+        result[i] = place;
+    }
+    std::copy(result.begin(), result.end(), order.data());
+}
+
+}  // namespace
+
+Permutation ascending_order(nb::handle keys, bool are_strings) {
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(keys.ptr()));
+    Permutation places;
+    if (count <= 1) return places;
+    Order order;
+    start(order, count);
+    if (are_strings) sort_strings(&PyTuple_GET_ITEM(keys.ptr(), 0), order);
+    else sort_any(keys, order);
+    if (std::is_sorted(order.data(), order.data() + count)) return places;
+    uint32_t *const ranks = places.allocate(count);
+    for (uint32_t i = 0; i < count; ++i) {
+        ranks[order[i]] = i;
+        ranks[count + i] = order[i];
+    }
+    return places;
+}
+
+}  // namespace pydag

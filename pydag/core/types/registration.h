@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a class is opened and built: by two functions, or by its fields, which the core reads and writes.
+#pragma once
+
+#include "base/box.h"
+#include "types/taken_names.h"
+
+#include <vector>
+
+namespace pydag {
+
+// Where an attribute of a `register_fields` class is kept. That is settled when the class is first
+// used, whatever is done to the class later: slots stay where they are.
+struct FieldAccess {
+    nb::object name;    // interned
+    Py_ssize_t offset;  // of a `__slots__` member within the instance; 0: it is in `__dict__`
+};
+
+// A field that is found in the `__dict__` of instances.
+struct FieldPlace {
+    PyObject *name;  // borrowed from the FieldAccess
+    uint32_t index;  // among the data fields or the meta fields
+    bool is_meta;
+};
+
+struct Registration {
+    nb::object type;
+    nb::object namespace_;  // str; "" is the global one
+    nb::object flatten;     // (object) -> (children, aux_data[, entries]); None for fields
+    nb::object unflatten;   // (aux_data, children) -> object; None for fields
+    nb::object path_entry_type;
+    nb::object resolve_fields;  // () -> (data, slots, meta), until fields are first used
+    nb::object data;            // Keys of the data fields; None: all attributes of the instance
+    nb::object meta_names;      // tuple of str
+    std::vector<FieldAccess> data_access, slot_access, meta_access;
+    // The named fields that aren't slots, in the order in which the last instance had them.
+    mutable std::vector<FieldPlace> dict_order;
+    mutable TakenNames taken_names;
+    bool has_identity = true;
+    bool is_foreign = false;      // registered with another library
+    bool has_only_slots = false;  // the fields were named, and each is a `__slots__` member
+    auto python_refs() {
+        return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names);
+    }
+    bool is_fields() const { return flatten.is_none(); }
+};
+// The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
+// cycle.
+static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 4 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8,
+              "list the new member in python_refs()");
+using RegistrationBox = Box<Registration>;
+
+// Whether two registrations open and build a class in the same way. A class of another library may
+// have had its registration read twice.
+bool same_registration(nb::handle a, nb::handle b);
+
+}  // namespace pydag
