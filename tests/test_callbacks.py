@@ -105,6 +105,88 @@ def test_exception_that_takes_no_notes() -> None:
         pydag.dag_map(fail, [1])
 
 
+def test_notes_do_not_pile_up() -> None:
+    """One exception that is raised again and again gets each note once, and not without end."""
+    error = OwnError("the user's")
+
+    def fail(_: Any) -> Any:
+        raise error
+
+    for _ in range(100):
+        for tree in ({"a": [1]}, {"b": [1]}):
+            with pytest.raises(OwnError):
+                pydag.dag_map(fail, tree)
+    assert error.__notes__ == [
+        "raised while mapping tree['a'][0]",
+        "raised while mapping tree['b'][0]",
+    ]
+    error.add_note("the user's own")
+    for i in range(1000):
+        with pytest.raises(OwnError):
+            pydag.dag_map(fail, {i: 1})
+    assert error.__notes__[2] == "the user's own"
+    assert len(error.__notes__) < 50
+    error.__notes__ = "no list"  # type: ignore[assignment]  # meant
+    with pytest.raises(OwnError):
+        pydag.dag_map(fail, [1])
+
+
+def test_place_that_cannot_be_told() -> None:
+    """An exception passes through whatever the keys on the way to it do when they are shown."""
+
+    class Meta(type):
+        def __getattribute__(cls, name: str) -> Any:
+            if armed:
+                raise ZeroDivisionError
+            return super().__getattribute__(name)
+
+    class Key(metaclass=Meta):
+        __module__ = "numpy"  # whose objects are asked for their own text
+
+        def __repr__(self) -> str:
+            raise ZeroDivisionError
+
+    armed: list[int] = []
+    tree = {Key(): [1]}
+    pydag.dag_leaves(tree)
+    armed.append(1)
+    with pytest.raises(OwnError) as info:
+        pydag.dag_map(raise_own, tree)
+    with pytest.raises(ValueError, match="Expected an instance of list"):
+        pydag.dag_map(lambda x, y: x, [[1]], [Key()])
+    armed.clear()
+    assert [note[:26] for note in info.value.__notes__] == ["raised while mapping tree["]
+
+
+def test_missing_field_names_its_place() -> None:
+    """A field that isn't set is told with the class, the field and the path, by every walk."""
+
+    @pydag.register_fields(data_fields=("x", "y"), meta_fields=("m",))
+    class Plain:
+        pass
+
+    @pydag.register_fields(data_fields=("x", "y"), meta_fields=("m",))
+    class Slotted:
+        __slots__ = ("m", "x", "y")
+
+    def make(cls: Any, *names: str) -> Any:
+        node = cls()
+        for name in names:
+            setattr(node, name, 1)
+        return node
+
+    for cls in (Plain, Slotted):
+        spec = pydag.dag_structure({"a": [make(cls, "x", "y", "m")]})
+        for missing, names in (("y", ("x", "m")), ("m", ("x", "y"))):
+            tree = {"a": [make(cls, *names)]}
+            for work in (pydag.dag_leaves, pydag.dag_copy, pydag.deref, spec.flatten_up_to):
+                with pytest.raises(AttributeError) as info:
+                    work(tree)
+                said = f"'{cls.__name__}' object has no attribute '{missing}': a field"
+                assert str(info.value).startswith(said)
+                assert str(info.value).endswith(" must be set\n  at tree['a'][0]")
+
+
 def test_truth_of_an_answer_may_fail() -> None:
     """An `is_leaf` whose answer has no truth value raises what that raises."""
 

@@ -2,6 +2,7 @@
 """The cost of every operation is linear in objects and edges, never in paths."""
 
 import time
+import tracemalloc
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -69,6 +70,18 @@ def test_results_of_sixty_levels() -> None:
 def test_number_of_paths_has_no_end() -> None:
     """The number of paths is a Python int, however many there are."""
     assert pydag.dag_structure(doubled(1000)).num_paths == 2**1000
+
+
+def test_number_of_paths_keeps_few_numbers() -> None:
+    """Only the numbers that are still needed are kept: each is as long as its object is deep."""
+    spec = pydag.dag_structure(doubled(20_000))
+    tracemalloc.start()
+    try:
+        assert spec.num_paths == 2**20_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000  # all of them would be 27 MB
 
 
 def test_leaf_at_the_bottom_is_mapped_once() -> None:

@@ -2,9 +2,10 @@
 """Errors say what, where, both sides and what to do, in under 2,000 characters."""
 
 import itertools
+import os
 import re
 import time
-from collections import OrderedDict, deque, namedtuple
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,97 @@ def test_mismatches_begin_as_in_optree(name: str) -> None:
         assert str(ours.value).startswith(beginning)
         assert str(theirs.value).startswith(beginning[:20])
     assert str(ours.value).endswith("at tree['k'][1]")
+
+
+class Counted:
+    """Has aux_data, and entries of which there may be too few."""
+
+    def __init__(self, *children: Any, data: Any = 0, entries: Any = None) -> None:
+        self.children, self.data, self.entries = children, data, entries
+
+
+optree.register_pytree_node(
+    Counted,
+    lambda x: (x.children, x.data, x.entries),
+    lambda data, children: Counted(*children, data=data),
+    namespace=optree.registry.__GLOBAL_NAMESPACE,
+)
+
+
+class NeverUnequal:
+    """As aux_data it fits any other."""
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
+One = namedtuple("One", "x")
+UNSORTED = {"b": 1, "a": 2}
+PAIRS: dict[str, tuple[Any, Any]] = {
+    "namedtuple of another size": (One(1), Point(1, 2)),
+    "struct sequence of another size": (time.gmtime(0), os.times_result(range(5))),
+    "struct sequence, shown": ([1], time.gmtime(0)),
+    "keys of a dict": (UNSORTED, {"z": 1, "y": 2}),
+    "keys of an OrderedDict": (OrderedDict(UNSORTED), {"z": 1, "y": 2}),
+    "keys in an OrderedDict": (UNSORTED, OrderedDict(z=1, y=2)),
+    "keys of a defaultdict": (defaultdict(int, UNSORTED), OrderedDict(z=1, a=2)),
+    "keys in a defaultdict": (UNSORTED, defaultdict(list, z=1)),
+    "keys that don't compare": (UNSORTED, {3: 1, "x": 2, (1,): 5}),
+    "order of a dict": ([1], UNSORTED),
+    "order of an OrderedDict": ([1], OrderedDict(z=1, a=2)),
+    "length of a deque": ([1], deque([1], 5)),
+    "deque of another size": (deque([1]), deque([1, 2], 5)),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_mismatches_are_told_as_by_optree(name: str) -> None:
+    """What is short enough is told word for word as optree tells it; the place comes after."""
+    tree, rest = PAIRS[name]
+    with pytest.raises(ValueError) as theirs:  # noqa: PT011  # compared below
+        optree.tree_structure(tree).flatten_up_to(rest)
+    with pytest.raises(ValueError) as ours:  # noqa: PT011  # compared below
+        pydag.dag_structure(tree).flatten_up_to(rest)
+    assert str(ours.value) == f"{theirs.value}\n  at tree"
+
+
+def test_mismatches_of_classes_with_functions() -> None:
+    """The aux_data is compared first, and by `!=`; then the number of children; never entries."""
+    spec = pydag.dag_structure(Counted(1))
+    with pytest.raises(
+        ValueError, match=r"^Mismatch custom node data; expected: 0, got: 5; value: "
+    ):
+        spec.flatten_up_to(Counted(1, 2, data=5))
+    with pytest.raises(
+        ValueError, match=r"^Custom type arity mismatch; expected: 1, got: 2; value: "
+    ):
+        spec.flatten_up_to(Counted(1, 2))
+    assert spec.flatten_up_to(Counted(3, entries=("too", "many"))) == [3]
+    for a, b in ((NeverUnequal(), 0), (0, NeverUnequal())):
+        assert pydag.dag_structure(Counted(1, data=a)).flatten_up_to(Counted(2, data=b)) == [2]
+
+
+def test_answers_that_are_no_yes_or_no() -> None:
+    """An answer of `is_leaf`, and `none_is_leaf`, must have a truth of its own, as optree says."""
+    odd: Any
+    for odd in ([], [1], "", "x", object(), {}):
+        with pytest.raises(RuntimeError, match=r"^Unable to cast Python instance of type <class '"):
+            pydag.dag_leaves([1], is_leaf=lambda _, odd=odd: odd)
+        with pytest.raises(TypeError, match=r"^none_is_leaf must be a bool, got "):
+            pydag.dag_leaves([1], none_is_leaf=odd)
+    for odd in (0, 0.0, None, False):
+        assert pydag.dag_leaves([1, None], is_leaf=lambda _, odd=odd: odd, none_is_leaf=odd) == [1]
+    for odd in (1, 2.5, True):
+        assert pydag.dag_leaves([1], is_leaf=lambda _, odd=odd: odd) == [[1]]
+        assert pydag.dag_leaves([1, None], none_is_leaf=odd) == [1, None]
+
+
+def test_no_constructor() -> None:
+    """A spec isn't made by calling its class, and the message says so as optree's does."""
+    make: Any = pydag.PyDagSpec
+    for arguments in ((), (1,)):
+        with pytest.raises(TypeError, match=r"^pydag\.PyDagSpec: No constructor defined!"):
+            make(*arguments)
 
 
 def test_mismatches_of_fields() -> None:

@@ -74,6 +74,30 @@ def test_bad_arguments() -> None:
     register(cls)  # nothing was left half done
 
 
+def test_namespace_without_a_name() -> None:
+    """An empty name is refused, as by optree; the global namespace is what is left out."""
+    cls = fresh()
+    register_class: Any = pydag.register_pydag_node_class
+    empty = r"^The namespace cannot be an empty string\."
+    for work in (
+        lambda: register(cls, namespace=""),
+        lambda: pydag.register_fields(cls, namespace=""),
+        lambda: register_class(cls, namespace=""),
+        lambda: register_class(""),
+        lambda: pydag.unregister_pydag_node(cls, namespace=""),
+    ):
+        with pytest.raises(ValueError, match=empty):
+            work()
+    for namespace in ("some", "", None):
+        with pytest.raises(
+            ValueError, match=r"^Cannot specify `namespace` when the first argument"
+        ):
+            register_class("other", namespace=namespace)
+    register(cls, namespace=optree.registry.__GLOBAL_NAMESPACE)
+    assert pydag.dag_leaves(cls(), namespace="any") == [1, 2]
+    assert pydag.unregister_pydag_node(cls).namespace == ""
+
+
 def test_what_unregistering_returns() -> None:
     """Unregistering gives back what was registered, and the class is a leaf again."""
     cls = fresh()
@@ -82,6 +106,7 @@ def test_what_unregistering_returns() -> None:
     entry = pydag.unregister_pydag_node(cls, namespace="some")
     kind = optree.PyTreeKind.CUSTOM
     assert entry == (cls, flatten, unflatten, optree.AutoEntry, kind, "some")
+    assert entry._fields == tuple(optree.registry.PyTreeNodeRegistryEntry.__dataclass_fields__)
     node = cls()
     assert pydag.dag_leaves(node, namespace="some") == [node]
 

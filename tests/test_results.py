@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operations return in the corner cases, and what sharing makes of them."""
 
+import os
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, Self
 
@@ -179,6 +180,43 @@ def test_namedtuple_whose_fields_change() -> None:
             assert str(error).startswith(text)  # noqa: PT017  # it need not raise
         assert spec.paths() == [(0, 0), (0, 1)]
         assert spec.unflatten([3, 4]) == [(3, 4)]
+
+
+def test_struct_sequence_with_unnamed_items() -> None:
+    """An item of a struct sequence without a name is shown, and found, by its place."""
+    stat = os.stat_result(range(10))
+    named = "st_mode=*, st_ino=*, st_dev=*, st_nlink=*, st_uid=*, st_gid=*, st_size=*"
+    unnamed = "<unnamed@7>=*, <unnamed@8>=*, <unnamed@9>=*"
+    assert repr(pydag.dag_structure(stat)) == f"PyDagSpec(os.stat_result({named}, {unnamed}))"
+    with pytest.raises(ZeroDivisionError) as info:
+        pydag.dag_map(lambda x: 1 // (x - 8), [stat])
+    assert info.value.__notes__ == ["raised while mapping tree[0][8]"]
+
+
+def test_derefed_tree_in_optree() -> None:
+    """optree's accessors of a derefed tree lead to its leaves, and say how, as code."""
+    w = [1.0]
+    tree = {"a": w, "b": [w, deque([2, (3,)])], "c": Anchor(5, 4)}
+    derefed = pydag.deref(tree)
+    accessors, leaves, _ = optree.tree_flatten_with_accessor(derefed)
+    assert [accessor(derefed) for accessor in accessors] == leaves == [1.0, 2, 3, 4]
+    codes = [accessor.codify("derefed") for accessor in accessors]
+    assert codes[0] == "derefed['a'].value[0]"
+    assert codes[3] == "derefed['c'].value"
+    assert [eval(code, {"derefed": derefed}) for code in codes] == leaves
+    assert optree.tree_paths(derefed)[0] == ("a", "value", 0)
+
+
+def test_shared_objects_tell_their_class() -> None:
+    """Each shared object is listed with its class, a leaf too; a spec alone knows nodes only."""
+    leaf, node = bytearray(), [1]
+    tree = [leaf, leaf, node, node]
+    assert [found.type for found in pydag.shared_objects(tree)] == [bytearray, list]
+    assert [found.type for found in pydag.dag_structure(tree).shared] == [None, list]
+    kept = pydag.shared_objects(tree, is_leaf=lambda x: x is node)
+    assert [found.type for found in kept] == [bytearray, list]
+    kinds = [found.kind for found in pydag.shared_objects(tree)]
+    assert kinds == [optree.PyTreeKind.LEAF, optree.PyTreeKind.LIST]
 
 
 def test_namedtuple_with_its_own_new() -> None:
