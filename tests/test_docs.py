@@ -33,9 +33,9 @@ def module_names() -> list[str]:
 
 
 def failures(test: doctest.DocTest) -> str:
-    """What doctest has to say about examples that fail."""
+    """What doctest has to say about examples that fail; `...` stands for what is left out."""
     report: list[str] = []
-    doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(test, out=report.append)
     return "".join(report)
 
 
