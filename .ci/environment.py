@@ -149,7 +149,7 @@ class Environment:
     def pip(self, arguments: Sequence[str], progress: Progress) -> list[str] | None:
         """Run `pip install`."""
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
-        command = [self.python, "-m", "pip", "install", "--retries", "2", *options, *arguments]
+        command = [str(self.python), "-m", "pip", "install", "--retries", "2", *options, *arguments]
         return self.run(command, progress)
 
     def make(self) -> None:
@@ -190,8 +190,8 @@ class Environment:
         show("Compiling the core", stays=True)
         build = ["-v", "--no-build-isolation", "--no-deps", "-C", f"build-dir={self.folder}/build"]
         if said := self.pip([*build, *settings, "."], _object):
-            print("\n".join(said[-40:]), file=sys.stderr)
-            fail(f"the core doesn't compile; the compiler's words are above and in {self.log}")
+            print("\n".join(_errors(said)), file=sys.stderr)
+            fail(f"the core can't be compiled; what was said is above and in {self.log}")
 
 
 def _package(line: str) -> str:
@@ -200,6 +200,13 @@ def _package(line: str) -> str:
         what, rest = found[1].split()[0].lower(), found[2].strip(" :").split(" (from ")[0]
         return f"{what} {rest.rpartition('/')[2]}" if what != "installing" else "putting in place"
     return "trying again: the index doesn't answer" if "Retrying" in line else ""
+
+
+def _errors(said: Sequence[str]) -> list[str]:
+    """What a failed build says, without what went well before and pip's words after it."""
+    start = next((i for i, line in enumerate(said) if "FAILED:" in line), len(said) - 20)
+    end = next((i for i, line in enumerate(said) if "ninja: build stopped" in line), len(said))
+    return list(said[max(start, 0) : end])[:60]
 
 
 def _object(line: str) -> str:

@@ -4,6 +4,7 @@
 import contextlib
 import doctest
 import importlib
+import importlib.metadata
 import importlib.util
 import io
 import re
@@ -19,6 +20,7 @@ import pydag
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = sorted([README, *(ROOT / "docs").glob("*.md")])
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 HAS_JAX = importlib.util.find_spec("jax") is not None
 
 
@@ -31,9 +33,9 @@ def module_names() -> list[str]:
 
 
 def failures(test: doctest.DocTest) -> str:
-    """What doctest has to say about examples that fail."""
+    """What doctest has to say about examples that fail; `...` stands for what is left out."""
     report: list[str] = []
-    doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(test, out=report.append)
     return "".join(report)
 
 
@@ -64,9 +66,49 @@ def programs(page: Path) -> list[str]:
 @pytest.mark.skipif(not HAS_JAX, reason="the programs use JAX")
 @pytest.mark.parametrize("program", [pytest.param(text, id="README") for text in programs(README)])
 def test_programs_of_the_readme_run(program: str) -> None:
-    """A block that begins with an import runs as it stands; its assertions hold."""
+    """A block that begins with an import runs as it stands; its assertions hold.
+
+    What it prints is what the comments behind `print(...)` say, up to a colon.
+    """
     names: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(program, "<page>", "exec", dont_inherit=True), names)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(program, "<page>", "exec", dont_inherit=True), names)
+    promised = re.findall(r"^ *print\(.*\) +# ([^:\n]*)", program, re.MULTILINE)
+    assert said.getvalue().splitlines() == promised
+
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """A link into the repository leads to a file that is there, one into a page to a heading."""
+    text = page.read_text("utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in headings}
+    for target in LINK.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        if target.startswith("#"):
+            assert target[1:] in anchors
+        elif not target.startswith("https://"):
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_the_readme_of_a_package_index_has_no_dead_links() -> None:
+    """There, links into the repository are the names of the files; all else is as in the README."""
+    metadata = importlib.metadata.metadata("pydag-tree")
+    text = metadata["Description"]
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert "* `docs/jax.md`: with JAX" in text
+    assert "](#not-there-yet)" in text
+    assert [link for link in LINK.findall(text) if not link.startswith(("https://", "#"))] == []
+    assert len(text) > 0.9 * len(README.read_text("utf-8"))
+
+
+def test_the_project_gives_no_address_that_it_has_not() -> None:
+    """The addresses of the distribution are those of others; the project has none yet."""
+    addresses = importlib.metadata.metadata("pydag-tree").get_all("Project-URL")
+    assert addresses == ["Background (jax issue 7919), https://github.com/jax-ml/jax/issues/7919"]
 
 
 BLOCK = re.compile(

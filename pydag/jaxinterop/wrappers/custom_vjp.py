@@ -65,11 +65,9 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         Raises:
             SharingError: When differentiated: a cotangent has two objects where there was one.
         """
-        forward: Callable[..., tuple[R, Any]] = fwd
-
         def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
-                forward(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
+                fwd(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
             )
             static_parts = (
                 x._static_part for i, x in enumerate(args) if i not in self.nondiff_argnums
