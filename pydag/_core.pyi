@@ -1,7 +1,7 @@
 """The compiled core of pydag. Its public names are those of the package."""
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
 from optree import PyTreeAccessor, PyTreeEntry, PyTreeKind
@@ -177,3 +177,9 @@ def map_with_path(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], i
 def map_with_accessor(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
 
 def set_deref_classes(anchor: type, alias: type, node: type, /) -> None: ...
+
+def fold(f: Callable[..., Any] | Mapping[Any, Callable[..., Any]], tree: Dag, down: Callable[[Any, Any], Any] | Mapping[Any, Callable[[Any, Any], Any]] | None, init: Any, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Any: ...
+
+def rewrite(f: Callable[[Any], Any] | Mapping[Any, Callable[[Any], Any]], tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def intern(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...

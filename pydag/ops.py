@@ -231,15 +231,28 @@ def dag_copy(
     /,
     is_leaf: IsLeaf | None = None,
     *,
+    leaf: Callable[[Leaf], Leaf] | None = None,
     none_is_leaf: bool = False,
     namespace: str = "",
     identity: Identity = "all",
 ) -> Dag:
-    """New containers, shared as they were, around the same leaves.
+    """New containers, shared as they were, around the same leaves, or around new ones.
+
+    Args:
+        leaf: Makes the new leaf, such as `copy.copy` or `jnp.copy`; called once for each distinct
+            leaf, numbers and text included. Left out, the leaves stay.
+
+    Neither isolates the copy from what a leaf refers to (a view of an array has the same memory),
+    nor from aux_data and meta fields, which original and copy have in common.
 
     >>> w = [object()]
     >>> a, b = dag_copy((w, w))
     >>> a is b, a is w, a[0] is w[0]
     (True, False, True)
+    >>> a, b = dag_copy((w, w), leaf=lambda x: object())
+    >>> a is b, a[0] is w[0]
+    (True, False)
     """
-    return _core.copy(tree, is_leaf, none_is_leaf, namespace, identity)
+    if leaf is None:
+        return _core.copy(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.map(leaf, tree, (), is_leaf, none_is_leaf, namespace, identity)

@@ -10,5 +10,6 @@ namespace pydag {
 void bind_registry(nb::module_ &module);
 void bind_spec(nb::module_ &module);
 void bind_operations(nb::module_ &module);
+void bind_folds(nb::module_ &module);
 
 }  // namespace pydag

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten.h"
 #include "bind/bind.h"
+#include "bind/method.h"
 #include "bind/result.h"
 #include "rewrites/deref.h"
 #include "spec/spec.h"
@@ -11,11 +12,6 @@
 
 namespace pydag {
 namespace {
-
-// The functions take everything by position; the public ones, with names, defaults and
-// documentation, are written in Python. They are bound by hand: that is the fastest way in, and a
-// small tree is flattened in less time than a general dispatch takes.
-using Arguments = PyObject *const *;
 
 nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
     Flattened parts(tree, options);
@@ -104,25 +100,13 @@ nb::object reref_tree(nb::handle tree, const FlattenOptions &options) {
 
 // (spec, shared objects)
 nb::object shared_objects_of(nb::handle tree, const FlattenOptions &options) {
-    std::vector<nb::object> shared;
-    Flattened parts(tree, options, &shared);
+    NodeObjects objects;
+    Flattened parts(tree, options, &objects);
+    const Structure structure = parts.structure();
     nb::object list = checked(PyList_New(0));
-    for (const nb::object &object : shared) checked(PyList_Append(list.ptr(), object.ptr()));
+    for (uint32_t i = 0; i < structure.num_nodes; ++i)
+        if (structure.nodes[i].is_anchor) checked(PyList_Append(list.ptr(), objects[i]));
     return checked(PyTuple_Pack(2, parts.take_spec().ptr(), list.ptr()));
-}
-
-template <size_t count, nb::object (*operation)(Arguments)>
-PyObject *entry(PyObject *, Arguments arguments, Py_ssize_t given) {
-    if (given != count) {
-        PyErr_Format(PyExc_TypeError, "expected %zu arguments, got %zd", count, given);
-        return nullptr;
-    }
-    try {
-        return operation(arguments).release().ptr();
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
 }
 
 // (tree, is_leaf, none_is_leaf, namespace, identity)
@@ -139,12 +123,6 @@ nb::object on_map(Arguments a) {
 
 nb::object on_build_result(Arguments a) { return build_result(nb::borrow(a[0])); }
 nb::object on_unflatten(Arguments a) { return unflatten(spec_of(a[0]).structure(), a[1]); }
-
-template <size_t count, nb::object (*operation)(Arguments)>
-PyMethodDef method(const char *name) {
-    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<count, operation>)), METH_FASTCALL,
-            nullptr};
-}
 
 PyMethodDef operations[] = {
     method<5, on_tree<flatten_tree>>("flatten"),

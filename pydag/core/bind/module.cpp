@@ -19,4 +19,5 @@ NB_MODULE(_core, module) {
     pydag::bind_registry(module);
     pydag::bind_spec(module);
     pydag::bind_operations(module);
+    pydag::bind_folds(module);
 }

@@ -5,16 +5,14 @@
 #include "walks/frames.h"
 #include "walks/open_objects.h"
 
-#include <algorithm>
-
 namespace pydag {
 namespace {
 
 // The general walk, in which Python code may run before or after any object.
 class Walk {
 public:
-    Walk(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves)
-        : options_(options), builder_(builder), leaves_(leaves), open_options_{options.space} {}
+    Walk(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves, NodeObjects *objects)
+        : options_(options), builder_(builder), leaves_(leaves), objects_(objects), open_options_{options.space} {}
 
     void run(PyObject *tree) {
         stack_.push_borrowed(tree);
@@ -27,9 +25,6 @@ public:
         const bool uses_namespace = uses_namespace_ || open_options_.insertion_ordered == 1;
         options_.describe(builder_, leaves_.size(), uses_namespace);
     }
-
-    const IdentityTable &seen() const { return seen_; }
-    const RefBuffer<48> &kept() const { return kept_; }
 
 private:
     // Visits one object after the other, as they come from the stack.
@@ -44,12 +39,16 @@ private:
             nb::object object = stack_.pop_owned();
             const TypeInfo info = options_.space->find(Py_TYPE(object.ptr()));
             const bool is_tracked = (info.identity & tracks) != 0;
+            if (objects_) objects_->push_borrowed(object.ptr());
             if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);
             else visit(std::move(object), info, is_leaf_kind(info.kind), is_tracked);
         }
     }
 
-    bool is_leaf_kind(Kind kind) const { return kind == Kind::kLeaf || (kind == Kind::kNone && options_.none_is_leaf); }
+    bool is_leaf_kind(Kind kind) const {
+        return kind == Kind::kLeaf || (kind == Kind::kNone && options_.none_is_leaf) ||
+               (kind == Kind::kCustom && !options_.opens_callbacks);
+    }
 
     void visit(nb::object object, const TypeInfo &info, bool is_leaf, bool is_tracked) {
         if (is_tracked) {
@@ -127,6 +126,7 @@ private:
     const FlattenOptions &options_;
     StructureBuilder &builder_;
     Leaves &leaves_;
+    NodeObjects *const objects_;
     OpenOptions open_options_;
     bool uses_namespace_ = false, has_aliases_ = false;
     Stack stack_;
@@ -138,31 +138,14 @@ private:
     OpenObjects open_untracked_;
 };
 
-// The objects that the walk met more than once, in the order of their nodes.
-void collect_shared(const Walk &walk, const StructureBuilder &builder, const Leaves &leaves,
-                    std::vector<nb::object> &shared) {
-    std::vector<std::pair<uint32_t, PyObject *>> found;
-    const auto add = [&](PyObject *object) {
-        const uint32_t node = walk.seen().find(object);
-        if (node != IdentityTable::kNew && builder.nodes[node].is_anchor) found.emplace_back(node, object);
-    };
-    for (size_t i = 0; i < leaves.size(); ++i) add(leaves[i]);
-    for (size_t i = 0; i < walk.kept().size(); ++i) add(walk.kept()[i]);
-    std::sort(found.begin(), found.end());
-    for (const auto &[node, object] : found) shared.push_back(nb::borrow(object));
-}
-
 }  // namespace
 
-Flattened::Flattened(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared)
+Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects)
     : cached_(tree.ptr(), *options.space, options.none_is_leaf) {
-    is_cached_ = !shared && flatten_known(cached_.structure(), tree.ptr(), options, leaves_);
+    is_cached_ = !objects && flatten_known(cached_.structure(), tree.ptr(), options, leaves_);
     if (is_cached_) return;
-    if (shared || !flatten_pure(tree.ptr(), options, builder_, leaves_)) {
-        Walk walk(options, builder_, leaves_);
-        walk.run(tree.ptr());
-        if (shared) collect_shared(walk, builder_, leaves_, *shared);
-    }
+    if (!flatten_pure(tree.ptr(), options, builder_, leaves_, objects))
+        Walk(options, builder_, leaves_, objects).run(tree.ptr());
     is_cached_ = is_same(cached_.structure(), builder_.view());
 }
 

@@ -11,7 +11,8 @@ namespace pydag {
 struct FlattenOptions {
     nb::object is_leaf;  // a predicate, or null
     bool none_is_leaf = false;
-    bool leaf_identity = true;  // identity="all"; false: "nodes"
+    bool leaf_identity = true;    // identity="all"; false: "nodes"
+    bool opens_callbacks = true;  // false: what a flatten function would have to open is a leaf
     Namespace *space = nullptr;
 
     // From the arguments as Python passes them. `is_leaf` may be None; `identity` is "all" or "nodes".
