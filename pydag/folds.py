@@ -13,7 +13,7 @@ from .typing import Dag, Identity, IsLeaf
 
 R = TypeVar("R")
 
-# The keys are classes; said so, `Mapping`, which is invariant in them, would take no dict of subclasses.
+# The keys are classes. `Mapping` is invariant in them: with `type` it would take hardly any dict.
 Functions: TypeAlias = Callable[..., R] | Mapping[Any, Callable[..., R]]
 
 

@@ -235,7 +235,7 @@ def test_nonsense_that_a_parent_refuses() -> None:
             pydag.dag_rewrite(f, tree)
         assert info.value.__notes__ == ["raised while rewriting tree['a'][1]"]
     with pytest.raises(TypeError, match="positional argument") as info:
-        pydag.dag_rewrite(lambda: None, [1])  # type: ignore[arg-type,misc]  # takes nothing
+        pydag.dag_rewrite(lambda: None, [1])  # takes nothing
     assert info.value.__notes__ == ["raised while rewriting tree[0]"]
 
 
