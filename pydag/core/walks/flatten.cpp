@@ -142,7 +142,7 @@ private:
 
 Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects)
     : cached_(tree.ptr(), *options.space, options.none_is_leaf) {
-    is_cached_ = !objects && flatten_known(cached_.structure(), tree.ptr(), options, leaves_);
+    is_cached_ = flatten_known(cached_.structure(), tree.ptr(), options, leaves_, objects);
     if (is_cached_) return;
     if (!flatten_pure(tree.ptr(), options, builder_, leaves_, objects))
         Walk(options, builder_, leaves_, objects).run(tree.ptr());

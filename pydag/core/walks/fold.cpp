@@ -49,6 +49,7 @@ nb::object fold(nb::handle function, nb::handle tree, const FlattenOptions &opti
     ClassFunctions functions(function, "f");
     NodeObjects objects;
     Flattened parts(tree, options, &objects);
+    parts.remember();
     const Structure structure = parts.structure();
     return Fold(functions, structure, objects).run();
 }

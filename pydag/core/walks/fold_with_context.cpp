@@ -127,6 +127,7 @@ nb::object fold_with_context(nb::handle function, nb::handle tree, nb::handle do
     ClassFunctions functions(function, "f"), functions_down(down, "down");
     NodeObjects objects;
     Flattened parts(tree, options, &objects);
+    parts.remember();
     const Structure structure = parts.structure();
     return ContextFold(functions, functions_down, structure, objects).run(context);
 }

@@ -146,6 +146,7 @@ private:
 nb::object intern(nb::handle tree, const FlattenOptions &options) {
     NodeObjects objects;
     Flattened parts(tree, options, &objects);
+    parts.remember();
     const Structure structure = parts.structure();
     return Intern(structure, objects, *options.space).run();
 }

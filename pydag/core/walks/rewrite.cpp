@@ -26,6 +26,8 @@ public:
         return values_.pop_owned();
     }
 
+    bool has_called() const { return has_called_; }
+
     void visit(const VisitedNode &at) {
         position_ = at.position;
         const Node node = structure_.nodes[at.position];
@@ -33,7 +35,10 @@ public:
         bool has_changed = false;
         nb::object given = with_new_parts(node, at.refs, object, has_changed);
         nb::object rewritten = given;
-        if (PyObject *const function = functions_.find(given.ptr())) rewritten = call(nb::handle(function), given);
+        if (PyObject *const function = functions_.find(given.ptr())) {
+            has_called_ = true;
+            rewritten = call(nb::handle(function), given);
+        }
         // A fresh value that is the same as the one given: that one stays.
         if (is_same_value(given, rewritten, &space_)) rewritten = std::move(given);
         else has_changed = !rewritten.is(nb::handle(object));
@@ -70,6 +75,7 @@ private:
     AnchorMemo memo_;
     std::vector<bool> anchor_changed_;  // by number
     uint32_t position_ = 0;
+    bool has_called_ = false;  // the function, at all
 };
 
 // A function that changes objects in their place may have put one into itself. What only Python code
@@ -90,10 +96,16 @@ void refuse_cycles(nb::handle tree, const FlattenOptions &options) {
 
 nb::object rewrite(nb::handle function, nb::handle tree, const FlattenOptions &options) {
     ClassFunctions functions(function, "f");
-    NodeObjects objects;
-    Flattened parts(tree, options, &objects);
-    const Structure structure = parts.structure();
-    nb::object result = Rewrite(functions, structure, objects, *options.space).run();
+    nb::object result;
+    {
+        NodeObjects objects;
+        Flattened parts(tree, options, &objects);
+        parts.remember();
+        const Structure structure = parts.structure();
+        Rewrite rewriting(functions, structure, objects, *options.space);
+        result = rewriting.run();
+        if (!rewriting.has_called()) return result;
+    }
     refuse_cycles(result, options);
     return result;
 }
