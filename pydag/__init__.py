@@ -25,6 +25,9 @@ from ._core import PyDagSpec as PyDagSpec
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
 from .fields import register_fields as register_fields
+from .folds import dag_fold as dag_fold
+from .folds import dag_intern as dag_intern
+from .folds import dag_rewrite as dag_rewrite
 from .ops import dag_accessors as dag_accessors
 from .ops import dag_copy as dag_copy
 from .ops import dag_flatten as dag_flatten

@@ -345,11 +345,15 @@ def dag_copy(
     /,
     is_leaf: IsLeaf | None = None,
     *,
+    leaf: Callable[[Leaf], Leaf] | None = None,
     none_is_leaf: bool = False,
     namespace: str = "",
     identity: Identity = "all",
 ) -> T:
-    """New containers, shared as they were, around the same leaves.
+    """New containers, shared as they were, around the same leaves, or around new ones.
+
+    Neither isolates the copy from what a leaf refers to (a view of an array has the same memory),
+    nor from aux_data and meta fields, which original and copy have in common.
 
     Args:
         tree: The DAG.
@@ -358,6 +362,8 @@ def dag_copy(
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        leaf: Makes the new leaf, such as `copy.copy` or `jnp.copy`; called once for each distinct
+            leaf, numbers and text included. Left out, the leaves stay.
 
     Raises:
         CycleError: An object contains itself.
@@ -366,6 +372,13 @@ def dag_copy(
     >>> a, b = dag_copy((w, w))
     >>> a is b, a is w, a[0] is w[0]
     (True, False, True)
+    >>> a, b = dag_copy((w, w), leaf=lambda x: object())
+    >>> a is b, a[0] is w[0]
+    (True, False)
     """
-    copied: T = _core.copy(tree, is_leaf, none_is_leaf, namespace, identity)
+    copied: T = (
+        _core.copy(tree, is_leaf, none_is_leaf, namespace, identity)
+        if leaf is None
+        else _core.map(leaf, tree, (), is_leaf, none_is_leaf, namespace, identity)
+    )
     return copied

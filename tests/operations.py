@@ -37,6 +37,14 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "deref": pydag.deref,
     "reref": lambda tree: pydag.reref(pydag.deref(tree)),
     "shared_objects": pydag.shared_objects,
+    "copy leaves": lambda tree: pydag.dag_copy(tree, leaf=lambda x: x),
+    "fold": lambda tree: pydag.dag_fold(lambda node, below: len(below), tree),
+    "fold with context": lambda tree: pydag.dag_fold(
+        lambda node, below, context: context, tree, down=lambda node, context: 1 - context, init=0
+    ),
+    "rewrite": lambda tree: pydag.dag_rewrite(lambda node: node, tree),
+    "rewrite all": lambda tree: pydag.dag_rewrite({float: lambda x: x + 1}, tree),
+    "intern": pydag.dag_intern,
     "paths": lambda tree: pydag.dag_structure(tree).paths(),
     "num_paths": lambda tree: pydag.dag_structure(tree).num_paths,
     "equal": lambda tree: pydag.dag_structure(tree) == pydag.dag_structure(pydag.dag_copy(tree)),

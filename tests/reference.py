@@ -43,6 +43,7 @@ class SpecNode:
     """A leaf (no shape) or a node; one for each distinct object, one for each value met."""
 
     path: Path  # where it was met first
+    obj: Any
     shape: Shape | None = None
     children: list["SpecNode"] = field(default_factory=list)
     leaf: int = -1  # its place among the leaves
@@ -86,7 +87,7 @@ def flatten(
                 return seen[id(obj)][1]
         kept = is_leaf is not None and is_leaf(obj)
         kind = None if kept else kind_of(obj, registry, none_is_leaf)
-        node = SpecNode(path)
+        node = SpecNode(path, obj)
         if kind is None:
             node.leaf = len(leaves)
             leaves.append(obj)

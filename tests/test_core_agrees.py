@@ -2,7 +2,6 @@
 """The compiled core against `reference.py`, on random DAGs."""
 
 import itertools
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -13,48 +12,14 @@ import pytest
 import reference as ref
 import specimens as sp
 import strategies
+from agreement import Options, known, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 from isomorphism import difference
 from reference_deref import deref, reref
-from reference_kinds import Callbacks, Registry
 from strategies import Predicate, thorough
 
 import pydag
-
-Options = dict[str, Any]
-
-
-def register(classes: Registry, **namespace: str) -> None:
-    """Tells pydag what the reference is told."""
-    for cls, known in classes.items():
-        common: Any = {"preserve_relative_identities": known.keeps_identity, **namespace}
-        if isinstance(known, Callbacks):
-            if not known.foreign:
-                pydag.register_pydag_node(cls, known.flatten, known.unflatten, **common)
-        else:
-            pydag.register_fields(cls, data_fields=known.data, meta_fields=known.meta, **common)
-
-
-with warnings.catch_warnings():  # of a namedtuple that is registered
-    warnings.simplefilter("ignore")
-    register(sp.GLOBAL)
-    register(sp.LOCAL, namespace=sp.NAMESPACE)
-
-
-def known(options: Options) -> Options:
-    """The options for the reference: which classes are nodes has to be said."""
-    return {**options, "registry": sp.REGISTRIES[options["namespace"]]}
-
-
-def outcome(call: Callable[[], Any]) -> tuple[Any, list[Any], str]:
-    """What a call returns, what the callbacks saw, and the name of what it raised."""
-    sp.EVENTS.clear()
-    try:
-        result, error = call(), ""
-    except Exception as raised:
-        result, error = None, type(raised).__name__
-    return result, list(sp.EVENTS), error
 
 
 def row(*arguments: Any) -> list[Any]:

@@ -12,5 +12,6 @@ void bind_spec(nb::module_ &module);
 void bind_operations(nb::module_ &module);
 void bind_surgery(nb::module_ &module);
 void bind_jit_call(nb::module_ &module);
+void bind_folds(nb::module_ &module);
 
 }  // namespace pydag

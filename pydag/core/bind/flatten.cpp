@@ -63,10 +63,12 @@ nb::object reref_tree(nb::handle tree, const FlattenOptions &options) {
 
 // (spec, shared objects)
 nb::object shared_objects_of(nb::handle tree, const FlattenOptions &options) {
-    std::vector<nb::object> shared;
-    Flattened parts(tree, options, &shared);
+    NodeObjects objects;
+    Flattened parts(tree, options, &objects);
+    const Structure structure = parts.structure();
     nb::object list = checked(PyList_New(0));
-    for (const nb::object &object : shared) checked(PyList_Append(list.ptr(), object.ptr()));
+    for (uint32_t i = 0; i < structure.num_nodes; ++i)
+        if (structure.nodes[i].is_anchor) checked(PyList_Append(list.ptr(), objects[i]));
     return checked(PyTuple_Pack(2, parts.take_spec().ptr(), list.ptr()));
 }
 

@@ -31,6 +31,7 @@ NB_MODULE(_core, module) {
     pydag::bind_operations(module);
     pydag::bind_surgery(module);
     pydag::bind_jit_call(module);
+    pydag::bind_folds(module);
 }
 #undef PyInit__core
 

@@ -5,18 +5,17 @@
 #include "walks/frames.h"
 #include "walks/open_objects.h"
 
-#include <algorithm>
-
 namespace pydag {
 namespace {
 
 // The general walk, in which Python code may run before or after any object.
 class Walk {
 public:
-    Walk(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves)
+    Walk(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves, NodeObjects *objects)
         : options_(options),
           builder_(builder),
           leaves_(leaves),
+          objects_(objects),
           open_options_{options.space.get(), {}, options.known_order()} {}
 
     void run(PyObject *tree) {
@@ -29,9 +28,6 @@ public:
         if (has_aliases_) number_anchors(builder_);
         options_.describe(builder_, leaves_.size(), has_registered_);
     }
-
-    const IdentityTable &seen() const { return seen_; }
-    const RefBuffer<48> &kept() const { return kept_; }
 
 private:
     // Visits one object after the other, as they come from the stack.
@@ -46,12 +42,16 @@ private:
             nb::object object = stack_.pop_owned();
             const TypeInfo info = options_.space->find_class_of(object.ptr());
             const bool is_tracked = (info.identity & tracks) != 0;
+            if (objects_) objects_->push_borrowed(object.ptr());
             if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);
             else visit(std::move(object), info, is_leaf_kind(info.kind) || object.is(options_.whole), is_tracked);
         }
     }
 
-    bool is_leaf_kind(Kind kind) const { return kind == Kind::kLeaf || (kind == Kind::kNone && options_.none_is_leaf); }
+    bool is_leaf_kind(Kind kind) const {
+        return kind == Kind::kLeaf || (kind == Kind::kNone && options_.none_is_leaf) ||
+               (kind == Kind::kCustom && !options_.opens_callbacks);
+    }
 
     void visit(nb::object object, const TypeInfo &info, bool is_leaf, bool is_tracked) {
         if (is_tracked) {
@@ -128,6 +128,7 @@ private:
     const FlattenOptions &options_;
     StructureBuilder &builder_;
     Leaves &leaves_;
+    NodeObjects *const objects_;
     OpenOptions open_options_;
     bool has_registered_ = false, has_aliases_ = false;
     Stack stack_;
@@ -139,31 +140,14 @@ private:
     OpenObjects open_untracked_;
 };
 
-// The objects that the walk met more than once, in the order of their nodes.
-void collect_shared(const Walk &walk, const StructureBuilder &builder, const Leaves &leaves,
-                    std::vector<nb::object> &shared) {
-    std::vector<std::pair<uint32_t, PyObject *>> found;
-    const auto add = [&](PyObject *object) {
-        const uint32_t node = walk.seen().find(object);
-        if (node != IdentityTable::kNew && builder.nodes[node].is_anchor) found.emplace_back(node, object);
-    };
-    for (size_t i = 0; i < leaves.size(); ++i) add(leaves[i]);
-    for (size_t i = 0; i < walk.kept().size(); ++i) add(walk.kept()[i]);
-    std::sort(found.begin(), found.end());
-    for (const auto &[node, object] : found) shared.push_back(nb::borrow(object));
-}
-
 }  // namespace
 
-Flattened::Flattened(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared)
+Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects)
     : cached_(tree.ptr(), {options.space->id(), options.none_is_leaf, options.space_is_ordered}) {
-    is_cached_ = !shared && flatten_known(cached_.structure(), tree.ptr(), options, leaves_);
+    is_cached_ = flatten_known(cached_.structure(), tree.ptr(), options, leaves_, objects);
     if (is_cached_) return;
-    if (shared || !flatten_pure(tree.ptr(), options, builder_, leaves_)) {
-        Walk walk(options, builder_, leaves_);
-        walk.run(tree.ptr());
-        if (shared) collect_shared(walk, builder_, leaves_, *shared);
-    }
+    if (!flatten_pure(tree.ptr(), options, builder_, leaves_, objects))
+        Walk(options, builder_, leaves_, objects).run(tree.ptr());
     is_cached_ = is_same(cached_.structure(), builder_.view());
 }
 

@@ -8,6 +8,7 @@
 #include "nodes/open.h"
 #include "spec/cache.h"
 #include "walks/flatten_known.h"
+#include "walks/flatten_pure.h"
 #include "walks/options.h"
 
 namespace pydag {
@@ -16,8 +17,8 @@ namespace pydag {
 // raises passes through with a note that names the place.
 class Flattened {
 public:
-    // `shared`, where given, receives the shared objects themselves, by their number.
-    Flattened(nb::handle tree, const FlattenOptions &options, std::vector<nb::object> *shared = nullptr);
+    // `objects`, where given, receives the objects themselves.
+    Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects = nullptr);
 
     Leaves &leaves() { return leaves_; }
     // Valid until the spec is taken.

@@ -32,11 +32,16 @@ private:
 };
 
 // `options` is null for a match: then any object is a leaf where the structure has one.
-template <bool flattens>
+template <bool flattens, bool keeps_objects = false>
 class KnownFlatten {
 public:
-    KnownFlatten(const Structure &structure, const FlattenOptions *options, Leaves &leaves)
-        : structure_(structure), options_(options), taken_(leaves, structure.num_leaves), seen_(structure.num_leaves) {}
+    KnownFlatten(const Structure &structure, const FlattenOptions *options, Leaves &leaves,
+                 NodeObjects *objects = nullptr)
+        : structure_(structure),
+          options_(options),
+          objects_(objects),
+          taken_(leaves, structure.num_leaves),
+          seen_(structure.num_leaves) {}
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
@@ -52,6 +57,7 @@ public:
             PyObject *const object = *level.next++;
             if (!object) [[unlikely]]
                 return false;
+            if constexpr (keeps_objects) objects_->push_borrowed(object);
             const Node expected = *node++;
             bool is_opened_once = level.owns_slots;
             if (expected.kind == Kind::kLeaf) {
@@ -116,6 +122,7 @@ private:
 
     const Structure &structure_;
     const FlattenOptions *const options_;
+    NodeObjects *const objects_;
     Taken taken_;
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;
@@ -127,9 +134,13 @@ private:
 
 }  // namespace
 
-bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves) {
+bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
+                   NodeObjects *objects) {
     if (structure.num_nodes == 0 || options.asks()) return false;
-    return KnownFlatten<true>(structure, &options, leaves).run(tree);
+    if (!objects) return KnownFlatten<true>(structure, &options, leaves).run(tree);
+    if (KnownFlatten<true, true>(structure, &options, leaves, objects).run(tree)) return true;
+    objects->drop_to(0);
+    return false;
 }
 
 bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves) {

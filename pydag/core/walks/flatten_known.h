@@ -13,7 +13,8 @@ namespace pydag {
 
 // Whether flattening `tree` with these options gives just this structure; if so, `leaves`, empty
 // before, gets the leaves. False also where one can't tell without running Python code.
-bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves);
+bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
+                   NodeObjects *objects);
 
 // Whether `tree` holds one object for each leaf of the structure, in nodes that are opened as the
 // structure says, and at all occurrences of a shared object the same one. `leaves` as above.

@@ -10,13 +10,15 @@
 namespace pydag {
 namespace {
 
+template <bool keeps_objects>
 class PureFlatten {
 public:
-    PureFlatten(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves)
+    PureFlatten(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves, NodeObjects *objects)
         : options_(options),
           open_options_{options.space.get(), {}, options.known_order()},
           builder_(builder),
-          leaves_(leaves) {}
+          leaves_(leaves),
+          objects_(objects) {}
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
@@ -31,6 +33,7 @@ public:
             if (!object) return false;
             const TypeInfo *const info = options_.space->find_known(Py_TYPE(object));
             if (!info) return false;
+            if constexpr (keeps_objects) objects_->push_borrowed(object);
             const bool is_tracked = info->identity & tracks;
             if (is_tracked && !level_.is_only_way_to(object)) {
                 const uint32_t known = seen_.find_or_add(object, num_nodes());
@@ -92,6 +95,7 @@ private:
     OpenOptions open_options_;
     StructureBuilder &builder_;
     Leaves &leaves_;
+    NodeObjects *const objects_;
     bool has_registered_ = false, has_aliases_ = false;
     BorrowedFrame level_;
     Buffer<BorrowedFrame, 24> levels_;
@@ -100,12 +104,16 @@ private:
 
 }  // namespace
 
-bool flatten_pure(PyObject *tree, const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves) {
+bool flatten_pure(PyObject *tree, const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves,
+                  NodeObjects *objects) {
     if (options.asks()) return false;
-    if (PureFlatten(options, builder, leaves).run(tree)) return true;
+    const bool is_done = objects ? PureFlatten<true>(options, builder, leaves, objects).run(tree)
+                                 : PureFlatten<false>(options, builder, leaves, nullptr).run(tree);
+    if (is_done) return true;
     builder.nodes.resize_down(0);
     builder.refs.drop_to(0);
     leaves.drop_to(0);
+    if (objects) objects->drop_to(0);
     return false;
 }
 

@@ -11,8 +11,13 @@ namespace pydag {
 
 using Leaves = RefBuffer<96>;
 
+// The object at each node of a structure, by its position; at an alias it is the anchor's.
+using NodeObjects = RefBuffer<48>;
+
 // False where Python code would have to run, for a callback, a class that was never looked up or a
-// key that is no string; and where something is wrong. Then `builder` and `leaves` are empty again.
-bool flatten_pure(PyObject *tree, const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves);
+// key that is no string; and where something is wrong. Then all that it fills is empty again.
+// `objects`: null, unless they are wanted.
+bool flatten_pure(PyObject *tree, const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves,
+                  NodeObjects *objects);
 
 }  // namespace pydag

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers for sequences of small numbers, 0, 1, 2 ...: equal sequences get one number.
+#pragma once
+
+#include "base/buffer.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace pydag {
+
+class SequenceTable {
+public:
+    struct Found {
+        uint32_t number;
+        bool is_new;
+    };
+    Found find_or_add(const uint32_t *items, size_t count) {
+        if (entries_.size() * 2 >= slots_.size()) grow();
+        uint64_t hash = count;
+        for (size_t i = 0; i < count; ++i) {
+            hash = (hash ^ items[i]) * 0x9E3779B97F4A7C15u;
+            hash ^= hash >> 32;
+        }
+        size_t i = place(hash);
+        for (; slots_[i]; i = (i + 1) & (slots_.size() - 1)) {
+            const Entry &entry = entries_[slots_[i] - 1];
+            if (entry.hash == hash && entry.count == count && std::equal(items, items + count, &items_[entry.first]))
+                return {slots_[i] - 1, false};
+        }
+        entries_.push_back({hash, items_.size(), count});
+        items_.insert(items_.end(), items, items + count);
+        slots_[i] = static_cast<uint32_t>(entries_.size());
+        return {slots_[i] - 1, true};
+    }
+
+private:
+    struct Entry {
+        uint64_t hash;
+        size_t first, count;
+    };
+    size_t place(uint64_t hash) const { return (hash >> 20) & (slots_.size() - 1); }
+    void grow() {
+        slots_.assign(slots_.size() * 2, 0);
+        for (size_t number = 0; number < entries_.size(); ++number) {
+            size_t i = place(entries_[number].hash);
+            while (slots_[i]) i = (i + 1) & (slots_.size() - 1);
+            slots_[i] = static_cast<uint32_t>(number + 1);
+        }
+    }
+
+    // A slot holds the number of its sequence, counted from 1.
+    std::vector<uint32_t> slots_ = std::vector<uint32_t>(64), items_;
+    std::vector<Entry> entries_;
+};
+
+}  // namespace pydag

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The function that a fold or a rewrite calls for an object: one for all, or one for each class,
+// looked up along the class's MRO. Classes are found by identity: no metaclass is asked.
+#pragma once
+
+#include "base/identity_table.h"
+
+#include <string>
+
+namespace pydag {
+
+class ClassFunctions {
+public:
+    // `given`: a function, or a mapping from classes to functions, which is read once. `name` is
+    // what a TypeError for anything else calls it.
+    ClassFunctions(nb::handle given, const char *name);
+
+    // Null where the mapping has neither a class of the MRO nor `object`. Runs no Python code.
+    PyObject *find(PyObject *object) {
+        PyTypeObject *const type = Py_TYPE(object);
+        if (is_one_for_all_ || type == last_type_) return last_;
+        return find_by_class(type);
+    }
+    // TypeError: there is no function for this object.
+    [[noreturn]] void fail_missing(PyObject *object) const;
+
+private:
+    PyObject *find_by_class(PyTypeObject *type);
+    void add(PyObject *cls, PyObject *function, const char *name);
+
+    bool is_one_for_all_ = false;
+    PyTypeObject *last_type_ = nullptr;
+    PyObject *last_ = nullptr;  // the function of that type, borrowed
+    RefBuffer<8> functions_, classes_, types_;
+    IdentityTable by_class_, by_type_;  // of what is in the mapping; of all objects' types so far
+};
+
+}  // namespace pydag

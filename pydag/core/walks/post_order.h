@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Goes through a structure children first. The caller keeps what it made of the nodes on a stack of
+// its own: when a node is visited, that of its children is the last there is.
+#pragma once
+
+#include "structure/structure.h"
+
+namespace pydag {
+
+struct VisitedNode {
+    PyObject *const *refs;
+    uint32_t position;
+    uint32_t number;  // of an anchor
+};
+
+// Calls `visitor.visit(VisitedNode)` at each node and `visitor.visit_alias(number)` at each alias.
+template <class Visitor>
+void visit_children_first(const Structure &structure, Visitor &visitor) {
+    struct Frame {
+        VisitedNode node;
+        uint32_t pending;  // how many of its children are still to come
+    };
+    Buffer<Frame, 24> frames;
+    PyObject *const *refs = structure.refs;
+    uint32_t num_anchors = 0;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        const Node node = structure.nodes[i];
+        if (node.kind == Kind::kAlias) {
+            visitor.visit_alias(node.count);
+        } else {
+            const VisitedNode visited = {refs, i, node.is_anchor ? num_anchors++ : 0};
+            refs += num_refs(node);
+            if (node.count > 0) {
+                frames.push({visited, node.count});
+                continue;
+            }
+            visitor.visit(visited);
+        }
+        while (!frames.empty() && --frames.back().pending == 0) visitor.visit(frames.pop().node);
+    }
+}
+
+// What was made of each anchor, by its number.
+class AnchorMemo {
+public:
+    explicit AnchorMemo(const Structure &structure) {
+        PyObject **const slots = memo_.extend(structure.num_shared);
+        for (uint32_t i = 0; i < structure.num_shared; ++i) slots[i] = incref(Py_None);
+    }
+    PyObject *operator[](uint32_t number) const { return memo_[number]; }
+    void set(uint32_t number, nb::handle object) {
+        nb::steal(std::exchange(memo_[number], incref(object.ptr()))).reset();
+    }
+
+private:
+    RefBuffer<16> memo_;
+};
+
+}  // namespace pydag

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""To compute over a DAG: each object once, however many paths lead to it.
+
+All three functions go through the DAG children first, on the heap: depth is bounded by memory, and
+the cost grows with the number of objects, not of paths. Their options are those of `dag_flatten`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+from . import _core
+from .typing import Dag, Identity, IsLeaf
+
+R = TypeVar("R")
+
+# The keys are classes. `Mapping` is invariant in them: with `type` it would take hardly any dict.
+Functions: TypeAlias = Callable[..., R] | Mapping[Any, Callable[..., R]]
+
+
+def dag_fold(
+    f: Functions[R],
+    tree: Dag,
+    is_leaf: IsLeaf | None = None,
+    *,
+    down: Functions[Any] | None = None,
+    init: Any = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> R:
+    """Compute something for each object of a DAG from what it is for the object's children.
+
+    `f(node, children)` is called once per distinct object, children first, and once per occurrence
+    of a value. What it gave for an object is passed on wherever the object stands. A leaf and None
+    have no children. A tuple is a node as well: where an object holds its parts in a tuple, `f` is
+    called for the parts, for the tuple, and then for the object, whose one child is the tuple.
+
+    Args:
+        f: Gets the object and a tuple of what it gave for the children, in traversal order. Or a
+            mapping from classes to such functions, looked up along the object's MRO; `object`
+            stands for all others.
+        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
+        down: Hands information down. `down(node, context)` gives the context of the children; where
+            it is a mapping from classes to functions and has none for the node, that is the node's
+            own. `f` is then called as `f(node, children, context)`, once for each object and each
+            context that it is met with.
+        init: The context of the root.
+        none_is_leaf: Makes no difference here: in either case `f(None, ())` is called.
+        namespace: The registrations of this namespace count beside the global ones.
+        identity: `"nodes"` calls `f` for each occurrence of a leaf.
+
+    Returns:
+        What `f` gave for the root.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: The mapping has no function for a class, or a context can't be hashed.
+
+    >>> term = ("x", 2.0)
+    >>> dag_fold(lambda node, children: 1 + max(children, default=0), [[term], term])
+    4
+    >>> size = {list: lambda node, sizes: 1 + sum(sizes), object: lambda node, sizes: 1}
+    >>> shared = [1.0, 2.0]
+    >>> dag_fold(size, [shared, shared])
+    7
+    >>> def deepest(node, below, depth):
+    ...     return max(below, default=depth)
+    >>> dag_fold(deepest, [[[]], []], down=lambda node, depth: depth + 1, init=0)
+    2
+    """
+    result: R = _core.fold(f, tree, down, init, is_leaf, none_is_leaf, namespace, identity)
+    return result
+
+
+def dag_rewrite(
+    f: Functions[Any],
+    tree: Dag,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """Replace objects of a DAG, children first; what nothing changed in is the object that it was.
+
+    `f(node)` is called once per distinct object, and once per occurrence of a value. It gets the
+    node with its parts rewritten: the node itself if none of them changed, else a new one. It
+    returns that, or what is to stand for it, which isn't rewritten again. The result is shared as
+    `tree` is.
+
+    Args:
+        f: Or a mapping from classes to such functions, looked up along the node's MRO; a node that
+            it has no function for stays.
+        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
+        none_is_leaf: Makes no difference here: in either case `f(None)` is called.
+        namespace: The registrations of this namespace count beside the global ones.
+        identity: `"nodes"` calls `f` for each occurrence of a leaf.
+
+    Raises:
+        CycleError: An object contains itself, before or after.
+
+    >>> layer, head = ["dense", 4], ["head", 2]
+    >>> model = {"encoder": layer, "decoder": layer, "head": head}
+    >>> wider = dag_rewrite({int: lambda n: 8 if n == 4 else n}, model)
+    >>> wider["encoder"], wider["encoder"] is wider["decoder"], wider["head"] is head
+    (['dense', 8], True, True)
+    >>> dag_rewrite(lambda node: node, model) is model
+    True
+    """
+    return _core.rewrite(f, tree, is_leaf, none_is_leaf, namespace, identity)
+
+
+def dag_intern(
+    tree: Dag,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """Make equal parts of a DAG one object: "hash consing", or common subexpressions found.
+
+    Nodes are equal by class, keys, aux_data and children. Dicts that were filled in another order
+    stay apart. Leaves are equal by identity, values by type and `==`; 0.0 and -0.0 stay apart, any
+    NaN equals any other. The first of equal nodes stands for all. Where nothing merges, the very
+    same tree comes back. Containers that can be changed, equal lists among them, become one as
+    well: it is meant for expressions, not for state.
+
+    Args:
+        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
+        none_is_leaf: Makes no difference here.
+        namespace: The registrations of this namespace count beside the global ones.
+        identity: Makes no difference here: a leaf equals itself.
+
+    Raises:
+        CycleError: An object contains itself.
+
+    >>> x = object()
+    >>> a, b = dag_intern((["sin", x], ["sin", x]))
+    >>> a is b
+    True
+    """
+    return _core.intern(tree, is_leaf, none_is_leaf, namespace, identity)

@@ -1,0 +1,547 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dag_fold`: something computed for each object, from what it is for the object's children."""
+
+import gc
+import itertools
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import reference_fold as ref
+import specimens as sp
+import strategies
+from agreement import Options, known, outcome
+from hypothesis import given
+from hypothesis import strategies as st
+from isomorphism import difference
+from operations import doubled, run_apart
+from registering import Pair, fresh, register
+from strategies import Predicate, thorough
+
+import pydag
+
+
+def numbering() -> Callable[..., int]:
+    """A function to fold with, which notes what it was given and answers 0, 1, 2 ..."""
+    numbers = itertools.count()
+
+    def f(*arguments: Any) -> int:
+        sp.EVENTS.append(("f", *arguments))
+        return next(numbers)
+
+    return f
+
+
+def height(node: Any, below: tuple[int, ...]) -> int:
+    return max(below, default=-1) + 1
+
+
+def size(node: Any, below: tuple[int, ...]) -> int:
+    return 1 + sum(below)
+
+
+@thorough
+@given(strategies.dags() | strategies.ladders(), strategies.predicates, strategies.options)
+def test_agrees(dag: Any, predicate: Predicate, options: Options) -> None:
+    """The same calls in the same order, the same objects in them, and the same result."""
+    expected, events, _ = outcome(
+        lambda: ref.fold(numbering(), dag, is_leaf=predicate, **known(options))
+    )
+    again = predicate.again()
+    got, calls, error = outcome(lambda: pydag.dag_fold(numbering(), dag, again, **options))
+    assert (got, error) == (expected, "")
+    assert difference(calls, events) == ""
+    assert difference(again.asked, predicate.asked) == ""
+
+
+CLASSES = [object, list, tuple, dict, OrderedDict, sp.Box, sp.Tagged, sp.Module, sp.Slotted, int]
+
+
+@thorough
+@given(strategies.dags(), st.sets(st.sampled_from(CLASSES)), strategies.options)
+def test_agrees_by_class(dag: Any, classes: set[type], options: Options) -> None:
+    """The same function is found along the MRO, or none."""
+    by_class = {cls: lambda node, children, cls=cls: (cls.__name__, children) for cls in classes}
+    expected, _, refusal = outcome(lambda: ref.fold(by_class, dag, **known(options)))
+    got, _, error = outcome(lambda: pydag.dag_fold(by_class, dag, **options))
+    assert (got, error) == (expected, refusal)
+
+
+# Contexts that grow, that meet again, and that are equal without being the same.
+DOWN: dict[str, Callable[[Any, Any], Any]] = {
+    "depth": lambda node, context: context + 1,
+    "parity": lambda node, context: 1 - context,
+    "type": lambda node, context: True if type(context) is int else 1,
+    "class": lambda node, context: type(node).__name__,
+    "none": lambda node, context: None,
+}
+
+
+@thorough
+@given(strategies.dags(), st.sampled_from(list(DOWN)), strategies.options)
+def test_agrees_with_contexts(dag: Any, down: str, options: Options) -> None:
+    """The same calls with the same contexts: each object once for each of them."""
+
+    def going_down(node: Any, context: Any) -> Any:
+        sp.EVENTS.append(("down", node, context))
+        return DOWN[down](node, context)
+
+    expected, events, _ = outcome(
+        lambda: ref.fold_with_context(numbering(), dag, going_down, 1, **known(options))
+    )
+    got, calls, error = outcome(
+        lambda: pydag.dag_fold(numbering(), dag, down=going_down, init=1, **options)
+    )
+    assert (got, error) == (expected, "")
+    assert difference(calls, events) == ""
+
+
+def test_each_object_once() -> None:
+    """The function gets the very objects, children first, and a tuple of what it gave for them."""
+    w, calls = sp.Opaque(), []
+
+    def f(node: Any, children: tuple[str, ...]) -> str:
+        calls.append((node, children))
+        return f"r{len(calls)}"
+
+    inner = [w, 7]
+    tree = {"b": inner, "a": (inner, w), "c": None}
+    assert pydag.dag_fold(f, tree) == "r6"
+    nodes = [node for node, _ in calls]
+    expected = [w, 7, inner, tree["a"], None, tree]
+    assert all(x is y for x, y in zip(nodes, expected, strict=True))
+    below = [(), (), ("r1", "r2"), ("r3", "r1"), (), ("r4", "r3", "r5")]
+    assert [children for _, children in calls] == below
+    assert all(type(children) is tuple for _, children in calls)
+
+
+def test_values_count_at_each_occurrence() -> None:
+    """A number, None and a tuple are folded wherever they stand; what they hold only once."""
+    w = sp.Opaque()
+    seen: list[Any] = []
+    pydag.dag_fold(lambda node, children: seen.append(node), [(w, 1), (w, 1), None, None])
+    assert [type(node).__name__ for node in seen] == [
+        *("Opaque", "int", "tuple", "int", "tuple", "NoneType", "NoneType", "list")
+    ]
+
+
+def test_options() -> None:
+    """`is_leaf`, `identity`, `namespace` and `none_is_leaf` mean what they mean elsewhere."""
+    w = sp.Opaque()
+    assert pydag.dag_fold(size, [[w], w, w]) == 5
+    count = itertools.count(1)
+    pydag.dag_fold(lambda *_: next(count), [w, w], identity="nodes")
+    assert next(count) == 4
+    assert pydag.dag_fold(height, [[1], 2], is_leaf=lambda x: x == [1]) == 1
+    assert pydag.dag_fold(height, sp.Local([1])) == 0
+    assert pydag.dag_fold(height, sp.Local([1]), namespace=sp.NAMESPACE) == 2
+    assert pydag.dag_fold(lambda *a: a, None) == (None, ())
+    assert pydag.dag_fold(lambda *a: a, None, none_is_leaf=True) == (None, ())
+
+
+def test_sixty_fold_sharing() -> None:
+    """Sixty lists with 2**60 paths take sixty-one calls, with contexts as well."""
+    tree = doubled(60, 1)
+    calls = itertools.count()
+
+    def paths(node: Any, below: tuple[int, ...]) -> int:
+        next(calls)
+        return sum(below) or 1
+
+    assert pydag.dag_fold(paths, tree) == 2**60
+    assert next(calls) == 62  # 1 is a value, which the innermost list holds twice
+    deepest = pydag.dag_fold(
+        lambda node, below, depth: max(below, default=depth),
+        tree,
+        down=lambda node, depth: depth + 1,
+        init=0,
+    )
+    assert deepest == 60
+
+
+@pytest.mark.parametrize("link", [lambda x: [x], lambda x: (x,)], ids=["list", "tuple"])
+def test_depth_of_a_million(link: Callable[[Any], Any]) -> None:
+    """A chain a million deep is folded, with and without a context."""
+    gc.disable()  # it would walk down the chain again and again
+    try:
+        tree: Any = 0.5
+        for _ in range(1_000_000):
+            tree = link(tree)
+        assert pydag.dag_fold(height, tree) == 1_000_000
+        reached = pydag.dag_fold(
+            lambda node, below, depth: max(below, default=depth),
+            tree,
+            down=lambda node, depth: depth + 1,
+            init=0,
+        )
+        assert reached == 1_000_000
+    finally:
+        gc.enable()
+
+
+# --- functions by class ---
+
+
+def test_function_of_the_nearest_class() -> None:
+    """The class itself comes first, then those it derives from, then `object`."""
+
+    class Base(Pair):
+        pass
+
+    class Derived(Base):
+        pass
+
+    for cls in (Pair, Base, Derived):
+        register(cls)
+    by_class = {
+        Pair: lambda node, children: f"pair of {', '.join(children)}",
+        Base: lambda node, children: f"base of {', '.join(children)}",
+        object: lambda node, children: str(node),
+    }
+    assert pydag.dag_fold(by_class, Derived(Pair(1, 2), "x")) == "base of pair of 1, 2, x"
+    for mapping in (types.MappingProxyType(by_class), OrderedDict(by_class)):
+        assert pydag.dag_fold(mapping, Base()) == "base of 1, 2"
+
+
+def test_missing_function() -> None:
+    """A class without a function is named, with its path and with the classes that have one."""
+    by_class = {dict: size, sp.Box: size}
+    with pytest.raises(TypeError) as info:
+        pydag.dag_fold(by_class, {"a": [sp.Opaque()]}, is_leaf=lambda x: isinstance(x, list))
+    assert str(info.value) == (
+        "there is no function for the class list\n  classes that have one: dict, Box\n"
+        "  Add the class, one that it derives from, or `object`, which stands for all others.\n"
+        "  at tree['a']"
+    )
+    with pytest.raises(TypeError, match="classes that have one: none"):
+        pydag.dag_fold({}, 1)
+    many = {type(f"Class{'x' * 200}{i}", (), {}): size for i in range(1000)}
+    with pytest.raises(TypeError, match="and 980 more") as long:
+        pydag.dag_fold(many, 1)
+    assert len(str(long.value)) < 2000
+
+
+@pytest.mark.parametrize(
+    ("functions", "complaint"),
+    [
+        (3, "NAME must be a function, or a mapping from classes to functions, got 3"),
+        ([size], "NAME must be a function, or a mapping"),
+        ({"list": size}, "the keys of NAME must be classes, got 'list'"),
+        ({list: "size"}, "NAME has for the class <class 'list'> no function, but 'size'"),
+    ],
+)
+def test_functions_that_are_none(functions: Any, complaint: str) -> None:
+    """What is neither a function nor a mapping from classes to functions is refused at once."""
+    for operation in (pydag.dag_fold, pydag.dag_rewrite):
+        with pytest.raises(TypeError, match=complaint.replace("NAME", "f")):
+            operation(functions, [1])
+    with pytest.raises(TypeError, match=complaint.replace("NAME", "down")):
+        pydag.dag_fold(lambda *_: 0, [1], down=functions)
+
+
+def test_mapping_is_read_once() -> None:
+    """What the functions do to the mapping changes nothing of the fold at hand."""
+    by_class: dict[type, Callable[..., int]] = {}
+
+    def clear(node: Any, below: tuple[int, ...]) -> int:
+        by_class.clear()
+        gc.collect()
+        return size(node, below)
+
+    by_class[object] = clear
+    assert pydag.dag_fold(by_class, [[1], 2]) == 4
+
+
+def test_hostile_mappings() -> None:
+    """A mapping whose `items` is nonsense is refused, and what it raises passes through."""
+
+    class Hostile:
+        def __init__(self, given: Any) -> None:
+            self.given = given
+
+        def __getitem__(self, key: Any) -> Any:
+            raise KeyError(key)
+
+        def keys(self) -> list[Any]:
+            return []
+
+        def items(self) -> Any:
+            return self.given() if callable(self.given) else self.given
+
+    for items, error in (
+        ([1], TypeError),
+        ([(list,)], TypeError),
+        (7, TypeError),
+        (lambda: 1 / 0, ZeroDivisionError),
+    ):
+        with pytest.raises(error):
+            pydag.dag_fold(Hostile(items), [1])  # type: ignore[arg-type]  # meant
+    assert pydag.dag_fold(Hostile([(object, size)]), [1]) == 2  # type: ignore[arg-type]  # meant
+
+
+def test_metaclass_is_not_asked() -> None:
+    """Classes are found by identity: a metaclass that says it equals another one isn't asked."""
+
+    class Meta(type):
+        def __eq__(cls, other: object) -> bool:
+            return True
+
+        def __hash__(cls) -> int:
+            return hash(list)
+
+    class Odd(metaclass=Meta):
+        pass
+
+    class Even(metaclass=Meta):
+        pass
+
+    assert pydag.dag_fold({Odd: lambda *_: 40, object: size}, [Odd(), Even()]) == 42
+    with pytest.raises(TypeError, match="no function for the class Odd"):
+        pydag.dag_fold({list: size}, [Odd()])
+
+
+# --- contexts ---
+
+
+def test_once_for_each_context() -> None:
+    """An object under two contexts is folded twice, under one context once."""
+    w = sp.Opaque()
+    shared = [w]
+    calls: list[Any] = []
+
+    def f(node: Any, below: tuple[Any, ...], sign: int) -> Any:
+        calls.append((node, sign))
+        return sign, *below
+
+    class Minus(list[Any]):
+        pass
+
+    pydag.register_pydag_node(Minus, lambda x: (tuple(x), None), lambda _, items: Minus(items))
+    minus = Minus([shared])
+    tree = [shared, minus, Minus([minus, shared])]
+    down = {Minus: lambda node, sign: -sign}
+    assert pydag.dag_fold(f, tree, down=down, init=1) == (
+        *(1, (1, (1,)), (1, (-1, (-1,)))),
+        (1, (-1, (1, (1,))), (-1, (-1,))),
+    )
+    assert [(type(node).__name__, sign) for node, sign in calls] == [
+        *(("Opaque", 1), ("list", 1), ("Opaque", -1), ("list", -1), ("Minus", 1)),
+        *(("Minus", -1), ("Minus", 1), ("list", 1)),
+    ]
+
+
+def test_contexts_that_are_equal_and_not_the_same() -> None:
+    """1, 1.0 and True, 0.0 and -0.0, (1,) and (True,) are different contexts; two NaNs are one."""
+    contexts: list[Any] = [
+        *(1, 1.0, True, 0.0, -0.0, (1,), (True,), 0j, -0j, complex(0, -0.0)),
+        *(float("nan"), float("nan"), (float("nan"),), (float("nan"),), "a", "".join(["a"])),
+    ]
+    w, calls = sp.Opaque(), []
+
+    class Holder(list[Any]):
+        pass
+
+    pydag.register_pydag_node(Holder, lambda x: (tuple(x), None), lambda _, items: Holder(items))
+    holders = [Holder([w]) for _ in contexts]
+
+    def down(node: Any, context: Any) -> Any:
+        found = [c for holder, c in zip(holders, contexts, strict=True) if holder is node]
+        return found[0] if found else None
+
+    pydag.dag_fold(lambda node, _, c: calls.append(c) if node is w else None, holders, down=down)
+    assert list(map(repr, calls)) == [
+        *("1", "1.0", "True", "0.0", "-0.0", "(1,)", "(True,)", "0j", "(-0-0j)", "-0j"),
+        *("nan", "(nan,)", "'a'"),
+    ]
+
+
+def test_root_has_the_first_context() -> None:
+    """`init` is the root's context, None by default; a leaf asks `down` for nothing."""
+    assert pydag.dag_fold(lambda *a: a, 7, down=lambda *_: 1 / 0) == (7, (), None)
+    assert pydag.dag_fold(lambda *a: a, 7, down={}, init="c") == (7, (), "c")
+    with pytest.raises(TypeError, match=r"init .* needs down"):
+        pydag.dag_fold(lambda *a: a, 7, init="c")
+
+
+@pytest.mark.parametrize("context", [[], {}, bytearray(), ([],)])
+def test_context_that_cannot_be_hashed(context: Any) -> None:
+    """It is a TypeError that says so, and where."""
+    with pytest.raises(TypeError) as info:
+        pydag.dag_fold(lambda *_: 0, {"a": [1]}, down={list: lambda *_: context})
+    assert "hash" in str(info.value)
+    assert "tree['a']" in str(info.value) + "".join(getattr(info.value, "__notes__", []))
+    with pytest.raises(TypeError, match="hash"):
+        pydag.dag_fold(lambda *_: 0, 1, down={}, init=context)
+
+
+def test_hash_of_a_context_that_raises() -> None:
+    """What a context's own hash or comparison raises passes through, with the place."""
+
+    class Raises:
+        def __hash__(self) -> int:
+            raise ZeroDivisionError
+
+    class Unequal:
+        def __hash__(self) -> int:
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            raise KeyError
+
+    for made, error in ((Raises, ZeroDivisionError), (Unequal, KeyError)):
+        with pytest.raises(error) as info:
+            pydag.dag_fold(lambda *_: 0, [[1], 2], down={list: lambda *_, m=made: m()}, init=made())
+        assert "raised while folding tree" in info.value.__notes__[0]
+
+
+# --- callbacks that turn against the fold ---
+
+
+def test_exceptions_pass_through() -> None:
+    """What the functions raise comes out as the same object, with a note of where it was."""
+    for error in (KeyError("own"), StopIteration(), KeyboardInterrupt()):
+
+        def raise_it(node: Any, *_: Any, error: BaseException = error) -> Any:
+            if node == 7:
+                raise error
+            return 0
+
+        error.__notes__ = []
+        with pytest.raises(type(error)) as info:
+            pydag.dag_fold(raise_it, {"a": [[1], (7,)]})
+        assert info.value is error
+        assert error.__notes__ == ["raised while folding tree['a'][1][0]"]
+        error.__notes__ = []
+        with pytest.raises(type(error)):
+            pydag.dag_fold(raise_it, {"a": [[1], (7,)]}, down={})
+        assert error.__notes__ == ["raised while folding tree['a'][1][0]"]
+
+        def down(node: Any, _: Any, error: BaseException = error) -> Any:
+            if node == (7,):
+                raise error
+
+        error.__notes__ = []
+        with pytest.raises(type(error)):
+            pydag.dag_fold(lambda *_: 0, {"a": [[1], (7,)]}, down=down)
+        assert error.__notes__ == ["raised while folding tree['a'][1]"]
+
+
+def test_note_at_the_bottom_of_a_million() -> None:
+    """The path in a note is short, however deep the place is."""
+    tree: Any = 0.5
+    for _ in range(1_000_000):
+        tree = [tree]
+    with pytest.raises(ZeroDivisionError) as info:
+        pydag.dag_fold(lambda *_: 1 / 0, tree)
+    assert len(info.value.__notes__[0]) < 2000
+
+
+def test_objects_changed_meanwhile() -> None:
+    """The fold goes through the DAG as it was: what the function clears is folded all the same."""
+    for down in (
+        {},
+        {"down": lambda node, context: node.clear() if isinstance(node, list) else None},
+    ):
+        tree: Any = [[sp.Opaque(), 1], {"k": [2.5]}, sp.Module(w=[3.5])]
+        seen: list[str] = []
+
+        def f(node: Any, *_: Any, tree: Any = tree, seen: list[Any] = seen) -> None:
+            tree.clear()
+            gc.collect()
+            if isinstance(node, sp.Module):
+                vars(node).clear()
+            seen.append(type(node).__name__)
+
+        pydag.dag_fold(f, tree, **down)  # type: ignore[arg-type]  # as above
+        assert seen == [
+            *("Opaque", "int", "list", "float", "list", "dict", "float", "list", "Module", "list")
+        ]
+
+
+def test_folds_within_folds() -> None:
+    """The function may fold the same tree, or rewrite it, and unregister its class."""
+    cls = fresh()
+    register(cls)
+    node = cls([1, 2], [3])
+
+    def f(obj: Any, below: tuple[int, ...]) -> int:
+        if obj is node:
+            pydag.unregister_pydag_node(cls)
+        assert pydag.dag_fold(size, [[1], 2]) == 4
+        assert pydag.dag_intern([obj])[0] is obj
+        return size(obj, below)
+
+    assert pydag.dag_fold(f, [node, node]) == 13
+
+
+def test_objects_get_another_class_meanwhile() -> None:
+    """An object whose class is changed by the function is looked up by the class it has then."""
+
+    class Other(sp.Opaque):
+        pass
+
+    one: Any = sp.Opaque()
+    two: Any = Other()
+    seen: list[str] = []
+
+    def f(node: Any, _: Any) -> None:
+        seen.append("f")
+        two.__class__ = sp.Opaque
+
+    by_class = {sp.Opaque: f, list: lambda *_: None, Other: lambda *_: seen.append("other")}
+    pydag.dag_fold(by_class, [one, two])
+    assert seen == ["f", "f"]
+
+
+def test_cycles() -> None:
+    """A cycle is refused before the function is called first."""
+    tree: list[Any] = [1]
+    tree.append({"k": tree})
+    calls: list[Any] = []
+    for fold in (pydag.dag_fold, pydag.dag_rewrite):
+        with pytest.raises(pydag.CycleError, match=r"tree\[1\]\['k'\] is the list at tree"):
+            fold(lambda *a: calls.append(a), tree)
+    with pytest.raises(pydag.CycleError):
+        pydag.dag_fold(lambda *a: calls.append(a), tree, down={})
+    with pytest.raises(pydag.CycleError):
+        pydag.dag_intern(tree)
+    assert calls == []
+
+
+def test_nothing_is_kept() -> None:
+    """After a fold, and after one that failed, all references are given back."""
+    w = sp.Opaque()
+    shared = [w]
+    tree = [shared, (shared, w), sp.Module(a=w, b=shared)]
+    counts = [sys.getrefcount(x) for x in (w, shared, tree)]
+    for fail in (False, True):
+        for down in (None, lambda node, context: (id(node),)):
+
+            def f(node: Any, *_: Any, fail: bool = fail) -> list[Any]:
+                return [1 // (not (fail and node is tree[1]))]
+
+            try:
+                pydag.dag_fold(f, tree, down=down)
+            except ZeroDivisionError as error:
+                error.__traceback__ = None
+    gc.collect()
+    assert [sys.getrefcount(x) for x in (w, shared, tree)] == counts
+
+
+def test_deep_results_die_well() -> None:
+    """A result as deep as the tree is released without the C stack."""
+    run_apart("""if True:
+        import pydag
+        tree = 0.5
+        for _ in range(300_000):
+            tree = [tree]
+        out = pydag.dag_fold(lambda node, below: (type(node), below), tree)
+        del out
+        try:
+            pydag.dag_fold(lambda node, below: below if len(below) else 1 / 0, [tree, tree])
+        except ZeroDivisionError:
+            print("well")
+    """)

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dag_rewrite`: objects replaced, children first; what nothing changed in stays as it is."""
+
+import gc
+import math
+from collections import deque, namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import reference as plain_ref
+import reference_fold as ref
+import specimens as sp
+import strategies
+from agreement import Options, known, outcome
+from hypothesis import given
+from hypothesis import strategies as st
+from isomorphism import difference
+from operations import doubled
+from strategies import thorough
+
+import pydag
+
+Point = namedtuple("Point", "x y")
+
+# What a function may do with a node, and how its result relates to it.
+ACTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "keep": lambda node, other: node,
+    "None": lambda node, other: None,
+    "wrap": lambda node, other: [node],
+    "other": lambda node, other: other,
+    "again": lambda node, other: (*node,) if type(node) is tuple else node,
+    "number": lambda node, other: float(f"{node!r}") if type(node) is float else node,
+    "negative": lambda node, other: -node if type(node) in (int, float) else node,
+}
+
+
+def acting(actions: list[str], other: Any) -> Callable[[Any], Any]:
+    """A function that does one thing after the other, whatever it is asked."""
+    waiting = list(actions)
+
+    def f(node: Any) -> Any:
+        sp.EVENTS.append(("f", node))
+        return ACTIONS[waiting.pop(0) if waiting else "keep"](node, other)
+
+    return f
+
+
+@thorough
+@given(
+    strategies.dags(),
+    st.lists(st.sampled_from(list(ACTIONS)), max_size=20),
+    strategies.options,
+)
+def test_agrees(dag: Any, actions: list[str], options: Options) -> None:
+    """The same calls, and a result of the same objects, old and new, shared alike."""
+    other = sp.Opaque()
+    expected, events, refusal = outcome(
+        lambda: ref.rewrite(acting(actions, other), dag, **known(options))
+    )
+    got, calls, error = outcome(lambda: pydag.dag_rewrite(acting(actions, other), dag, **options))
+    assert error == refusal
+    assert difference(calls, events) == ""
+    if not error:
+        assert difference(got, expected) == ""
+        assert (got is dag) is (expected is dag)
+
+
+@thorough
+@given(strategies.dags(strategies.BUILTIN + strategies.FIELDS), st.data())
+def test_what_did_not_change_is_the_same_object(dag: Any, data: st.DataObject) -> None:
+    """Where one leaf is replaced, only what it lies below is built anew."""
+    nodes = [n.obj for n in plain_ref.distinct(plain_ref.flatten(dag, **ALL)[1].root)]
+    chosen = data.draw(st.sampled_from(nodes))
+
+    def f(node: Any) -> Any:
+        return new if node is chosen else node
+
+    new = sp.Opaque()
+    got = pydag.dag_rewrite(f, dag, namespace=sp.NAMESPACE)
+    expected = ref.rewrite(f, dag, **ALL)
+    pairs = zip(
+        *(plain_ref.distinct(plain_ref.flatten(x, **ALL)[1].root) for x in (got, expected)),
+        strict=True,
+    )
+    for ours, theirs in pairs:
+        is_old = any(theirs.obj is node for node in nodes)
+        assert (ours.obj is theirs.obj) or not is_old
+
+
+ALL: Options = {"registry": sp.REGISTRIES[sp.NAMESPACE], "namespace": sp.NAMESPACE}
+
+
+def test_identity_gives_the_very_tree() -> None:
+    """A function that changes nothing gives the argument back, and builds nothing."""
+    tree = [sp.Box(1, [2]), {"k": (None, 3.5)}, deque([sp.Module(w=sp.Opaque())])]
+    sp.EVENTS.clear()
+    assert pydag.dag_rewrite(lambda node: node, tree) is tree
+    assert [event[0] for event in sp.EVENTS] == ["flatten"]
+    assert pydag.dag_rewrite({}, tree) is tree
+    assert pydag.dag_rewrite({complex: lambda _: 1 / 0}, tree) is tree
+
+
+def test_only_the_way_to_a_change_is_built() -> None:
+    """The node above a change is new, its neighbours and what they hold are the old objects."""
+    left, right = [1, sp.Opaque()], {"k": [2]}
+    tree = {"left": left, "right": right, "again": right}
+    out = pydag.dag_rewrite({int: lambda n: n + 1 if n == 2 else n}, tree)
+    assert out is not tree
+    assert out["left"] is left
+    assert out["right"] is out["again"] is not right
+    assert (out["right"], right) == ({"k": [3]}, {"k": [2]})
+    assert list(out) == ["left", "right", "again"]
+
+
+def test_function_gets_the_rewritten_parts() -> None:
+    """A node comes with its parts rewritten; what the function gives isn't rewritten again."""
+    calls = []
+
+    def f(node: Any) -> Any:
+        calls.append(node)
+        return [node] if node == 1 else "sum" if node == [[1], 2] else node
+
+    assert pydag.dag_rewrite(f, {"a": [1, 2]}) == {"a": "sum"}
+    assert calls == [1, 2, [[1], 2], {"a": "sum"}]
+
+
+def test_one_answer_for_one_object() -> None:
+    """An object that stands in two places is rewritten once, and stands in both again."""
+    w = sp.Opaque()
+    out = pydag.dag_rewrite({sp.Opaque: lambda _: sp.Opaque()}, [w, (w,), {"k": w}])
+    assert out[0] is out[1][0] is out[2]["k"] is not w
+
+
+EQUAL: dict[str, tuple[Any, Callable[[], Any]]] = {
+    "int": (7, lambda: int("7")),
+    "big int": (10**30, lambda: int("1" + 30 * "0")),
+    "float": (2.5, lambda: float("2.5")),
+    "nan": (math.nan, lambda: float("nan")),
+    "str": ("text", lambda: "".join(["te", "xt"])),
+    "bytes": (b"b", lambda: bytes([98])),
+    "complex": (1 + 2j, lambda: complex(1, 2)),
+    "range": (range(3), lambda: range(3)),
+    "tuple": ((1, 2.5), lambda: (1, float("2.5"))),
+    "namedtuple": (Point(1, 2), lambda: Point(1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_values_change_nothing(name: str) -> None:
+    """A fresh value of the same type that is equal rebuilds nothing."""
+    value, make = EQUAL[name]
+    tree = [value]
+    out = pydag.dag_rewrite(lambda node: make() if type(node) is type(value) else node, tree)
+    assert out is tree
+    assert out[0] is value
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(1, True), (1, 1.0), (0.0, -0.0), (0j, -0j), ((1,), (True,)), (2.5, 3.5), ((0.0,), [0.0])],
+)
+def test_equal_values_of_two_types_are_a_change(old: Any, new: Any) -> None:
+    """1 and True, 0.0 and -0.0 aren't the same: what the function gave is there."""
+    tree = [old]
+    out = pydag.dag_rewrite(lambda node: new if node is old else node, tree)
+    assert out is not tree
+    assert repr(out) == repr([new])
+
+
+def test_objects_are_compared_by_identity() -> None:
+    """An equal list, or an object that says it equals everything, is a change; no `==` runs."""
+
+    class Agreeable:
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError
+
+        __hash__ = None  # type: ignore[assignment]  # not hashable, on purpose
+
+    old: list[Any] = [Agreeable()]
+    out = pydag.dag_rewrite({Agreeable: lambda _: Agreeable()}, old)
+    assert out is not old
+    inner = [1]
+    tree = (inner, inner)
+    out = pydag.dag_rewrite({list: lambda x: list(x)}, tree)
+    assert out[0] is out[1] is not inner
+
+
+def test_mapping_by_the_class_it_has_then() -> None:
+    """A mapping is asked for the node as it was rebuilt; classes that it lacks stay."""
+    out = pydag.dag_rewrite({list: len, int: lambda n: n + 1}, {"a": [1, 2], "b": "text"})
+    assert out == {"a": 2, "b": "text"}
+
+
+def test_sixty_fold_and_a_million() -> None:
+    """Sixty-fold sharing and a depth of a million are rewritten in one pass each."""
+    out = pydag.dag_rewrite({float: lambda x: x + 1}, doubled(60))
+    for _ in range(59):
+        assert out[0] is out[1]
+        out = out[0]
+    assert out == [1.5, 1.5]
+    gc.disable()  # it would walk down the chain again and again
+    try:
+        for link in (lambda x: [x], lambda x: (x,)):
+            tree: Any = 0.5
+            for _ in range(1_000_000):
+                tree = link(tree)
+            assert pydag.dag_rewrite(lambda node: node, tree) is tree
+            out = pydag.dag_rewrite({float: lambda x: x + 1}, tree)
+            assert pydag.dag_leaves(out)[0] == 1.5
+        out = pydag.dag_rewrite({tuple: lambda t: (*t,)}, tree)
+        assert out is tree
+    finally:
+        gc.enable()
+
+
+def test_nonsense_that_a_parent_refuses() -> None:
+    """What a node can't be built from is its class's error, with the place."""
+
+    class Sum:
+        def __init__(self, *terms: Any) -> None:
+            if not all(isinstance(term, Sum | float) for term in terms):
+                raise TypeError("terms must be numbers or sums")
+            self.terms = terms
+
+    pydag.register_pydag_node(Sum, lambda s: (s.terms, None), lambda _, terms: Sum(*terms))
+    tree = {"a": Sum(1.5, Sum(2.5))}
+    nonsense: list[Any] = [None, NotImplemented, "x", [], Sum]
+    for item in nonsense:
+
+        def f(node: Any, item: Any = item) -> Any:
+            return item if node == 2.5 else node
+
+        with pytest.raises(TypeError, match="terms must be numbers or sums") as info:
+            pydag.dag_rewrite(f, tree)
+        assert info.value.__notes__ == ["raised while rewriting tree['a'][1]"]
+    with pytest.raises(TypeError, match="positional argument") as info:
+        pydag.dag_rewrite(lambda: None, [1])  # takes nothing
+    assert info.value.__notes__ == ["raised while rewriting tree[0]"]
+
+
+def test_exceptions_pass_through() -> None:
+    """What the function raises comes out as the same object, and the tree is as it was."""
+    error = KeyError("own")
+
+    def f(node: Any) -> Any:
+        if node == 3:
+            raise error
+        return node
+
+    tree = {"a": [1, (2, 3)]}
+    with pytest.raises(KeyError) as info:
+        pydag.dag_rewrite(f, tree)
+    assert info.value is error
+    assert error.__notes__ == ["raised while rewriting tree['a'][1][1]"]
+    assert tree == {"a": [1, (2, 3)]}
+
+
+def test_node_put_into_itself() -> None:
+    """A function that puts a node into itself is told so; one that wraps a node may."""
+
+    def append_itself(node: Any) -> Any:
+        if isinstance(node, list):
+            node.append([node])
+        return node
+
+    with pytest.raises(pydag.CycleError, match="an object contains itself") as info:
+        pydag.dag_rewrite(append_itself, {"a": [1]})
+    assert "what the function made of it" in info.value.__notes__[0]
+    assert pydag.dag_rewrite(lambda node: [node], [1]) == [[[1]]]
+    w = sp.Opaque()
+    tree: list[Any] = [w]
+    out = pydag.dag_rewrite({sp.Opaque: lambda _: tree}, tree)
+    assert out is not tree
+    assert out[0] is tree
+
+
+def test_flatten_functions_run_once() -> None:
+    """No flatten function runs a second time, for the search for cycles neither."""
+    tree = [sp.Box(1, [2]), sp.Fresh(3)]
+    sp.EVENTS.clear()
+    pydag.dag_rewrite({int: lambda n: n + 1}, tree)
+    assert [event[0] for event in sp.EVENTS].count("flatten") == 2
+    asked: list[Any] = []
+
+    def look(node: Any) -> bool:
+        asked.append(node)
+        return False
+
+    pydag.dag_rewrite(lambda n: n, [[1]], is_leaf=look)
+    assert asked == [[[1]], [1], 1]
+
+
+def test_kept_whole_by_a_predicate() -> None:
+    """What `is_leaf` keeps is one object for the function, a cyclic one too."""
+    loop: list[Any] = []
+    loop.append(loop)
+    out = pydag.dag_rewrite(lambda n: n, {"k": loop}, is_leaf=lambda x: x is loop)
+    assert out["k"] is loop
+
+
+def test_changed_meanwhile() -> None:
+    """A function may change what is still to come: the parts are those that were there before."""
+    tree: Any = [[1, 2], {"k": 3}]
+
+    def f(node: Any) -> Any:
+        tree.clear()
+        gc.collect()
+        return node + 10 if isinstance(node, int) else node
+
+    assert pydag.dag_rewrite(f, tree) == [[11, 12], {"k": 13}]
+    assert tree == []
