@@ -47,7 +47,7 @@ class JaxEntry(optree.PyTreeEntry):
         return getattr(obj, self.entry) if style == ".{}" else obj[self.entry]
 
     def codify(self, node: str = "", /) -> str:
-        style = _styles.get(self.type, {}).get(type(self.entry), "[<flat index {}>]")
+        style: str = _styles.get(self.type, {}).get(type(self.entry), "[<flat index {}>]")
         return node + style.format(self.entry)
 
 
