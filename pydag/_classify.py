@@ -44,10 +44,15 @@ def fallback_classes() -> list[Iterable[object]]:
     return [classes() for classes in _fallback_classes]
 
 
-def _optree_entry(cls: type, namespace: str) -> Any:
-    """What optree has registered for a class, or None. A metaclass has no say in which it finds."""
+def is_found_by_identity(cls: type) -> bool:
+    """Whether a dict finds a class by identity: its metaclass may say it is equal to any."""
     meta = type(cls)
-    if meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__:
+    return meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__
+
+
+def _optree_entry(cls: type, namespace: str) -> Any:
+    """What optree has registered for a class, or None."""
+    if is_found_by_identity(cls):
         return optree.register_pytree_node.get(cls, namespace=namespace)
     entries = list(optree_registry._NODETYPE_REGISTRY.values())
     found = (e for e in entries if e.type is cls and e.namespace == namespace)

@@ -246,6 +246,34 @@ def test_flax_struct() -> None:
     assert (float(out.w), out.name) == (6.0, "s")
 
 
+def test_a_class_is_found_by_identity() -> None:
+    """A metaclass that says equal, or has no hash, makes no class one of JAX's."""
+
+    class Equal(type):
+        def __hash__(cls) -> int:
+            return 1
+
+        def __eq__(cls, other: object) -> bool:
+            return True
+
+    class Unhashable(type):
+        __hash__ = None  # type: ignore[assignment]  # meant
+
+    class Known(metaclass=Equal):
+        pass
+
+    class Unknown(metaclass=Equal):
+        pass
+
+    class Odd(metaclass=Unhashable):
+        pass
+
+    tree_util.register_pytree_node(Known, lambda _: ((1, 2), None), lambda *_: Known())
+    unknown, odd = Unknown(), Odd()
+    assert pydag.dag_leaves([unknown, odd]) == [unknown, odd]
+    assert pydag.dag_leaves([Known(), Known()]) == [1, 2, 1, 2]
+
+
 def test_import_without_jax() -> None:
     """The error says what to install; pydag itself needs no JAX and doesn't import it."""
     script = (

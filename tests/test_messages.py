@@ -66,7 +66,8 @@ class Counted:
         self.children, self.data, self.entries = children, data, entries
 
 
-optree.register_pytree_node(
+register: Any = optree.register_pytree_node
+register(
     Counted,
     lambda x: (x.children, x.data, x.entries),
     lambda data, children: Counted(*children, data=data),
@@ -127,18 +128,23 @@ def test_mismatches_of_classes_with_functions() -> None:
         assert pydag.dag_structure(Counted(1, data=a)).flatten_up_to(Counted(2, data=b)) == [2]
 
 
+def answering(value: Any) -> Any:
+    """A predicate that has one answer."""
+    return lambda _: value
+
+
 def test_answers_that_are_no_yes_or_no() -> None:
     """An answer of `is_leaf`, and `none_is_leaf`, must have a truth of its own, as optree says."""
     odd: Any
     for odd in ([], [1], "", "x", object(), {}):
         with pytest.raises(RuntimeError, match=r"^Unable to cast Python instance of type <class '"):
-            pydag.dag_leaves([1], is_leaf=lambda _, odd=odd: odd)
+            pydag.dag_leaves([1], is_leaf=answering(odd))
         with pytest.raises(TypeError, match=r"^none_is_leaf must be a bool, got "):
             pydag.dag_leaves([1], none_is_leaf=odd)
     for odd in (0, 0.0, None, False):
-        assert pydag.dag_leaves([1, None], is_leaf=lambda _, odd=odd: odd, none_is_leaf=odd) == [1]
+        assert pydag.dag_leaves([1, None], is_leaf=answering(odd), none_is_leaf=odd) == [1]
     for odd in (1, 2.5, True):
-        assert pydag.dag_leaves([1], is_leaf=lambda _, odd=odd: odd) == [[1]]
+        assert pydag.dag_leaves([1], is_leaf=answering(odd)) == [[1]]
         assert pydag.dag_leaves([1, None], none_is_leaf=odd) == [1, None]
 
 

@@ -103,7 +103,7 @@ def test_what_unregistering_returns() -> None:
     cls = fresh()
     unflatten = lambda _, items: cls(*items)  # noqa: E731  # compared below
     pydag.register_pydag_node(cls, flatten, unflatten, namespace="some")
-    entry = pydag.unregister_pydag_node(cls, namespace="some")
+    entry: Any = pydag.unregister_pydag_node(cls, namespace="some")
     kind = optree.PyTreeKind.CUSTOM
     assert entry == (cls, flatten, unflatten, optree.AutoEntry, kind, "some")
     assert entry._fields == tuple(optree.registry.PyTreeNodeRegistryEntry.__dataclass_fields__)

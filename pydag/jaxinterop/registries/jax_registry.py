@@ -12,11 +12,27 @@ from jax import tree_util
 from pydag import _classify, _core
 from pydag.jaxinterop.boundary import jax_private
 
-# Classes whose entry in JAX's registry was made by asking pydag.
-asked_pydag: "weakref.WeakSet[type]" = weakref.WeakSet()
+
+class _OfClasses:
+    """Something for each of some classes, as long as they live. They are found by identity."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[type], Any]] = {}
+
+    def get(self, cls: type, default: Any = None) -> Any:
+        found = self._known.get(id(cls))
+        return default if found is None else found[1]
+
+    def set(self, cls: type, value: Any) -> None:
+        known, key = self._known, id(cls)
+        known[key] = weakref.ref(cls, lambda _: known.pop(key, None)), value
+
+
+# True for a class whose entry in JAX's registry was made by asking pydag.
+asked_pydag = _OfClasses()
 
 # How the entries of a class are written in a path, by the type of the entry: ".{}" or "[{!r}]".
-_styles: "weakref.WeakKeyDictionary[type, dict[type, str]]" = weakref.WeakKeyDictionary()
+_styles = _OfClasses()
 
 
 class JaxEntry(optree.PyTreeEntry):
@@ -31,7 +47,7 @@ class JaxEntry(optree.PyTreeEntry):
         return getattr(obj, self.entry) if style == ".{}" else obj[self.entry]
 
     def codify(self, node: str = "", /) -> str:
-        style = _styles.get(self.type, {}).get(type(self.entry), "[<flat index {}>]")
+        style: str = _styles.get(self.type, {}).get(type(self.entry), "[<flat index {}>]")
         return node + style.format(self.entry)
 
 
@@ -62,7 +78,7 @@ def _named(cls: type, keys: Iterable[Any]) -> tuple[Any, ...] | None:
         names.append(getattr(key, attribute))
         if styles.setdefault(type(names[-1]), style) != style:
             return None  # a key and an attribute, both strings: an entry would not tell which
-    _styles[cls] = _styles.get(cls, {}) | styles
+    _styles.set(cls, _styles.get(cls, {}) | styles)
     return tuple(names)
 
 
@@ -100,17 +116,25 @@ class _Opener:
 
 
 # One opener for each registration: by it the core knows a registration that it reads again.
-_openers: "weakref.WeakKeyDictionary[type, tuple[Any, _Opener]]" = weakref.WeakKeyDictionary()
+_openers = _OfClasses()
+
+
+def _entry(cls: type) -> Any:
+    """What JAX has registered for a class, or None."""
+    if _classify.is_found_by_identity(cls):
+        return jax_private.registry.get(cls)
+    entries = list(jax_private.registry.items())
+    return next((entry for known, entry in entries if known is cls), None)
 
 
 def _look_up(cls: type) -> "_classify.Foreign | None":
-    entry: Any = jax_private.registry.get(cls)
-    if entry is None or cls in asked_pydag:
+    entry = _entry(cls)
+    if entry is None or asked_pydag.get(cls):
         return None
     known, opener = _openers.get(cls, (None, None))
     if opener is None or known is not entry:
         opener = _Opener(cls, entry.to_iter)
-        _openers[cls] = entry, opener
+        _openers.set(cls, (entry, opener))
     entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
     return opener, entry.from_iter, entry_type
 

@@ -98,5 +98,5 @@ def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
         return node
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
-    asked_pydag.add(cls)
+    asked_pydag.set(cls, True)
     return cls
