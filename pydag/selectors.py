@@ -280,15 +280,17 @@ def dag_mask(
     The tree stands first here; in `dag_partition(predicate, tree)` it stands second, as in optree.
 
     Args:
+        tree: The DAG.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
             prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
             counts.
-        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
-        none_is_leaf: True makes None a leaf.
-        namespace: The registrations of this namespace count beside the global ones.
-        identity: `"nodes"`: leaves have no identity.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         SharingError: A prefix gives one object two answers.

@@ -46,13 +46,15 @@ def tie(
     object names a place in that object, so the change shows at all of its paths.
 
     Args:
+        tree: The DAG.
         path: Of the part that stays.
         paths: Of the parts that give way. They must be structured as that part is, however they
             are shared.
-        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
-        none_is_leaf: None is a leaf, not a node without children.
-        namespace: In which classes are looked up.
-        identity: `"nodes"` gives leaves no identity, so that only containers can be tied.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: A path leads nowhere, or the parts are structured in different ways.
@@ -81,12 +83,14 @@ def untie(
     of an object are named, the first of them keeps the object. The argument stays as it is.
 
     Args:
+        tree: The DAG.
         paths: A path that leads through a shared object names a place in that object, so the change
             shows at all of its paths.
-        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
-        none_is_leaf: None is a leaf, not a node without children.
-        namespace: In which classes are looked up.
-        identity: `"nodes"` gives leaves no identity.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: A path leads nowhere.
@@ -128,6 +132,7 @@ def retie(spec: PyDagSpec, tree: Dag, combine: Callable[[Leaf, Leaf], Leaf] | No
     copies. They become one again.
 
     Args:
+        spec: A structure with sharing.
         tree: Of the structure of `spec`, unfolded or shared in part.
         combine: A function of two leaves, such as `jnp.add` for gradients: it folds the distinct
             copies of a leaf, equal ones too, in the order of the paths. One object that is met
@@ -165,11 +170,15 @@ def dag_replace(
     `new` is put there as it is, not copied. The argument stays as it is.
 
     Args:
+        tree: The DAG.
         old: A leaf or a container, found by `is`.
-        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
-        none_is_leaf: None is a leaf, not a node without children.
-        namespace: In which classes are looked up.
-        identity: `"nodes"` gives leaves no identity; they are replaced all the same.
+        new: What takes its place.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+            They are replaced all the same.
 
     Raises:
         ValueError: The tree doesn't hold `old`, or `old` is a value, which has no identity.
@@ -195,10 +204,11 @@ def dag_combine(
 
     Args:
         trees: One at least.
-        is_leaf: Asked once per distinct object of the first tree, before it is opened. True keeps
-            it whole.
-        namespace: In which classes are looked up.
-        identity: `"all"` or `"nodes"`: for containers both say the same.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf. Asked of the first tree.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+            Here both say the same: only the sharing of containers counts.
 
     Raises:
         TypeError: There is no tree.
@@ -238,13 +248,14 @@ def dag_update(
     Fields of registered classes are written past `__setattr__`, of frozen classes too.
 
     Args:
+        target: The DAG whose leaves are written over.
         source: Of the structure of `target`. Where `target` has one object it must hold one, or
             equal values.
-        is_leaf: Asked once per distinct object of `target`, before it is opened. True keeps it
-            whole.
-        none_is_leaf: None is a leaf, not a node without children.
-        namespace: In which classes are looked up.
-        identity: `"nodes"` gives leaves no identity.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf. Asked of `target`.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have

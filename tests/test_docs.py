@@ -138,3 +138,18 @@ def test_pages_run_from_top_to_bottom(
         assert checker.check_output(wanted, said.getvalue(), options), (
             f"{block[1]}\nprinted\n\n{said.getvalue()}\nnot\n\n{wanted}"
         )
+
+
+def test_the_changelog_is_by_version() -> None:
+    """Each version has what was added, changed and fixed; the present one is the first."""
+    text = (ROOT / "docs" / "changelog.md").read_text("utf-8")
+    versions = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert re.fullmatch(
+        rf"{re.escape(pydag.__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", versions[0]
+    )
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        kinds = re.findall(r"^### (.*)$", section, re.MULTILINE)
+        order = ["Added", "Changed", "Fixed", "Figures"]
+        assert kinds == sorted(kinds, key=order.index)
+        before = section.partition("### ")[0].split("\n", 1)[1]
+        assert not before.strip(), "a line that stands under none of the headings"

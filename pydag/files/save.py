@@ -58,8 +58,10 @@ def save(
 
     Args:
         path: Usually ends in `.safetensors`.
-        namespace: The registrations of this namespace count beside the global ones.
-        identity: `"nodes"`: leaves have no identity, so an array is written for each of its places.
+        tree: The DAG.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+            An array is then written for each of its places.
         structure: False leaves out the structure and all leaves that aren't arrays, whatever they
             are: enough for `load(path, like=)`, which has them.
         progress: Shows a bar, with tqdm, while the arrays are brought to the host.

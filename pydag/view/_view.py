@@ -63,6 +63,9 @@ class View:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the view to a file: `.html`, `.svg`, `.dot` or `.txt`.
 
+        Args:
+            path: The file. Its suffix says as what.
+
         Raises:
             ValueError: Another suffix.
             ImportError: An SVG is wanted, and Graphviz isn't installed.
@@ -109,10 +112,11 @@ def view(
         depth: How many levels below the root are shown; None: all.
         width: The longest line, in characters; None: any length.
         limit: The most lines, and rows of the table; None: all of them.
-        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
-        none_is_leaf: True makes None a leaf.
-        namespace: The registrations of this namespace count beside the global ones.
-        identity: `"nodes"`: leaves have no identity.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     >>> import numpy as np
     >>> w = np.zeros((128, 64), np.float32)
