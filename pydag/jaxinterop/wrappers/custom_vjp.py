@@ -65,6 +65,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         Raises:
             SharingError: When differentiated: a cotangent has two objects where there was one.
         """
+
         def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
                 fwd(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
