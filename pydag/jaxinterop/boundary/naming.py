@@ -42,7 +42,8 @@ class Source:
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.__name__ = name_of(fun)
-        self.__qualname__ = getattr(fun, "__qualname__", self.__name__)
+        qualified = getattr(fun, "__qualname__", None)
+        self.__qualname__ = qualified if isinstance(qualified, str) else self.__name__
         inner = inspect.unwrap(fun)
         while isinstance(inner, functools.partial):
             inner = inspect.unwrap(inner.func)

@@ -106,6 +106,11 @@ class Static:
         self._key = _typed(value)
         self._hash: int | None = None
 
+    @property
+    def inner(self) -> Any:
+        """The value itself; that of a static argument is wrapped once more."""
+        return self.value.inner if isinstance(self.value, Static) else self.value
+
     def check_hashable(self) -> None:
         """Raises what the value's own `__hash__` raises."""
         if isinstance(self.value, Static):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+import optree
+
 from pydag import SharingError, _core
 from pydag._core import PyDagSpec, SpecKey
 from pydag._repr import short_repr
@@ -72,13 +74,16 @@ class StaticPart(NamedTuple):
         return Content(self.spec_key.spec, *self[1:])
 
     def __repr__(self) -> str:
-        """The structure, and in front of each static leaf's value its path, such as `['name']`."""
+        return self.describe(lambda accessor: accessor.codify(""))
+
+    def describe(self, text: Callable[[optree.PyTreeAccessor], str]) -> str:
+        """The structure; and the static leaves with their paths, such as `['name']: 'net'`."""
         structure = repr(self.spec_key).removeprefix("SpecKey(PyDagSpec(").removesuffix("))")
         if not self.positions:
             return structure
         accessors = self.spec.accessors()
         pairs = zip(self.positions, self.statics, strict=True)
-        values = (f"{accessors[i].codify('')}: {short_repr(static.value)}" for i, static in pairs)
+        values = (f"{text(accessors[i])}: {short_repr(static.inner)}" for i, static in pairs)
         return f"{structure} with {', '.join(values)}"
 
     def all_leaves(self, traced: Iterable[Leaf]) -> list[Leaf]:

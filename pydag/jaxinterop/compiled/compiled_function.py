@@ -152,7 +152,6 @@ class CompiledFunction:
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
         self.recipes.clear()
-        self.names.forget()
 
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey
@@ -163,11 +162,11 @@ class CompiledFunction:
         if division is None or division.positions != positions:
             donated = self._donated_leaves(args, kwargs)
             groups = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
-            division = LeafGroups(len(leaves), positions, donated, groups, self.shardings.number)
+            division = LeafGroups(spec, positions, donated, groups, self.shardings.number)
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
             self.leaf_groups[spec_key] = division
-            self.names.remember(spec, division)
+            self.names.remember(division)
         for position, static in zip(positions, static_part.statics, strict=True):
             try:
                 static.check_hashable()

@@ -12,7 +12,6 @@ from pydag import _core
 from pydag._repr import short_repr
 from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.prefixes import shortened
-from pydag.jaxinterop.boundary.static import Static
 from pydag.jaxinterop.boundary.static_part import StaticPart
 
 _logger = logging.getLogger("pydag.jaxinterop")
@@ -35,10 +34,7 @@ def why(first: StaticPart, second: StaticPart) -> str:
 
 
 def _shown(statics: dict[int, Any], position: int) -> str:
-    static = statics.get(position)
-    while isinstance(static, Static):
-        static = static.value
-    return "an array" if position not in statics else short_repr(static)
+    return short_repr(statics[position].inner) if position in statics else "an array"
 
 
 def explain_cache_miss(source: Source, new: StaticPart, seen: Iterable[StaticPart]) -> None:

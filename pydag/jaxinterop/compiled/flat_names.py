@@ -2,15 +2,15 @@
 """The names that JAX shows for the arguments of the function that it compiles."""
 
 import inspect
+import weakref
 from typing import Any
 
 from jax import tree_util
 
-from pydag._core import PyDagSpec
 from pydag.jaxinterop.boundary.arguments import argument_text
 from pydag.jaxinterop.boundary.naming import NamedLeaves
 
-from .leaf_groups import LeafGroups, Tag
+from .leaf_groups import LeafGroups
 
 _PARAMETERS = [
     inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -28,23 +28,20 @@ class FlatNames(inspect.Signature):
 
     def __init__(self) -> None:
         super().__init__(_PARAMETERS)
-        self._known: dict[int, tuple[Tag, PyDagSpec, LeafGroups]] = {}
+        # By the id of the tag, which belongs to the groups and lives as long as they do.
+        self._known: weakref.WeakValueDictionary[int, LeafGroups] = weakref.WeakValueDictionary()
 
-    def remember(self, spec: PyDagSpec, groups: LeafGroups) -> None:
-        self._known[id(groups.tag)] = groups.tag, spec, groups
-
-    def forget(self) -> None:
-        self._known.clear()
+    def remember(self, groups: LeafGroups) -> None:
+        self._known[id(groups.tag)] = groups
 
     def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
         """As ever; for arguments whose structure is known, all leaves with their paths."""
         bound = super().bind(*args, **kwargs)
         _, donated, kept = bound.args
-        found = self._known.get(id(donated[0] if donated else donated))
-        if found is None:
+        groups = self._known.get(id(donated[0] if donated else donated))
+        if groups is None:
             return bound
-        _, spec, groups = found
-        paths = [argument_text(accessor) for accessor in spec.accessors()]
+        paths = [argument_text(accessor) for accessor in groups.spec.accessors()]
         names = tree_util.tree_leaves((groups.take_donated(paths), groups.take_kept(paths)))
         leaves = tree_util.tree_leaves((donated, kept))
         if len(names) == len(leaves):

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
-from pydag.jaxinterop.boundary.arguments import Args, Kwargs, joined, unwrap_static
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.boundary.arguments import Args, Kwargs, argument_text, joined, unwrap_static
+from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.static import Static, is_settled
 from pydag.jaxinterop.boundary.static_part import Picker, StaticPart, picker
 from pydag.typing import Leaf
@@ -31,6 +33,10 @@ class Key(NamedTuple):
     static_part: StaticPart
     donated: tuple[int, ...]  # positions among the traced leaves
     order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
+
+    def __repr__(self) -> str:
+        """What JAX shows of it, where it compares keys."""
+        return shortened(f"<arguments {self.static_part.describe(argument_text)}>", 1000)
 
     def join(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Leaf]:
         """The traced leaves, which were divided into groups.
@@ -60,8 +66,8 @@ class LeafGroups:
     """How the leaves of one structure are divided.
 
     Args:
-        size: The number of leaves.
-        positions: Of the static ones.
+        spec: The structure.
+        positions: Of the static leaves.
         donated: Positions of the donated ones.
         groups: For each leaf, which of the shardings it gets; None where there is but one.
         number: Of shardings.
@@ -69,12 +75,13 @@ class LeafGroups:
 
     def __init__(
         self,
-        size: int,
+        spec: PyDagSpec,
         positions: tuple[int, ...],
         donated: frozenset[int],
         groups: Sequence[int] | None = None,
         number: int = 0,
     ) -> None:
+        self.spec, size = spec, spec.num_leaves
         traced = sorted(set(range(size)).difference(positions))
 
         def take(chosen: Sequence[int]) -> Picker:
