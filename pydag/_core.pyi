@@ -1,7 +1,7 @@
 """The compiled core of pydag. Its public names are those of the package."""
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
 from optree import PyTreeAccessor, PyTreeEntry, PyTreeKind
@@ -224,3 +224,9 @@ class SpecKey:
     def __hash__(self, /) -> int: ...
 
     def __eq__(self, other: object, /) -> bool: ...
+
+def fold(f: Callable[..., Any] | Mapping[Any, Callable[..., Any]], tree: Dag, down: Callable[[Any, Any], Any] | Mapping[Any, Callable[[Any, Any], Any]] | None, init: Any, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Any: ...
+
+def rewrite(f: Callable[[Any], Any] | Mapping[Any, Callable[[Any], Any]], tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def intern(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...

@@ -33,7 +33,8 @@ def test_what_map_does(dag: Any, options: dict[str, Any]) -> None:
 def test_one_new_leaf_for_one_object() -> None:
     """`leaf` makes one array of one array, at all of its places; the old one is left alone."""
     w = np.arange(3.0)
-    out = pydag.dag_copy({"a": w, "b": [w]}, leaf=copy.copy)
+    tree: dict[str, Any] = {"a": w, "b": [w]}
+    out = pydag.dag_copy(tree, leaf=copy.copy)
     assert out["a"] is out["b"][0]
     out["a"] += 1
     assert (w.tolist(), out["a"].tolist()) == ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
@@ -42,9 +43,11 @@ def test_one_new_leaf_for_one_object() -> None:
 def test_options() -> None:
     """What a predicate keeps is a leaf to copy; with "nodes" each occurrence is copied."""
     inner, w = [1], sp.Opaque()
-    out = pydag.dag_copy([inner, inner], lambda x: x == [1], leaf=copy.copy)
+    tree: list[Any] = [inner, inner]
+    out = pydag.dag_copy(tree, lambda x: x == [1], leaf=copy.copy)
     assert out[0] is out[1] is not inner
-    out = pydag.dag_copy([w, w], leaf=lambda _: sp.Opaque(), identity="nodes")
+    tree = [w, w]
+    out = pydag.dag_copy(tree, leaf=lambda _: sp.Opaque(), identity="nodes")
     assert out[0] is not out[1]
 
 
