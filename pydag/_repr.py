@@ -77,7 +77,9 @@ class _ShortRepr(reprlib.Repr):
             pairs = [f"{label}={self.repr1(item, level - 1)}" for label, item in shown]
             return f"{name}({', '.join(pairs + ['...'] * (len(x) > len(pairs)))})"
         if cls is collections.OrderedDict:
-            return f"OrderedDict({self.repr_dict(x, level)})"
+            if sys.version_info >= (3, 12):
+                return f"OrderedDict({self.repr_dict(x, level)})"
+            return f"OrderedDict({self.repr_list(list(x.items()), level) if x else ''})"
         if cls is collections.defaultdict:
             factory = self.repr1(x.default_factory, level - 1)
             return f"defaultdict({factory}, {self.repr_dict(x, level)})"

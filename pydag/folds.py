@@ -39,15 +39,18 @@ def dag_fold(
         f: Gets the object and a tuple of what it gave for the children, in traversal order. Or a
             mapping from classes to such functions, looked up along the object's MRO; `object`
             stands for all others.
-        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
         down: Hands information down. `down(node, context)` gives the context of the children; where
             it is a mapping from classes to functions and has none for the node, that is the node's
             own. `f` is then called as `f(node, children, context)`, once for each object and each
             context that it is met with.
         init: The context of the root.
-        none_is_leaf: Makes no difference here: in either case `f(None, ())` is called.
-        namespace: The registrations of this namespace count beside the global ones.
-        identity: `"nodes"` calls `f` for each occurrence of a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+            Makes no difference here: in either case `f(None, ())` is called.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Returns:
         What `f` gave for the root.
@@ -91,10 +94,13 @@ def dag_rewrite(
     Args:
         f: Or a mapping from classes to such functions, looked up along the node's MRO; a node that
             it has no function for stays.
-        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
-        none_is_leaf: Makes no difference here: in either case `f(None)` is called.
-        namespace: The registrations of this namespace count beside the global ones.
-        identity: `"nodes"` calls `f` for each occurrence of a leaf.
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+            Makes no difference here: in either case `f(None)` is called.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself, before or after.
@@ -127,10 +133,14 @@ def dag_intern(
     well: it is meant for expressions, not for state.
 
     Args:
-        is_leaf: Asked once per distinct object, before it is opened. True keeps it whole.
-        none_is_leaf: Makes no difference here.
-        namespace: The registrations of this namespace count beside the global ones.
-        identity: Makes no difference here: a leaf equals itself.
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+            Makes no difference here.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+            Makes no difference here: a leaf equals itself.
 
     Raises:
         CycleError: An object contains itself.
