@@ -4,7 +4,7 @@
 import logging
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import jax
 
@@ -43,7 +43,7 @@ def explain_cache_miss(source: Source, new: StaticPart, seen: Iterable[StaticPar
     JAX, which is given leaves and a key, explains other shapes and types itself; of the key it says
     no more than that something differs.
     """
-    if not jax.config.jax_explain_cache_misses:
+    if not cast(Any, jax.config).jax_explain_cache_misses:
         return
     texts = [why(old, new) for old in seen]
     if texts:
