@@ -84,6 +84,10 @@ def test_nan_is_nan() -> None:
     assert len(traced_for(nan, float("nan"), (nan, 1), (float("nan"), 1))) == 2
 
 
+@pytest.mark.skipif(
+    jax.__version_info__ < (0, 11),
+    reason="with JAX 0.10 a static object that is changed in place is not noticed",
+)
 def test_a_value_that_changes_is_compared_again() -> None:
     """A leaf or argument that is the same object, with another hash, is another value."""
     config, names = Config("a"), []
