@@ -139,6 +139,32 @@ def test_keys_that_are_no_strings() -> None:
         assert out.tolist() == AB
 
 
+def test_keyword_arguments() -> None:
+    """Their order counts where the function can see it, and nowhere else."""
+    seen: list[Any] = []
+
+    def named(a: Any, *, b: Any, c: Any = 0) -> Any:
+        seen.append((a, b, c))
+        return a - b
+
+    def of_all(**layers: Any) -> Any:
+        seen.append(list(layers))
+        return net(layers)
+
+    f: Any = jaxinterop.jit(named, static_argnames="c")
+    g: Any = jaxinterop.jit(of_all)
+    for _ in range(2):
+        assert f(a=3.0, b=1.0) == f(b=1.0, a=3.0) == 2.0
+        assert f(a=3.0, b=1.0, c=5) == f(c=5, b=1.0, a=3.0) == 2.0
+        assert f.lower(b=1.0, a=3.0).compile()(a=3.0, b=1.0) == 2.0
+    assert [given[2] for given in seen] == [0, 5]
+    seen.clear()
+    assert [g(**given()).tolist() for given in (one, two, one, two)] == [AB, BA, AB, BA]
+    assert seen == [["first", "second"], ["second", "first"]]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'd'"):
+        f(b=1.0, d=2.0, a=3.0)
+
+
 def test_the_order_of_the_result() -> None:
     """It is the one that the function gave it, for each order of the argument."""
     f = jaxinterop.jit(lambda d: ({k: d[k] for k in reversed(d)}, dict(d)))

@@ -36,14 +36,14 @@ class Dag(Generic[T]):
     A Dag is a view of its tree: when somebody who was handed `tree` changes it, JAX sees the
     change. Dags are equal only to themselves.
 
-    Raises:
-        CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
-
     Args:
         tree: The DAG.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
 
     >>> import jax
     >>> w = jax.numpy.ones(2)

@@ -65,8 +65,8 @@ def _typed(value: Any) -> Any:
         return cls, tuple(map(_typed, value))
     if isinstance(value, frozenset):
         return cls, frozenset(map(_typed, value))
-    if isinstance(value, float | complex | np.inexact) and value != value:
-        return cls, repr(value)  # NaN, which is not even equal to itself
+    if isinstance(value, float | complex | np.inexact) and (value != value or value == 0):
+        return cls, repr(value)  # NaN is not even equal to itself, and 0.0 is equal to -0.0
     return cls, value
 
 
@@ -128,6 +128,9 @@ class Static:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Static):
             return NotImplemented
+        hashes = self._hash, other._hash
+        if None not in hashes and hashes[0] != hashes[1]:
+            return False  # perhaps the same object, which was changed in between
         if self.value is other.value:
             return True
         try:

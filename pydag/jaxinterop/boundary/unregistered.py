@@ -111,8 +111,9 @@ class _Readers(NamedTuple):
         """The parts of an instance."""
         for contents in self.contents:
             yield from contents(whole)
-        if self.attributes is not None:
-            for name, part in list(dict.items(self.attributes(whole))):
+        attributes: Any = self.attributes(whole) if self.attributes is not None else None
+        if inherits(type(attributes), dict):
+            for name, part in list(dict.items(attributes)):
                 yield ".{}", name, part
         for name, get in self.slots:
             try:

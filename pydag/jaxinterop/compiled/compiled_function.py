@@ -34,7 +34,7 @@ from .difference import explain_cache_miss
 from .flat_names import FlatNames
 from .leaf_groups import MOST, Key, LeafGroups, Recipe
 from .shardings import Shardings
-from .static_arguments import StaticArguments
+from .static_arguments import KeywordOrder, StaticArguments
 
 _DONATION = Question(
     "donate_argnums", str, "Donate both arguments or neither, or give one of them a copy."
@@ -74,6 +74,7 @@ class CompiledFunction:
 
         self.source = source
         self.names = FlatNames()
+        self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static)
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
@@ -106,11 +107,11 @@ class CompiledFunction:
     def caller(self) -> Callable[..., Any]:
         """A function that takes the arguments of a call; one frame and the core, where it can."""
         short, jitted, recipes = _core.call_flat, self.jitted, self.recipes
-        has_static, wrap = self.has_static, self.static.wrap
+        has_static, arranged = self.has_static, self.arranged
         namespace, identity = self.options
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            tree = wrap(args, kwargs) if has_static else (args, kwargs)
+            tree = arranged(args, kwargs) if has_static or kwargs else (args, kwargs)
             try:
                 answer = short(jitted, recipes, tree, namespace, identity)
             except TypeError:
@@ -121,12 +122,16 @@ class CompiledFunction:
 
         return call
 
+    def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """The arguments as they are flattened."""
+        return self.static.wrap(args, self.keywords.of(kwargs))
+
     def take_apart(self, args: Args, kwargs: Kwargs) -> FlatArguments:
         """The arguments of the flat function.
 
         Where the structure was seen before, leaves that were arrays then are taken for arrays.
         """
-        args, kwargs = self.static.wrap(args, kwargs)
+        args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
         division = self.leaf_groups.get(spec_key)
@@ -139,7 +144,7 @@ class CompiledFunction:
 
     def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether the groups for these arguments were made for other types of leaves."""
-        args, kwargs = self.static.wrap(args, kwargs)
+        args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
         division = self.leaf_groups.get(spec_key)

@@ -1,12 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The static arguments of a compiled function, recognized from call to call."""
+"""The arguments of a compiled function, as they are flattened: static ones are leaves."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from pydag.jaxinterop.boundary.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.boundary.static import Static, is_settled
 
 from .leaf_groups import MOST
+
+
+class KeywordOrder:
+    """Puts keyword arguments in the order of the signature, where the function can't see another.
+
+    Without it a call that names the same arguments in another order would be traced again.
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        try:
+            parameters = list(inspect.signature(fun).parameters.values())
+        except (ValueError, TypeError):
+            parameters = []
+        takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+        self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
+
+    def of(self, kwargs: Kwargs) -> Kwargs:
+        """The keyword arguments in order; as they are where one isn't the function's."""
+        if len(kwargs) < 2 or not self._places.keys() >= kwargs.keys():
+            return kwargs
+        return {name: kwargs[name] for name in sorted(kwargs, key=self._places.__getitem__)}
 
 
 class StaticArguments:
