@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import optree
-from optree import registry as optree_registry
 
 from . import _core
+from ._private_names import is_dict_insertion_ordered, optree_registry
 
 Foreign = tuple[Callable[..., Any], Callable[..., Any], type]
 Lookup = Callable[[type], Foreign | None]
@@ -54,7 +54,7 @@ def _optree_entry(cls: type, namespace: str) -> Any:
     """What optree has registered for a class, or None."""
     if is_found_by_identity(cls):
         return optree.register_pytree_node.get(cls, namespace=namespace)
-    entries = list(optree_registry._NODETYPE_REGISTRY.values())
+    entries = list(optree_registry.values())
     found = (e for e in entries if e.type is cls and e.namespace == namespace)
     return next(found, None)
 
@@ -89,5 +89,5 @@ def _classify_leaf(cls: type) -> str:
     return "value" if _is_value(cls) else "object"
 
 
-_core.set_lookup(_find_foreign, _classify_leaf, optree._C.is_dict_insertion_ordered)
-_core.watch_registry(optree_registry._NODETYPE_REGISTRY)
+_core.set_lookup(_find_foreign, _classify_leaf, is_dict_insertion_ordered)
+_core.watch_registry(optree_registry)

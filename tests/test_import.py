@@ -39,6 +39,42 @@ except ImportError as error:
     assert run_apart(source) == "True\n"
 
 
+MISSING = """
+import {module} as module
+del module.{name}
+try:
+    import {imported}
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_a_private_name_that_optree_lost() -> None:
+    """The import fails, and says which name it is and which versions of optree have it."""
+    names = {"module": "optree._C", "name": "is_dict_insertion_ordered", "imported": "pydag"}
+    text = run_apart(MISSING.format(**names))
+    assert text.startswith("pydag needs optree._C.is_dict_insertion_ordered, which optree 0.")
+    assert "doesn't have. optree 0.13.1 to 0.20 has it: pip install " in text
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("jax._src.tree_util", "_registry"),
+        ("jax._src.core", "pytype_aval_mappings"),
+        ("jax.extend.source_info_util", "register_exclusion"),
+    ],
+)
+def test_a_private_name_that_jax_lost(module: str, name: str) -> None:
+    """So it is with JAX; pydag itself can still be imported."""
+    pytest.importorskip("jax")
+    text = run_apart(
+        "import pydag" + MISSING.format(module=module, name=name, imported="pydag.jaxinterop")
+    )
+    assert text.startswith(f"pydag needs {module}.{name}, which jax 0.")
+    assert "doesn't have. jax 0.10 to 0.12 has it: pip install " in text
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="optree itself hangs there")
 def test_import_in_a_second_interpreter() -> None:
     """A second interpreter in the process either works or is refused; it does no harm."""

@@ -7,8 +7,6 @@ import functools
 import gc
 import inspect
 import logging
-import subprocess
-import sys
 import warnings
 import weakref
 from collections.abc import Callable
@@ -747,23 +745,6 @@ def test_lines_of_the_user() -> None:
     line = where.__code__.co_firstlineno + 1
     assert all(text.startswith(f"{__file__}:{line}") for text in seen)
     assert seen
-
-
-MISSING = """
-import jax._src.tree_util
-del jax._src.tree_util._registry
-import pydag.jaxinterop
-"""
-
-
-def test_a_private_name_that_jax_lost() -> None:
-    """The import fails, and says which name it is and which versions of JAX have it."""
-    done = subprocess.run([sys.executable, "-c", MISSING], capture_output=True, text=True)
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: pydag.jaxinterop needs jax._src.tree_util._registry, ")
-    assert f"JAX {jax.__version__} doesn't have" in last
-    assert "JAX 0.10 to 0.12 has it" in last
 
 
 def test_callbacks_of_functions_that_nobody_keeps() -> None:

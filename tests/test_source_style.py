@@ -88,6 +88,14 @@ def test_nothing_is_made_at_first_use() -> None:
     assert {name: statics for name, statics in found.items() if statics} == {}
 
 
+def test_private_names_of_others_are_in_one_place() -> None:
+    """What JAX and optree don't promise to keep is looked up in one file for each."""
+    package = [path for path in PYTHON if "pydag" in path.relative_to(ROOT).parts]
+    others = [p for p in package if p.name not in ("jax_private.py", "_private_names.py")]
+    assert places(r"\b_src\b|\bjax\.(extend|interpreters)\b", others) == []
+    assert places(r"\boptree(\.\w+)*\._", others) == []
+
+
 @pytest.mark.parametrize("file", TESTS, ids=lambda file: file.name)
 def test_every_test_makes_a_claim(file: Path) -> None:
     """Every test has a docstring: the claim that it defends."""

@@ -3,19 +3,14 @@
 
 import enum
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from . import jax_private
 from .class_table import ClassTable, bases_of, inherits, names_in
-
-# What JAX takes for arrays, by class. There is no public way to ask without an instance, and the
-# public one writes the instance down: that runs its class's own code, and may take for ever.
-_abstract: Mapping[type, Any] = getattr(getattr(jax, "_src", None), "core", jax).__dict__.get(
-    "pytype_aval_mappings", {}
-)
 
 # The commonest of the dtypes that JAX takes.
 _dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
@@ -23,12 +18,12 @@ _dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint
 
 def is_known_to_jax(cls: type) -> bool:
     """Whether JAX may take instances of a class for arrays."""
-    known = set(map(id, _abstract))
+    known = set(map(id, jax_private.array_classes))
     return any(id(base) in known for base in bases_of(cls))
 
 
 def _ask_jax(leaf: Any) -> bool:
-    if _abstract and not is_known_to_jax(type(leaf)):
+    if not is_known_to_jax(type(leaf)):
         # JAX refuses these, and says what to do.
         return any("__jax_array__" in names_in(base) for base in bases_of(type(leaf)))
     try:
