@@ -27,7 +27,7 @@ Progress = Callable[[str], str]
 ROOT = Path(__file__).parents[1]
 START = time.monotonic()
 WIDTH = 76
-ESTIMATE = "The first time this takes some four minutes on two cores."
+ESTIMATE = "The first time this takes two to five minutes on two cores."
 
 
 def fail(text: str) -> NoReturn:
