@@ -56,7 +56,8 @@ test: lint types pytest
 lint: $(test)/installed
 	$(test)/bin/ruff check
 	$(test)/bin/ruff format --check
-	$(test)/bin/clang-format --dry-run -Werror $(core_files)
+	@echo "clang-format --dry-run -Werror $(words $(core_files)) files"
+	@$(test)/bin/clang-format --dry-run -Werror $(core_files)
 
 types: $(test)/installed
 	$(test)/bin/mypy

@@ -48,6 +48,17 @@ def test_nothing_that_is_there_is_called_missing() -> None:
     assert repeated == set(), "pydag has these now: take them off OPTREES"
 
 
+@pytest.mark.parametrize("name", ["pydag", "pydag.files", "pydag.jaxinterop"])
+def test_the_readme_has_all_functions(name: str) -> None:
+    """Each public function of the package stands in the README, with what it does."""
+    if name == "pydag.jaxinterop":
+        pytest.importorskip("jax")
+    package = importlib.import_module(name)
+    text = README.read_text("utf-8").partition("## API")[2].partition("### Not there yet")[0]
+    functions = {name for name in package.__all__ if name.islower()}
+    assert functions - set(re.findall(r"`(?:files\.)?(\w+)", text)) == set()
+
+
 def test_the_readme_lists_what_is_not_there_yet() -> None:
     """The list in the README is that of pydag/_missing.py, with the methods that specs lack."""
     [section] = re.findall(
