@@ -17,7 +17,9 @@ from typing import Any
 
 import boundary
 import cold
+import copies
 import depth
+import folds
 import growth
 import limit
 import modules
@@ -42,6 +44,8 @@ SECTIONS: dict[str, Callable[[Peers, Effort], list[Task]]] = {
     "growth": growth.tasks,
     "depth": depth.tasks,
     "specs": specs.tasks,
+    "folds": folds.tasks,
+    "copies": copies.tasks,
     "limit": limit.tasks,
 }
 

@@ -32,6 +32,11 @@ WANTED = {
     "torch": ("torch.utils._pytree", "torch"),
     "equinox": ("equinox", "equinox"),
     "flax": ("flax.nnx", "flax"),
+    "pymbolic": ("pymbolic", "pymbolic"),
+    "pytools": ("pytools", "pytools"),
+    "sympy": ("sympy", "sympy"),
+    "UFL": ("ufl", "fenics-ufl"),
+    "copium": ("copium", "copium"),
 }
 
 TREE_LIBRARIES = ("optree", "jax", "dm-tree", "torch")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from boundary import FLOOR
 from cold import FRESH, HELD
+from copies import ARRAY_SIZE, ARRAYS, CONTAINERS
 from limit import BARE
 from models import MAPPINGS, NODE_COUNTS
 from modules import DATACLASS, EQUINOX, FIELDS, JAX, NNX, SLOTS
@@ -236,6 +237,54 @@ order of keys, no identity, no references. pydag's flatten as a multiple of it.
     return intro + "\n".join(parts)
 
 
+def _folds(records: list[Record]) -> str:
+    parts = []
+    for work in dict.fromkeys(str(record.labels["work"]) for record in records):
+        rows = []
+        for record in chosen(records, "folds", work=work):
+            ours = record.times["pydag"].minimum
+            first = [str(record.labels["shape"]), str(record.labels["owner"])]
+            nanoseconds = significant(ours / record.facts["nodes"] * 1e9)
+            for name in _names([record]):
+                if name == "pydag":
+                    continue
+                ratio = times(record.times[name].minimum / ours) if name in record.times else ""
+                [cell] = _cells(record, [name])
+                rows.append([*first, name, duration(ours), nanoseconds, cell, ratio])
+        head = ["expression", "objects", "beside", "pydag", "ns a node", "the other", "times"]
+        parts.append(f"### {work.capitalize()}\n\n{table(head, rows, left=3)}")
+    intro = """\
+Sums and products of variables. On plain classes pydag stands beside a recursion with a memo; on the
+classes of a library, beside what the library has for them. *Count*: `dag_structure(e).num_nodes`.
+*Height*: a fold, with a Python function for each node. *Rewrite one variable*: a function for
+variables alone; *rewrite nothing*: one for each node, which returns it. *Intern*: equal parts found
+in an expression in which none is shared. sympy's and UFL's classes are opened and built by calling
+them. The nodes are those that pydag meets: pymbolic's hold their parts in tuples, which count.
+
+"""
+    return intro + "\n".join(parts)
+
+
+def _copies(records: list[Record]) -> str:
+    others = [name for name in _names(records) if name not in (CONTAINERS, ARRAYS)]
+    rows = [
+        [
+            str(record.labels["model"]),
+            *_cells(record, [CONTAINERS, ARRAYS, *others]),
+            *(times(record.times[name].minimum / record.times[ARRAYS].minimum) for name in others),
+        ]
+        for record in records
+    ]
+    head = ["model", CONTAINERS, ARRAYS, *others, *(f"{name} / arrays too" for name in others)]
+    intro = f"""\
+Models as dicts, a tenth of the modules shared, with arrays of {ARRAY_SIZE} numbers. All keep what
+is shared. `dag_copy` makes the containers anew, and with `leaf=copy.copy` the arrays; what an array
+looks into (a view's memory) and the aux_data of classes stay common to both, as with `copy.copy`.
+
+"""
+    return intro + table(head, rows)
+
+
 _SECTIONS: list[tuple[str, str, Callable[[list[Record]], str]]] = [
     ("The eight tables", "tables", _tables),
     ("Flatten without short cuts", "cold", _cold),
@@ -245,5 +294,7 @@ _SECTIONS: list[tuple[str, str, Callable[[list[Record]], str]]] = [
     ("Sharing depth", "sharing", _plain("depth", "`t = [t, t]`, so many times.")),
     ("Nesting", "depth", _depth),
     ("Specs", "specs", _specs),
+    ("Folds and rewrites", "folds", _folds),
+    ("Copies of state", "copies", _copies),
     ("The limit", "limit", _limit),
 ]

@@ -6,9 +6,13 @@ import importlib.util
 import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import copies
+import expressions
+import folds
 import instructions
 import limit
 import pytest
@@ -162,6 +166,68 @@ def test_results_can_be_read_again(tmp_path: Path) -> None:
     written = results(record("map", 1e-6, 2e-6, model="TinyMLP", mapping="dict"))
     written.write(tmp_path / "results.json")
     assert Results.read(tmp_path / "results.json") == written
+
+
+def test_folds_agree() -> None:
+    """Who computes over an expression in the benchmark gets the same as pydag, on plain classes."""
+    peers = find_peers({"pytools": ("pytools", "pytools")})
+    algebra = expressions.plain_algebra(peers)
+    works = folds.works_on_plain(peers, algebra)
+    assert list(works) == ["count", "height", "rewrite one variable", "rewrite nothing"]
+    for make in (partial(expressions.tree, leaves=32), partial(expressions.lattice, levels=4)):
+        tree = make(algebra)
+        for work, contenders in works.items():
+            first, *others = (contender(tree) for contender in contenders.values())
+            assert others
+            for other in others:
+                if isinstance(first, int):
+                    assert other == first
+                else:
+                    both = pydag.dag_intern([first, other])
+                    assert both[0] is both[1]
+                    assert (first is tree) is (other is tree) is (work == "rewrite nothing")
+
+
+def test_expressions_share_what_they_say() -> None:
+    """The tree shares nothing, a lattice has twice as many paths with each level."""
+    algebra = expressions.plain_algebra(Peers())
+    assert pydag.dag_structure(expressions.tree(algebra, 32)).num_shared == 0
+    for levels in (3, 60):
+        spec = pydag.dag_structure(expressions.lattice(algebra, levels))
+        assert spec.num_nodes == 16 * (levels + 1) + 15
+        assert pydag.dag_fold(paths, expressions.lattice(algebra, levels)) == 16 * 2**levels
+    written_out = expressions.unfolded(algebra, 3)
+    assert pydag.dag_structure(written_out).num_nodes == 16 + 16 * (2**3 - 1) + 15
+    assert pydag.dag_structure(pydag.dag_intern(written_out)).num_nodes == 16 * 4 + 15
+
+
+def paths(node: Any, below: tuple[int, ...]) -> int:
+    return sum(below) or 1
+
+
+def test_folds_and_copies_on_the_page() -> None:
+    """Their tables have a row for each contender, with how many times as long it takes."""
+    outcome = Outcome(
+        {"pydag": Times(1e-6, 1e-6), "other": Times(3e-6, 3e-6)}, {"slow": "too slow"}
+    )
+    labels = {"work": "count", "shape": "a tree", "owner": "plain classes"}
+    copied = {copies.CONTAINERS: 1e-6, copies.ARRAYS: 2e-6, "copy.deepcopy": 8e-6}
+    page = markdown(
+        results(
+            Record.of("folds", labels, outcome, nodes=10),
+            Record("copies", {"model": "TinyMLP"}, {n: Times(t, t) for n, t in copied.items()}),
+        )
+    )
+    assert "| a tree | plain classes | other | 1 µs | 100 | 3 µs | 3.00 |\n" in page
+    assert "| a tree | plain classes | slow | 1 µs | 100 | too slow |  |\n" in page
+    assert "| TinyMLP | 1 µs | 2 µs | 8 µs | 4.00 |\n" in page
+
+
+def test_copies_of_a_model() -> None:
+    """A small contest copies with the arrays and without."""
+    [task] = [t for t in copies.tasks(Peers(), HASTE) if t.label.endswith("TinyMLP")]
+    [record] = task.run()
+    assert list(record.times) == [copies.CONTAINERS, copies.ARRAYS, "copy.deepcopy", "pickle"]
 
 
 @pytest.mark.parametrize(
