@@ -124,8 +124,18 @@ def works_on_plain(peers: Peers, algebra: Algebra) -> Works:
     old, new = algebra.variable(3), algebra.variable(-1)
     others = {"functools.lru_cache": _recursions(functools.lru_cache(None), old, new)}
     if "pytools" in peers:
-        others["pytools.memoize"] = _recursions(peers["pytools"].memoize, old, new)
+        memoize = partial(_started, peers["pytools"].memoize)
+        others["pytools.memoize"] = _recursions(memoize, old, new)
     return _beside(_pydag(old, new), **others)
+
+
+def _started(memoize: Callable[[Any], Any], function: Function) -> Any:
+    """A function whose memo is there before it is called: made within the first call, as pytools
+    does it, it is made again by each level of a recursion, and forgets the one before.
+    """
+    memoized = memoize(function)
+    memoized.__wrapped__._memoize_dic = {}
+    return memoized
 
 
 def _recursions(memoize: Callable[[Any], Any], old: Any, new: Any) -> dict[str, Function]:

@@ -11,7 +11,7 @@ classes, which JAX runs; before and after are drawn by `pydag.view`.
 * `tensor product`: of scalar and vector features, weighted, as equivariant networks have it.
 * `coupled cluster`: the doubles residual of quantum chemistry, each permutation written out.
 
-    python examples/einsum_graph.py [--occupied 4] [--virtual 10] [--batch 1000]
+    python examples/einsum_graph.py [--occupied 4] [--virtual 10] [--channels 32]
                                     [--out out/einsum_graph.html]
 """
 
@@ -43,14 +43,12 @@ class Node:
         pydag.register_fields(cls)
 
 
-def static() -> Any:
-    """A field that says what the node is, and isn't computed with."""
-    return field(metadata={"static": True})
+STATIC = {"static": True}  # a field that says what the node is, and isn't computed with
 
 
 @dataclass(frozen=True, eq=False)
 class Input(Node):
-    name: str = static()
+    name: str = field(metadata=STATIC)
     array: Any
 
     @property
@@ -60,14 +58,14 @@ class Input(Node):
 
 @dataclass(frozen=True, eq=False)
 class Einsum(Node):
-    subscripts: str = static()
-    shape: tuple[int, ...] = static()
+    subscripts: str = field(metadata=STATIC)
+    shape: tuple[int, ...] = field(metadata=STATIC)
     operands: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Scale(Node):
-    factor: float = static()
+    factor: float = field(metadata=STATIC)
     operand: Any
 
     @property
@@ -140,7 +138,7 @@ def without_factors(node: Einsum) -> Any:
 
 
 def fused(expression: Any) -> Any:
-    """With einsums written into those that use them, but for shared ones, which are computed once."""
+    """With einsums written into those that use them, but for shared ones: those stay one."""
     shared = {id(found.object) for found in pydag.shared_objects(expression)}
 
     def fuse(node: Einsum, children: Any) -> Einsum:
@@ -192,8 +190,9 @@ def best_path(node: Einsum) -> Any:
 
 
 def in_normal_form(subscripts: str, operands: Sequence[Any]) -> Any:
-    """A contraction whose letters go by the alphabet, in inputs and output, so that equal ones look
-    alike; where the output is to be in another order, it is transposed behind.
+    """A contraction as equal ones are written, too: its letters go by the alphabet.
+
+    Where the output is to be in another order, it is transposed behind.
     """
     inputs, output = split(subscripts)
 
@@ -246,11 +245,11 @@ def term_by_term(expression: Any) -> list[Einsum]:
 
 
 def seconds(run: Callable[[], Any], repeats: int = 5) -> float:
-    jax.block_until_ready(run())
     times = []
-    for _ in range(repeats):
+    for _ in range(1 + repeats):  # the first one compiles
         start = time.perf_counter()
-        jax.block_until_ready(run())
+        for array in jax.tree.leaves(run()):
+            array.block_until_ready()
         times.append(time.perf_counter() - start)
     return min(times)
 
@@ -278,14 +277,14 @@ def inputs(seed: int, **shapes: tuple[int, ...]) -> list[Input]:
     ]
 
 
-def matrices(batch: int) -> Any:
+def matrices(batch: int = 1000) -> Any:
     a, b, x = inputs(0, a=(batch, 4, 5), b=(batch, 5, 8), x=(batch, 8))
     product = einsum("zij,zjk->zik", Scale(2.0, a), b)
     return Scale(0.5, einsum("zik,zk->zi", product, Scale(3.0, x)))
 
 
-def tensor_product(batch: int, channels: int = 8) -> Any:
-    """Scalars and vectors with scalars and vectors: their products, dot products, cross products."""
+def tensor_product(channels: int, batch: int = 64) -> Any:
+    """Scalars and vectors times scalars and vectors, by all kinds of products."""
     n = channels
     s, v, t, w = inputs(1, s=(batch, n), v=(batch, n, 3), t=(batch, n), w=(batch, n, 3))
     weights = inputs(2, ss=(n, n, n), vv=(n, n, n), sv=(n, n, n), vs=(n, n, n), vxv=(n, n, n))
@@ -313,15 +312,20 @@ def coupled_cluster(occupied: int, virtual: int) -> Any:
     """The residual of the doubles amplitudes `t`, from integrals of pairs of orbitals."""
     o, v = occupied, virtual
     t, oovv, oooo, vvvv, ovvo = inputs(
-        3, t=(o, o, v, v), oovv=(o, o, v, v), oooo=(o, o, o, o), vvvv=(v, v, v, v), ovvo=(o, v, v, o)
+        3,
+        t=(o, o, v, v),
+        oovv=(o, o, v, v),
+        oooo=(o, o, o, o),
+        vvvv=(v, v, v, v),
+        ovvo=(o, v, v, o),
     )
     terms: list[Any] = [oovv]
 
     def add(factor: float, subscripts: str, *operands: Any, swaps: tuple[str, ...] = ()) -> None:
         """A term, and with the opposite sign what it is when a pair of indices changes places."""
         written = [(factor, subscripts)]
-        for one, other in swaps:
-            swapped = str.maketrans(one + other, other + one)
+        for pair in swaps:
+            swapped = str.maketrans(pair, pair[::-1])
             for sign, text in list(written):
                 names, output = text.split("->")
                 written.append((-sign, f"{names.translate(swapped)}->{output}"))
@@ -345,17 +349,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Optimize graphs of einsums.")
     parser.add_argument("--occupied", type=int, default=4, help="orbitals (%(default)s)")
     parser.add_argument("--virtual", type=int, default=10, help="orbitals (%(default)s)")
-    parser.add_argument("--batch", type=int, default=1000, help="of the others (%(default)s)")
+    parser.add_argument("--channels", type=int, default=32, help="of features (%(default)s)")
     parser.add_argument(
         "--out", type=Path, default=Path("out/einsum_graph.html"), help="or .svg, .dot, .txt"
     )
     args = parser.parse_args()
-    if min(args.occupied, args.virtual, args.batch) < 1:
-        parser.error("orbitals and batch must be at least one")
+    if min(args.occupied, args.virtual, args.channels) < 1:
+        parser.error("there must be at least one of each")
 
     expressions = {
-        "matrices": matrices(args.batch),
-        "tensor product": tensor_product(args.batch),
+        "matrices": matrices(),
+        "tensor product": tensor_product(args.channels),
         "coupled cluster": coupled_cluster(args.occupied, args.virtual),
     }
     report = []
@@ -376,14 +380,15 @@ def main() -> None:
         ]
     print("\n".join(report))
 
-    batched = optimize(matrices(args.batch))
-    print(f"\nthe matrices, as JAX sees them\n\n{pj.make_jaxpr(evaluate)(batched)}\n")
+    for when, expression in (("before", matrices()), ("after", optimize(matrices()))):
+        print(f"\nthe matrices {when}, as JAX sees them\n\n{pj.make_jaxpr(evaluate)(expression)}")
+    print("\nThe graphs of the coupled cluster are in")
     args.out.parent.mkdir(parents=True, exist_ok=True)
     cluster = expressions["coupled cluster"]
     for when, expression in (("before", cluster), ("after", optimize(cluster))):
         path = args.out.with_stem(f"{args.out.stem}_{when}")
         pydag.view(expression).save(path)
-        print(f"{when}: {path}")
+        print(f"  {path}")
 
 
 if __name__ == "__main__":

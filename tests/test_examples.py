@@ -3,7 +3,10 @@
 
 import runpy
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ for library in ("jax", "equinox", "matplotlib", "optax", "sklearn", "tqdm"):
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 import pydag
@@ -20,18 +24,34 @@ from pydag import jaxinterop
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OPTIONS = {
+    "derivatives": ["--steps", "3"],
+    "einsum_graph": ["--occupied", "2", "--virtual", "3", "--channels", "4"],
     "object_graph": ["--places", "3", "--panels", "4"],
     "tied_autoencoder": ["--steps", "20"],
     "tied_transformer": ["--steps", "4"],
 }
 SAYS = {
+    "derivatives": ["pymbolic", "and from finite differences", "prey at the end by hunt"],
+    "einsum_graph": ["as it is written", "opt_einsum, by terms", "optimized", "dot_general"],
     "object_graph": ["1 time, the steel being one: True", "by two bridges"],
     "tied_autoencoder": ["reconstruction error", "refused", "one, the sum", "of its error"],
     "tied_transformer": ["held out", "one table", "% apart"],
 }
+NEEDS = {"derivatives": "pymbolic", "einsum_graph": "opt_einsum"}
+
+
+@pytest.fixture(autouse=True)
+def _forget_pymbolic() -> Iterator[None]:
+    """The example registers classes that outlive it, and may be run again."""
+    yield
+    if "pymbolic.primitives" in sys.modules:
+        for name in ("Sum", "Product", "Quotient", "Power", "Variable"):
+            with suppress(ValueError):  # not registered
+                pydag.unregister_pydag_node(getattr(sys.modules["pymbolic.primitives"], name))
 
 
 def run(name: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    pytest.importorskip(NEEDS.get(name, "pydag"))
     monkeypatch.setattr(sys, "argv", [name, *options])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
 
@@ -41,12 +61,17 @@ def test_it_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It ends well, says what it has found, and draws its picture where it is told to."""
-    picture = tmp_path / "folder" / "picture.png"
+    draws_views = name == "einsum_graph"
+    picture = tmp_path / "folder" / ("picture.html" if draws_views else "picture.png")
     run(name, monkeypatch, *OPTIONS[name], "--out", str(picture))
     said = capsys.readouterr().out
-    for words in (*SAYS[name], str(picture)):
+    drawn = [picture]
+    if draws_views:
+        drawn = [picture.with_stem(f"picture_{when}") for when in ("before", "after")]
+    for words in (*SAYS[name], *map(str, drawn)):
         assert words in said
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    for path in drawn:
+        assert path.read_bytes().startswith(b"<!DOCTYPE html>" if draws_views else b"\x89PNG")
 
 
 def test_all_examples_are_run() -> None:
@@ -59,6 +84,91 @@ def test_it_refuses_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No steps, or no places, is an error of usage."""
     with pytest.raises(SystemExit):
         run(name, monkeypatch, OPTIONS[name][0], "0")
+
+
+def test_einsums_are_contracted_as_opt_einsum_does() -> None:
+    """Of one product, the optimizer makes the contractions that opt_einsum's own path has."""
+    oe = pytest.importorskip("opt_einsum")
+    example = runpy.run_path(str(EXAMPLES / "einsum_graph.py"))
+    optimized = example["optimize"](example["matrices"](7))
+    shapes = (7, 4, 5), (7, 5, 8), (7, 8)
+    path = oe.contract_path("zij,zjk,zk->zi", *shapes, shapes=True)[1]
+    found = example["einsums"](optimized)
+    assert [len(node.operands) for node in found] == [2, 2]
+    assert sum(map(example["operations"], found)) == path.opt_cost == 2 * 7 * (5 * 8 + 4 * 5)
+    assert (type(optimized).__name__, optimized.factor) == ("Scale", 3.0)
+
+
+def test_equal_contractions_of_several_terms_are_one() -> None:
+    """Terms that are permutations of one another share their contractions, and cost less."""
+    pytest.importorskip("opt_einsum")
+    example = runpy.run_path(str(EXAMPLES / "einsum_graph.py"))
+    written = example["coupled_cluster"](3, 4)
+    alone = sum(int(example["best_path"](node).opt_cost) for node in example["einsums"](written))
+    optimized = example["optimize"](written)
+    found = example["einsums"](optimized)
+    pairs = [node for node in found if len(node.operands) == 2]
+    assert len({(node.subscripts, *map(id, node.operands)) for node in pairs}) == len(pairs) == 11
+    assert sum(map(example["operations"], found)) < alone / 2
+
+
+def test_the_residual_of_the_coupled_cluster() -> None:
+    """It is what the textbook's intermediates give, written and optimized."""
+    pytest.importorskip("opt_einsum")
+    example = runpy.run_path(str(EXAMPLES / "einsum_graph.py"))
+    written = example["coupled_cluster"](3, 4)
+    t, oovv, oooo, vvvv, ovvo = example["inputs"](
+        3, t=(3, 3, 4, 4), oovv=(3, 3, 4, 4), oooo=(3,) * 4, vvvv=(4,) * 4, ovvo=(3, 4, 4, 3)
+    )
+    t, oovv, oooo, vvvv, ovvo = (np.asarray(x.array, float) for x in (t, oovv, oooo, vvvv, ovvo))
+    sum_ = np.einsum
+
+    def antisymmetric(x: Any, *axes: tuple[int, int]) -> Any:
+        for pair in axes:
+            x = x - np.swapaxes(x, *pair)
+        return x
+
+    f_vv = -sum_("mnbf,mnef->be", t, oovv) / 2
+    f_oo = sum_("jnef,mnef->mj", t, oovv) / 2
+    w_oooo = oooo + sum_("ijef,mnef->mnij", t, oovv) / 4
+    w_vvvv = vvvv + sum_("mnab,mnef->abef", t, oovv) / 4
+    w_ovvo = ovvo - sum_("jnfb,mnef->mbej", t, oovv) / 2
+    expected = (
+        oovv
+        + antisymmetric(sum_("ijae,be->ijab", t, f_vv), (2, 3))
+        - antisymmetric(sum_("imab,mj->ijab", t, f_oo), (0, 1))
+        + sum_("mnab,mnij->ijab", t, w_oooo) / 2
+        + sum_("ijef,abef->ijab", t, w_vvvv) / 2
+        + antisymmetric(sum_("imae,mbej->ijab", t, w_ovvo), (0, 1), (2, 3))
+    )
+    for expression in (written, example["optimize"](written)):
+        got = jaxinterop.jit(example["evaluate"])(expression)
+        assert np.allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_gradient_by_the_fold() -> None:
+    """It is pymbolic's own derivative, and a function that it doesn't know is refused."""
+    pytest.importorskip("pymbolic")
+    from pymbolic import differentiate, parse
+    from pymbolic.mapper.evaluator import evaluate
+
+    example = runpy.run_path(str(EXAMPLES / "derivatives.py"))
+    expression = pydag.dag_intern(parse("(x*y + 3)**2 / (x - y*y) + x*x*x"))
+    by_name = {
+        v.name: v for v in pydag.dag_leaves(expression, is_leaf=is_variable) if is_variable(v)
+    }
+    found = example["gradient"](expression, by_name | {"z": parse("z")})
+    values = {"x": 1.5, "y": -0.5}
+    for name, variable in by_name.items():
+        expected = evaluate(differentiate(expression, variable), values)
+        assert example["evaluate"](found[name], values) == pytest.approx(expected)
+    assert found["z"] == 0
+    with pytest.raises(TypeError, match="no derivative of Call is known"):
+        example["gradient"](parse("f(x)"), by_name)
+
+
+def is_variable(node: Any) -> bool:
+    return type(node).__name__ == "Variable"
 
 
 def test_the_control_of_the_autoencoder() -> None:
