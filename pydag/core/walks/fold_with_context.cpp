@@ -9,41 +9,22 @@
 namespace pydag {
 namespace {
 
-// Steps from a node to its children and siblings, and from an alias to its anchor.
-class Layout {
-public:
-    explicit Layout(const Structure &structure) : ends_(structure.num_nodes) {
-        std::vector<std::pair<uint32_t, uint32_t>> open;  // position, and how many children are to come
-        for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-            const Node node = structure.nodes[i];
-            if (node.is_anchor) anchors_.push_back(i);
-            open.emplace_back(i, num_children(node));
-            while (!open.empty() && open.back().second == 0) {
-                ends_[open.back().first] = i + 1;
-                open.pop_back();
-                if (!open.empty()) --open.back().second;
-            }
-        }
-    }
-    uint32_t anchor(uint32_t number) const { return anchors_[number]; }
-    uint32_t behind(uint32_t position) const { return ends_[position]; }
-
-private:
-    std::vector<uint32_t> ends_;     // where the subtree of a node ends, by position
-    std::vector<uint32_t> anchors_;  // by number
-};
-
 class ContextFold {
 public:
     ContextFold(ClassFunctions &functions, ClassFunctions &down, const Structure &structure, const NodeObjects &objects)
-        : functions_(functions), down_(down), structure_(structure), objects_(objects), layout_(structure) {}
+        : functions_(functions),
+          down_(down),
+          structure_(structure),
+          objects_(objects),
+          places_(find_places(structure, Which::kAllNodes)),
+          anchors_(find_places(structure, Which::kAnchors)) {}
 
     nb::object run(nb::handle context) {
         try {
             enter(0, number_of(context));
             while (!frames_.empty()) step();
         } catch (...) {
-            rethrow_at(path_text(steps_to(structure_, {position_}).front()), "folding");
+            rethrow_at([&] { return path_text(steps_to(structure_, {position_}).front()); }, "folding");
         }
         return values_.pop_owned();
     }
@@ -60,7 +41,7 @@ private:
         Frame &frame = frames_.back();
         if (frame.pending > 0) {
             --frame.pending;
-            const uint32_t child = std::exchange(frame.next, layout_.behind(frame.next));
+            const uint32_t child = std::exchange(frame.next, places_[frame.next].end.node);
             enter(child, frame.below);
         } else {
             finish(frame.position, frame.context);
@@ -69,8 +50,8 @@ private:
     }
 
     void enter(uint32_t position, uint32_t context) {
-        if (structure_.nodes[position].kind == Kind::kAlias)
-            position = layout_.anchor(structure_.nodes[position].count);
+        const Node met = structure_.nodes[position];
+        if (met.is_alias()) position = anchors_[met.count].begin.node;
         position_ = position;
         if (const auto known = memo_.find(key(position, context)); known != memo_.end())
             return values_.push_borrowed(results_[known->second]);
@@ -112,7 +93,7 @@ private:
     ClassFunctions &functions_, &down_;
     const Structure &structure_;
     const NodeObjects &objects_;
-    const Layout layout_;
+    const std::vector<Place> places_, anchors_;  // by position; by number
     ValueTable contexts_;
     Buffer<Frame, 24> frames_;
     RefBuffer<96> values_, results_;

@@ -51,7 +51,7 @@ public:
         try {
             visit_children_first(structure_, *this);
         } catch (...) {
-            rethrow_at(path_text(steps_to(structure_, {position_}).front()), "interning");
+            rethrow_at([&] { return path_text(steps_to(structure_, {position_}).front()); }, "interning");
         }
         return nb::borrow(object_of(parts_.back()));
     }
@@ -59,7 +59,7 @@ public:
     void visit(const VisitedNode &at) {
         position_ = at.position;
         const Node node = structure_.nodes[at.position];
-        const Part part = node.kind == Kind::kLeaf ? leaf(at.position) : merged(node, at);
+        const Part part = node.is_leaf() ? leaf(at.position) : merged(node, at);
         parts_.push(part);
         if (node.is_anchor) anchors_[at.number] = part;
     }

@@ -4,14 +4,14 @@
 // its own: when a node is visited, that of its children is the last there is.
 #pragma once
 
-#include "structure/structure.h"
+#include "structure/cursor.h"
 
 namespace pydag {
 
 struct VisitedNode {
     PyObject *const *refs;
     uint32_t position;
-    uint32_t number;  // of an anchor
+    uint32_t number;  // its own, if it is an anchor
 };
 
 // Calls `visitor.visit(VisitedNode)` at each node and `visitor.visit_alias(number)` at each alias.
@@ -22,15 +22,12 @@ void visit_children_first(const Structure &structure, Visitor &visitor) {
         uint32_t pending;  // how many of its children are still to come
     };
     Buffer<Frame, 24> frames;
-    PyObject *const *refs = structure.refs;
-    uint32_t num_anchors = 0;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Node node = structure.nodes[i];
-        if (node.kind == Kind::kAlias) {
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        const Node node = at.node();
+        if (node.is_alias()) {
             visitor.visit_alias(node.count);
         } else {
-            const VisitedNode visited = {refs, i, node.is_anchor ? num_anchors++ : 0};
-            refs += num_refs(node);
+            const VisitedNode visited = {at.refs(), at.position(), at.number()};
             if (node.count > 0) {
                 frames.push({visited, node.count});
                 continue;
