@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make demo      train a tied autoencoder by plain JAX and by pydag; draws out/tied_autoencoder.png
-# make demo EXAMPLE=tied_transformer   another one: tied_transformer, object_graph
+# make demo EXAMPLE=object_graph   another one: tied_transformer, einsum_graph, derivatives
 # make test      linters, type checks and all tests
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
