@@ -82,7 +82,7 @@ sanitize: $(sanitized)/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	PYTHONMALLOC=malloc \
-	    $(sanitized)/bin/pytest -n auto --ignore=tests/test_source_style.py --ignore=tests/test_growth.py $(PYTEST_ARGS)
+	    $(sanitized)/bin/pytest -n auto --ignore=tests/docs/test_source_style.py --ignore=tests/core/test_growth.py $(PYTEST_ARGS)
 
 bench: $(bench)/installed
 	$(bench)/bin/python benchmarks $(if $(QUICK),--quick) $(BENCH_ARGS)

@@ -130,8 +130,10 @@ def works_on_plain(peers: Peers, algebra: Algebra) -> Works:
 
 
 def _started(memoize: Callable[[Any], Any], function: Function) -> Any:
-    """A function whose memo is there before it is called: made within the first call, as pytools
-    does it, it is made again by each level of a recursion, and forgets the one before.
+    """A function whose memo is there before it is called.
+
+    Made within the first call, as pytools does it, it is made again by each level of a recursion,
+    and forgets the one before.
     """
     memoized = memoize(function)
     memoized.__wrapped__._memoize_dic = {}

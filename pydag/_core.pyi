@@ -6,7 +6,7 @@ from typing import Any, final
 
 from optree import PyTreeAccessor, PyTreeEntry, PyTreeKind
 
-from pydag.sharing import SharedObject
+from pydag.sharing.shared_objects import SharedObject
 from pydag.typing import (
     Dag,
     FlattenFunc,

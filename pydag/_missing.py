@@ -7,8 +7,8 @@ from typing import Any
 _LEAVES = "pydag.dag_leaves(tree)"
 
 # optree's functions that pydag has not got yet, under pydag's names, and what does their work
-# meanwhile; "" where only optree's own function does, which knows no sharing. The README lists
-# the names, and tests/test_names.py sees to it that one is taken off when the function is there.
+# meanwhile; "" where only optree's own function does, which knows no sharing. The README lists the
+# names, and tests/docs/test_names.py sees to it that one is taken off when the function is there.
 NOT_YET: dict[str, str] = {
     "all_leaves": "all(pydag.dag_structure(x).is_leaf() for x in iterable)",
     "broadcast_common": "",

@@ -23,7 +23,7 @@ from typing import Any
 from . import _core
 from ._core import PyDagSpec, SharingError
 from ._repr import short_repr
-from .listing import Listing, Record, shorten, step_text
+from .sharing.listing import Listing, Record, shorten, step_text
 from .typing import Dag, Identity, IsLeaf, Leaf, Where
 
 _MAPPINGS = frozenset({"dict", "OrderedDict", "defaultdict"})

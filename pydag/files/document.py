@@ -11,8 +11,8 @@ import struct
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag.listing import Listing
 from pydag.registered import ClassNames
+from pydag.sharing.listing import Listing
 
 from .values import decode
 

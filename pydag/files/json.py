@@ -21,8 +21,8 @@ import struct
 from typing import Any
 
 from pydag._core import PyDagSpec
-from pydag.listing import Listing, shorten
 from pydag.registered import ClassNames, class_name
+from pydag.sharing.listing import Listing, shorten
 
 from .document import KINDS, Document, parse
 from .values import UnwritableError, encode

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.listing import Listing
 from pydag.registered import ClassNames
 from pydag.selectors import select
+from pydag.sharing.listing import Listing
 from pydag.typing import Dag, Leaf, Where
 
 from .fill import Filler

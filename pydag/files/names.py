@@ -9,7 +9,7 @@ of two paths that would get the same name.
 import re
 from collections.abc import Iterable, Iterator
 
-from pydag.listing import Listing, Record, step_text
+from pydag.sharing.listing import Listing, Record, step_text
 
 RESERVED = "__metadata__"
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pydag import _core
-from pydag.listing import Listing, shorten
 from pydag.registered import ClassNames
+from pydag.sharing.listing import Listing, shorten
 from pydag.typing import Dag, Identity, Leaf
 
 from .arrays import is_array, is_scalar, to_numpy

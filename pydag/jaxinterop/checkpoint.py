@@ -8,7 +8,7 @@ import numpy as np
 from pydag import _core
 from pydag.files.arrays import is_array
 from pydag.files.fill import Filler
-from pydag.listing import Listing
+from pydag.sharing.listing import Listing
 from pydag.typing import Dag as AnyDag
 
 from .boundary.dag import Dag

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.listing import Listing
+from pydag.sharing.listing import Listing
 from pydag.typing import Dag, Identity, IsLeaf
 
 from .dot import dot, svg

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag.listing import Listing
+from pydag.sharing.listing import Listing
 
 from .leaves import LeafInfo, cut
 from .model import Model, Row

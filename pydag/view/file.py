@@ -7,7 +7,7 @@ from pydag import _core
 from pydag.files.arrays import NUMPY_NAMES
 from pydag.files.reading import Entry, File
 from pydag.files.values import decode_leaf
-from pydag.listing import Listing
+from pydag.sharing.listing import Listing
 
 from ._view import View
 from .leaves import LeafInfo, array_info, leaf_info, short_dtype

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pydag.listing import Listing, shorten, step_text
+from pydag.sharing.listing import Listing, shorten, step_text
 
 from .leaves import LeafInfo, brief, cut, printable
 

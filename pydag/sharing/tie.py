@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changing a DAG: what is shared, what stands where, and all leaves in place.
+"""What is shared, changed: parts tied, untied, and tied again.
 
 A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag_accessors` does.
 """
 
 import copy
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import optree
 
-from . import _core
-from ._core import PyDagSpec
-from .typing import Dag, Identity, IsLeaf, Leaf, Path
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
 
 T = TypeVar("T")
 
@@ -153,120 +153,3 @@ def retie(spec: PyDagSpec, tree: Dag, combine: Callable[[Leaf, Leaf], Leaf] | No
     if combine is not None and not callable(combine):
         raise TypeError(f"combine must be a function of two leaves or None, got {combine!r}")
     return _core.retie(spec, tree, _are_equal, combine)
-
-
-def dag_replace(
-    tree: Dag,
-    old: Any,
-    new: Any,
-    is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> Dag:
-    """A new tree in which `new` stands at every place of the very object `old`.
-
-    `new` is put there as it is, not copied. The argument stays as it is.
-
-    Args:
-        tree: The DAG.
-        old: A leaf or a container, found by `is`.
-        new: What takes its place.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-            They are replaced all the same.
-
-    Raises:
-        ValueError: The tree doesn't hold `old`, or `old` is a value, which has no identity.
-
-    >>> layer = [1.0]
-    >>> model = {"encoder": layer, "decoder": layer, "head": [1.0]}
-    >>> dag_replace(model, layer, [2.0])
-    {'encoder': [2.0], 'decoder': [2.0], 'head': [1.0]}
-    """
-    return _core.replace(tree, old, new, is_leaf, none_is_leaf, namespace, identity)
-
-
-def dag_combine(
-    *trees: Dag,
-    is_leaf: IsLeaf | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> Dag:
-    """One tree of several that are structured alike: at each place the first that isn't None.
-
-    Puts together what a partition took apart. Containers are shared as in the first tree; a leaf is
-    shared where its own tree has one object.
-
-    Args:
-        trees: One at least.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf. Asked of the first tree.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-            Here both say the same: only the sharing of containers counts.
-
-    Raises:
-        TypeError: There is no tree.
-        ValueError: A tree is structured in another way than the first, None being a leaf.
-        SharingError: A tree holds two containers that differ where the first has one.
-
-    >>> dag_combine({"a": [1, None], "b": None}, {"a": [None, 2], "b": 3})
-    {'a': [1, 2], 'b': 3}
-    """
-    if not trees:
-        raise TypeError("dag_combine() takes one tree at least")
-    _check_identity(identity)
-    first, spec = _core.flatten(trees[0], is_leaf, True, namespace, "nodes")
-    columns = [first, *(spec.flatten_up_to(tree) for tree in trees[1:])]
-    chosen = (next((x for x in row if x is not None), None) for row in zip(*columns, strict=True))
-    return _core.unflatten(spec, list(chosen))
-
-
-def _check_identity(identity: Identity) -> None:
-    if identity not in ("all", "nodes"):
-        raise ValueError(f"identity must be 'all' or 'nodes', got {identity!r}")
-
-
-def dag_update(
-    target: T,
-    source: Dag,
-    is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> T:
-    """Write the leaves of `source` into the objects of `target`; returns `target`.
-
-    All containers stay the objects that they are, so whoever holds one sees the new leaves. Tuples,
-    which can't be changed, are put anew into what holds them. It happens whole or not at all.
-    Fields of registered classes are written past `__setattr__`, of frozen classes too.
-
-    Args:
-        target: The DAG whose leaves are written over.
-        source: Of the structure of `target`. Where `target` has one object it must hold one, or
-            equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf. Asked of `target`.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-
-    Raises:
-        TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
-            to change.
-        ValueError: The trees are structured in different ways.
-        SharingError: `source` has two answers for one object.
-
-    >>> layer = [1.0]
-    >>> model = {"encoder": layer, "decoder": layer}
-    >>> dag_update(model, {"encoder": [2.0], "decoder": [2.0]}) is model, layer
-    (True, [2.0])
-    """
-    _core.update(target, source, is_leaf, none_is_leaf, namespace, identity)
-    return target

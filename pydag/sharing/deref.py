@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharing written out in an ordinary pytree and read back, and sharing listed."""
+"""Sharing written out in an ordinary pytree, and read back."""
 
-import builtins
 import sys
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import optree
 
-from . import _core
-from ._core import PyDagSpec
-from .fields import register_fields
-from .registry import _GLOBAL
-from .typing import Dag, Identity, IsLeaf, Path
-
-if TYPE_CHECKING:
-    from .view.compare import SideBySide
+from pydag import _core
+from pydag.fields import register_fields
+from pydag.registry import _GLOBAL
+from pydag.typing import Dag, Identity, IsLeaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,108 +177,3 @@ def reref(
     ({'b': [1.0], 'a': [1.0]}, True)
     """
     return _core.reref(tree, is_leaf, none_is_leaf, namespace, identity)
-
-
-@dataclass(frozen=True, slots=True)
-class SharedObject:
-    """A shared object of a DAG.
-
-    Args:
-        index: Its number, in traversal order.
-        kind: The kind of node that it is.
-        type: Its class; None for a leaf where there is only a spec.
-        paths: One path for each slot that holds the object, reached through anchors; the first is
-            the anchor's.
-        object: The object itself; None where there is only a spec.
-    """
-
-    index: int
-    kind: optree.PyTreeKind
-    type: builtins.type | None
-    paths: tuple[Path, ...]
-    object: Any = None
-
-
-def shared_of_spec(spec: PyDagSpec) -> list[SharedObject]:
-    """What `PyDagSpec.shared` returns."""
-    return [SharedObject(index, kind, cls, paths) for index, kind, cls, paths in spec._shared()]
-
-
-def shared_objects(
-    tree: Dag,
-    is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> list[SharedObject]:
-    """The shared objects of a DAG, and the places where they are held.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-
-    Raises:
-        CycleError: An object contains itself.
-
-    >>> w = [1.0]
-    >>> [found] = shared_objects({"encoder": w, "decoder": {"out": w}})
-    >>> found.paths, found.object is w
-    ((('decoder', 'out'), ('encoder',)), True)
-    """
-    spec, objects = _core.shared_objects(tree, is_leaf, none_is_leaf, namespace, identity)
-    return [
-        replace(shared, object=found, type=type(found))
-        for shared, found in zip(shared_of_spec(spec), objects, strict=True)
-    ]
-
-
-class Explanation(str):
-    """Where two structures part, as text; `side_by_side` shows the two beside each other."""
-
-    __slots__ = ("_specs",)
-    _specs: tuple[PyDagSpec, PyDagSpec]
-
-    def side_by_side(self, width: int = 100, limit: int | None = 200) -> "SideBySide":
-        """Both structures in the look of `view`, line by line, with what differs marked by `!`.
-
-        Args:
-            width: The longest line, in characters.
-            limit: The most lines; None: all of them.
-        """
-        from .view.compare import SideBySide
-
-        return SideBySide(*self._specs, width, limit)
-
-
-def explain(spec_a: PyDagSpec, spec_b: PyDagSpec) -> Explanation:
-    """Where two structures part, in words; empty for equal ones, and only for those.
-
-    Each place is named by its path, the first eight of them: where the nodes differ, or where two
-    paths lead to one object in one structure and to two in the other. What lies below nodes that
-    differ is not compared. The cost is linear in the number of objects.
-
-    Args:
-        spec_a: The first structure.
-        spec_b: The second.
-
-    >>> w = [1.0]
-    >>> tied, untied = {"a": w, "b": w}, {"a": w, "b": [1.0]}
-    >>> print(explain(pydag.dag_structure(tied), pydag.dag_structure(untied)))
-    tree['a'] and tree['b']
-      first:  one object
-      second: two objects
-
-    `explain(a, b).side_by_side()` shows both structures beside each other.
-    """
-    explanation = Explanation(_core.explain(spec_a, spec_b))
-    explanation._specs = spec_a, spec_b
-    return explanation
-
-
-_shared = property(shared_of_spec, doc="The shared objects: index, kind, type and paths.")
-setattr(PyDagSpec, "shared", _shared)  # noqa: B010 (the stub has it as a property already)

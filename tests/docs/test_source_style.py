@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CORE = sorted(p for p in (ROOT / "pydag/core").rglob("*") if p.suffix in (".h", ".cpp"))
-TESTS = sorted((ROOT / "tests").glob("test_*.py"))
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 PYTHON = sorted(
     path
     for folder in ("pydag", "tests", "examples", "benchmarks")

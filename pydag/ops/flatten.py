@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""optree's `tree_*` functions for DAGs: what is shared stays shared.
+"""DAGs taken apart and put together, by optree's functions; shared objects stay shared."""
 
-Each option is explained at each function, in the same words, so that an editor shows it there;
-tests/test_help.py sees to that.
-"""
-
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
 
 import optree
 
-from . import _core
-from ._core import PyDagSpec
-from .typing import Dag, Identity, IsLeaf, Leaf, Path
-
-T = TypeVar("T")
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
 
 
 def dag_flatten(
@@ -119,112 +112,6 @@ def dag_structure(
     False
     """
     return _core.structure(tree, is_leaf, none_is_leaf, namespace, identity)
-
-
-def dag_map(
-    func: Callable[..., Any],
-    tree: Dag,
-    /,
-    *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> Dag:
-    """Call a function once for each distinct leaf; the result is shared as `tree` is.
-
-    Args:
-        func: Gets the leaf, and what each of `rests` holds at its place.
-        tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-
-    Raises:
-        ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers.
-        CycleError: An object contains itself.
-
-    >>> w = [1, 2]
-    >>> out = dag_map(lambda x: x * 10, {"a": w, "b": w})
-    >>> out, out["a"] is out["b"]
-    ({'a': [10, 20], 'b': [10, 20]}, True)
-    """
-    return _core.map(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
-
-
-def dag_map_with_path(
-    func: Callable[..., Any],
-    tree: Dag,
-    /,
-    *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> Dag:
-    """As `dag_map`; the function also gets the path of the leaf, a tuple of entries.
-
-    The path of a shared leaf is its anchor's, the first in traversal order.
-
-    Args:
-        func: Gets the path, the leaf, and what each of `rests` holds at its place.
-        tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-
-    Raises:
-        ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers.
-        CycleError: An object contains itself.
-
-    >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
-    {'a': [(('a', 0), 7)]}
-    """
-    return _core.map_with_path(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
-
-
-def dag_map_with_accessor(
-    func: Callable[..., Any],
-    tree: Dag,
-    /,
-    *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> Dag:
-    """As `dag_map`; the function also gets the `PyTreeAccessor` of the leaf.
-
-    Args:
-        func: Gets the accessor, the leaf, and what each of `rests` holds at its place.
-        tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-
-    Raises:
-        ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers.
-        CycleError: An object contains itself.
-
-    >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
-    {'a': ["tree['a'][0]"]}
-    """
-    return _core.map_with_accessor(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
 
 
 def dag_flatten_with_path(
@@ -338,47 +225,3 @@ def dag_accessors(
     ["tree['a'][0]", "tree['a'][1]"]
     """
     return _core.structure(tree, is_leaf, none_is_leaf, namespace, identity).accessors()
-
-
-def dag_copy(
-    tree: T,
-    /,
-    is_leaf: IsLeaf | None = None,
-    *,
-    leaf: Callable[[Leaf], Leaf] | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
-) -> T:
-    """New containers, shared as they were, around the same leaves, or around new ones.
-
-    Neither isolates the copy from what a leaf refers to (a view of an array has the same memory),
-    nor from aux_data and meta fields, which original and copy have in common.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        leaf: Makes the new leaf, such as `copy.copy` or `jnp.copy`; called once for each distinct
-            leaf, numbers and text included. Left out, the leaves stay.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-
-    Raises:
-        CycleError: An object contains itself.
-
-    >>> w = [object()]
-    >>> a, b = dag_copy((w, w))
-    >>> a is b, a is w, a[0] is w[0]
-    (True, False, True)
-    >>> a, b = dag_copy((w, w), leaf=lambda x: object())
-    >>> a is b, a[0] is w[0]
-    (True, False)
-    """
-    copied: T = (
-        _core.copy(tree, is_leaf, none_is_leaf, namespace, identity)
-        if leaf is None
-        else _core.map(leaf, tree, (), is_leaf, none_is_leaf, namespace, identity)
-    )
-    return copied

@@ -13,8 +13,8 @@ from strategies import BUILTIN, dags, thorough
 
 import pydag
 from pydag import SharingError, dag_mask
-from pydag.listing import Listing, step_text
 from pydag.selectors import select
+from pydag.sharing.listing import Listing, step_text
 
 
 @pydag.register_fields

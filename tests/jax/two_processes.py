@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program for two processes, which tests/test_jax_devices.py runs: one tied model on both.
+"""A program for two processes, which tests/jax/test_jax_devices.py runs: one tied model on both.
 
 Usage: two_processes.py PORT NUMBER
 """

@@ -22,7 +22,7 @@ import optax
 import pydag
 from pydag import jaxinterop
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 OPTIONS = {
     "derivatives": ["--steps", "3"],
     "einsum_graph": ["--occupied", "2", "--virtual", "3", "--channels", "4"],

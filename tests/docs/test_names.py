@@ -14,7 +14,7 @@ from operations import run_apart
 import pydag
 from pydag._missing import NOT_YET, OPTREES, our_name
 
-README = Path(__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.parametrize("name", ["pydag", "pydag.jaxinterop"])

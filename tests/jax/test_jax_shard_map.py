@@ -1,4 +1,4 @@
-"""`jaxinterop.shard_map` on one device; tests/test_jax_devices.py has eight."""
+"""`jaxinterop.shard_map` on one device; tests/jax/test_jax_devices.py has eight."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import pytest
 
 import pydag
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = sorted([README, *(ROOT / "docs").glob("*.md")])
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]

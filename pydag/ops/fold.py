@@ -8,8 +8,8 @@ the cost grows with the number of objects, not of paths. Their options are those
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from . import _core
-from .typing import Dag, Identity, IsLeaf
+from pydag import _core
+from pydag.typing import Dag, Identity, IsLeaf
 
 R = TypeVar("R")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program for eight devices, which tests/test_jax_devices.py runs: a tied model on them."""
+"""A program for eight devices, which tests/jax/test_jax_devices.py runs: a tied model on them."""
 
 from __future__ import annotations
 

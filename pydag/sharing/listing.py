@@ -7,9 +7,9 @@ The core makes the list (`PyDagSpec._listing`); nothing here looks at an object 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ._core import PyDagSpec
-from ._repr import short_repr
-from .typing import Path
+from pydag._core import PyDagSpec
+from pydag._repr import short_repr
+from pydag.typing import Path
 
 _EXACT = (str, int, float, bool, bytes, type(None))
 
