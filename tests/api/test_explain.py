@@ -5,10 +5,10 @@ import time
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
+import agreement  # noqa: F401  (registers the specimens)
 import pytest
 import specimens as sp
 import strategies
-import test_core_agrees  # noqa: F401  (registers the specimens)
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 def start(program: str, *arguments: str, flags: str = "") -> subprocess.Popen[str]:
     """Starts one of the programs that lie beside this file."""
-    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(HERE.parent / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
