@@ -77,12 +77,12 @@ stub: $(test)/installed
 	    -p stub_patterns.txt -o ../_core.pyi
 
 # Python itself is not sanitized, so the library must come first. Leaks of the interpreter's own,
-# at its exit, are not ours; and what takes how long says nothing here.
+# at its exit, are not ours; and how much time or memory something takes says nothing here.
 sanitize: $(sanitized)/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	PYTHONMALLOC=malloc \
-	    $(sanitized)/bin/pytest -n auto --ignore=tests/docs/test_source_style.py --ignore=tests/core/test_growth.py $(PYTEST_ARGS)
+	    $(sanitized)/bin/pytest -n auto -m "not measures" --ignore=tests/docs --ignore=tests/jax $(PYTEST_ARGS)
 
 bench: $(bench)/installed
 	$(bench)/bin/python benchmarks $(if $(QUICK),--quick) $(BENCH_ARGS)

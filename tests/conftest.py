@@ -3,6 +3,11 @@
 
 import importlib.util
 import os
+import sys
+from pathlib import Path
+
+# pytest puts this folder there, in which tests/jax would be found as `jax` where JAX is missing.
+sys.path.remove(str(Path(__file__).parent))
 
 if importlib.util.find_spec("pydag._core") is None:
     raise ImportError(

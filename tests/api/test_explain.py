@@ -214,6 +214,7 @@ def test_refuses_what_is_no_spec(arguments: Any) -> None:
         pydag.explain(*arguments)
 
 
+@pytest.mark.measures
 def test_linear() -> None:
     """A million levels, sixty shared levels, a million differences: seconds at the most."""
     deep: list[Any] = [1]

@@ -3,6 +3,7 @@
 
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -56,6 +57,7 @@ def visited(path: Path, profile: Path) -> Any:
         text=True,
         timeout=120,
         check=True,
+        env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
     )
     found = re.search("<title>(.*)</title>", done.stdout)
     assert found is not None

@@ -13,6 +13,7 @@ from operations import OPERATIONS, doubled
 
 import pydag
 
+pytestmark = pytest.mark.measures
 Point = namedtuple("Point", "x")
 
 

@@ -177,6 +177,7 @@ def test_keys_that_keep_their_order_are_not_compared(ordered: Any, make: Any) ->
         pydag.dag_update(tree, tree, namespace="here")
 
 
+@pytest.mark.measures
 def test_memory_of_namespaces_is_bounded() -> None:
     """Namespaces that nobody uses any more take no memory, however many there were."""
 
