@@ -50,6 +50,46 @@ def test_kinds_are_told_apart_in_nodes() -> None:
     assert places(r"\bcase Kind::", others) == []
 
 
+# Each includes from its own folder and from those before it.
+FOLDERS = ["base", "types", "structure", "spec", "nodes", "walks", "rewrites", "bind"]
+
+
+def downward_includes(source: str, folder: str) -> list[str]:
+    """What a source in a folder of the core includes though it must not."""
+    above = FOLDERS[: FOLDERS.index(folder) + 1]
+    included = re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*)"', source, re.MULTILINE)
+    return [path for path in included if path.partition("/")[0] not in above or "/" not in path]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '#include "spec/spec.h"',
+        '  #  include "bind/bind.h"',
+        '#include "../spec/spec.h"',
+        '#include "spec.h"',
+        '#include "structure"',
+    ],
+)
+def test_downward_includes_are_found(line: str) -> None:
+    """The rule of the next test sees what it forbids, and nothing else."""
+    allowed = '#include "structure/text.h"\n#include "base/error.h"\n#include <string>\n'
+    assert downward_includes(f"{allowed}{line}\n", "structure") == [line.split('"')[1]]
+
+
+def test_core_files_include_upward() -> None:
+    """A file of the core includes from its own folder and from those above it in the README."""
+    found = {
+        str(file.relative_to(ROOT / "pydag/core")): downward_includes(
+            file.read_text("utf-8"), file.parent.name
+        )
+        for file in CORE
+    }
+    assert {name: paths for name, paths in found.items() if paths} == {}
+    readme = (ROOT / "pydag/core/README.md").read_text("utf-8")
+    assert re.findall(r"^\| `(\w+)/` \|", readme, re.MULTILINE) == FOLDERS
+
+
 # A static variable within a function or class (those are indented), and what it starts with.
 STATIC = re.compile(
     r"^ +(?:static|thread_local) (?!constexpr)([^;(){}=]*)(=[^;]*|\{[^;]*);", re.MULTILINE

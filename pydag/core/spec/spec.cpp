@@ -2,7 +2,8 @@
 #include "spec/spec.h"
 
 #include "base/error.h"
-#include "structure/paths.h"
+#include "structure/compare.h"
+#include "structure/text.h"
 #include "types/keys.h"
 
 #include <cstdlib>
@@ -50,6 +51,22 @@ Py_hash_t Spec::hash() const {
     const Py_hash_t hash = static_cast<Py_hash_t>(result);
     return hash_ = hash == -1 ? -2 : hash;
 }
+
+bool Spec::equals(const Spec &other) const {
+    return this == &other || (!is_empty() && !other.is_empty() && are_equal(structure_, other.structure_));
+}
+
+bool Spec::is_same_order(const Spec &other) const {
+    const Structure &a = structure(), &b = other.structure();
+    return this == &other || have_same_order(a, b);
+}
+
+bool Spec::is_interchangeable(const Spec &other) const {
+    const Structure &a = structure(), &b = other.structure();
+    return this == &other || are_interchangeable(a, b);
+}
+
+std::string Spec::text(bool with_orders) const { return spec_text(structure_, with_orders); }
 
 nb::object Spec::exchange_ref(uint32_t i, nb::object ref) {
     PyObject *&place = const_cast<PyObject **>(structure_.refs)[i];

@@ -39,16 +39,15 @@ public:
     // say; no key and no aux_data is asked for its hash. (So a key that is no string, but equal to one,
     // makes an equal structure of another hash.)
     Py_hash_t hash() const;
-    // Whether the structures are equal, sharing included. Keys and aux_data are compared by
-    // identity, then `==`.
+    // Whether the structures are equal; an empty spec equals itself alone. Runs the `==` of keys and
+    // aux_data.
     bool equals(const Spec &other) const;
-    // Whether the dicts of two equal specs were filled in the same order, which equality does not
-    // look at. False where the nodes differ; keys are not compared, so no Python code runs.
+    // Whether the dicts of two equal specs were filled in the same order.
     bool is_same_order(const Spec &other) const;
     // Of a spec that is equal to this one: whether a function that is given a tree of either could not
     // tell which (structure/interchange.h). Implies `is_same_order`.
     bool is_interchangeable(const Spec &other) const;
-    // `with_orders`: also in which order dicts were filled, where that isn't the order of their keys.
+    // structure/text.h
     std::string text(bool with_orders = false) const;
 
     int traverse(visitproc visit, void *arg) const;
@@ -68,12 +67,6 @@ private:
     mutable Py_hash_t hash_ = -1;
     int slot_ = -1;  // in the cache
 };
-
-// Whether two references in the same place of two nodes of this kind are equal.
-bool equal_refs(Kind kind, PyObject *a, PyObject *b);
-// How many of a node's references are compared, from the first on. A custom node's entries are
-// names for its children; they don't tell structures apart.
-inline uint32_t num_compared_refs(Node node) { return node.kind == Kind::kCustom ? 2 : num_refs(node); }
 
 // A new PyDagSpec.
 nb::object make_spec(Spec &&spec);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Equality of specs, and the order of their dicts: one pass over two flat arrays.
-#include "spec/spec.h"
+#include "structure/compare.h"
+
+#include "base/error.h"
 #include "structure/interchange.h"
 #include "types/keys.h"
 #include "types/registry.h"
@@ -11,24 +11,11 @@
 
 namespace pydag {
 
-// By what each reference is: keys by their order, registrations by what they do, the class of a
-// tuple by identity (a metaclass may say anything), the values of meta fields one by one, everything
-// else (aux_data, default factories, lengths of deques) by identity, then `==`.
-bool equal_refs(Kind kind, PyObject *a, PyObject *b) {
-    if (a == b) return true;
-    if (kind == Kind::kNamedTuple || kind == Kind::kStructSequence) return false;
-    if (KeysBox::check(a)) return KeysBox::check(b) && equal_keys(a, b);
-    if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
-    return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
-}
-
 namespace {
 
-bool is_same_order_of(const Keys &a, const Keys &b) {
-    if (a.size() != b.size()) return false;
-    for (uint32_t i = 0; i < a.size(); ++i)
-        if (a.rank(i) != b.rank(i)) return false;
-    return true;
+bool have_same_nodes(const Structure &a, const Structure &b) {
+    return a.num_nodes == b.num_nodes && a.num_refs == b.num_refs &&
+           std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) == 0;
 }
 
 // Whether `test(node, place, x, y)` is true of each two references, in the same place of two
@@ -49,12 +36,19 @@ bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
 
 }  // namespace
 
-bool Spec::equals(const Spec &other) const {
-    const Structure &a = structure_, &b = other.structure_;
-    if (this == &other) return true;
-    if (is_empty() || other.is_empty()) return false;
-    if (a.num_nodes != b.num_nodes || a.num_refs != b.num_refs || a.none_is_leaf != b.none_is_leaf) return false;
-    if (std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) != 0) return false;
+// By what each reference is: keys by their order, registrations by what they do, the class of a
+// tuple by identity (a metaclass may say anything), the values of meta fields one by one, everything
+// else (aux_data, default factories, lengths of deques) by identity, then `==`.
+bool equal_refs(Kind kind, PyObject *a, PyObject *b) {
+    if (a == b) return true;
+    if (kind == Kind::kNamedTuple || kind == Kind::kStructSequence) return false;
+    if (KeysBox::check(a)) return KeysBox::check(b) && equal_keys(a, b);
+    if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
+    return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
+}
+
+bool are_equal(const Structure &a, const Structure &b) {
+    if (!have_same_nodes(a, b) || a.none_is_leaf != b.none_is_leaf) return false;
     // The empty namespace goes with every other one.
     if (PyUnicode_GET_LENGTH(a.namespace_) > 0 && PyUnicode_GET_LENGTH(b.namespace_) > 0 &&
         PyUnicode_Compare(a.namespace_, b.namespace_) != 0)
@@ -64,25 +58,19 @@ bool Spec::equals(const Spec &other) const {
     });
 }
 
-// The keys need no comparison: those of equal specs are equal in traversal order, so they were put
+// The keys need no comparison: those of equal structures are equal in traversal order, so they were put
 // in alike where the way from one order to the other is the same.
-bool Spec::is_same_order(const Spec &other) const {
-    const Structure &a = structure(), &b = other.structure();
-    if (this == &other) return true;
-    if (a.num_nodes != b.num_nodes || a.num_refs != b.num_refs) return false;
-    if (std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) != 0) return false;
-    return all_of_differing_refs(a, b, [](Node, ptrdiff_t, PyObject *x, PyObject *y) {
-        return !KeysBox::check(x) || (KeysBox::check(y) && is_same_order_of(KeysBox::of(x), KeysBox::of(y)));
-    });
+bool have_same_order(const Structure &a, const Structure &b) {
+    return have_same_nodes(a, b) && all_of_differing_refs(a, b, [](Node, ptrdiff_t, PyObject *x, PyObject *y) {
+               return !KeysBox::check(x) || (KeysBox::check(y) && have_same_order(KeysBox::of(x), KeysBox::of(y)));
+           });
 }
 
-bool Spec::is_interchangeable(const Spec &other) const {
-    const Structure &a = structure(), &b = other.structure();
-    if (this == &other) return true;
-    if (a.num_nodes != b.num_nodes || a.num_refs != b.num_refs) return false;
-    return all_of_differing_refs(a, b, [](Node node, ptrdiff_t place, PyObject *x, PyObject *y) {
-        return place >= num_compared_refs(node) || are_interchangeable(x, y);
-    });
+bool are_interchangeable(const Structure &a, const Structure &b) {
+    return have_same_nodes(a, b) &&
+           all_of_differing_refs(a, b, [](Node node, ptrdiff_t place, PyObject *x, PyObject *y) {
+               return place >= num_compared_refs(node) || are_interchangeable(x, y);
+           });
 }
 
 }  // namespace pydag

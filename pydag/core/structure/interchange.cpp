@@ -3,7 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "spec/spec.h"
+#include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 
@@ -11,13 +11,6 @@
 
 namespace pydag {
 namespace {
-
-bool is_same_order(const Keys &a, const Keys &b) {
-    if (a.size() != b.size()) return false;
-    for (uint32_t i = 0; i < a.size(); ++i)
-        if (a.rank(i) != b.rank(i)) return false;
-    return true;
-}
 
 // Pairs of equal values that have yet to be compared; owned, since comparing keys may run code.
 class Pairs {
@@ -84,7 +77,7 @@ bool are_interchangeable(PyObject *a, PyObject *b) {
     Pairs pairs;
     if (KeysBox::check(a)) {
         const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
-        if (!is_same_order(x, y)) return false;
+        if (!have_same_order(x, y)) return false;
         if (x.has_only_strings && y.has_only_strings) return true;
         pairs.push(x.inserted.ptr(), y.inserted.ptr());
     } else {
@@ -102,7 +95,7 @@ bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *re
 Words told_apart_by(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {
     if (traits(node.kind).is_mapping) {
         const Keys &a = node_keys(node.kind, refs_a), &b = node_keys(node.kind, refs_b);
-        if (!is_same_order(a, b)) {
+        if (!have_same_order(a, b)) {
             const auto words = [&](const Keys &keys) {
                 const std::string type = traits(node.kind).name;
                 return "a " + type + " filled in the order " +

@@ -2,7 +2,7 @@
 #include "structure/node_difference.h"
 
 #include "base/error.h"
-#include "spec/spec.h"
+#include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/keys.h"

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The text of a spec: every node once, in the field's notation, with YAML's marks for sharing:
-// `&0` before an anchor, `*0` for each alias of it.
+#include "structure/text.h"
+
 #include "base/error.h"
-#include "spec/spec.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -116,11 +114,11 @@ std::string nodes_text(const Structure &structure, bool with_orders) {
 
 }  // namespace
 
-std::string Spec::text(bool with_orders) const {
-    if (structure_.num_nodes == 0) return "PyDagSpec(<empty>)";
-    std::string text = "PyDagSpec(" + nodes_text(structure_, with_orders);
-    if (structure_.none_is_leaf) text += ", NoneIsLeaf";
-    if (PyUnicode_GET_LENGTH(structure_.namespace_) > 0) text += ", namespace=" + repr_text(structure_.namespace_);
+std::string spec_text(const Structure &structure, bool with_orders) {
+    if (structure.num_nodes == 0) return "PyDagSpec(<empty>)";
+    std::string text = "PyDagSpec(" + nodes_text(structure, with_orders);
+    if (structure.none_is_leaf) text += ", NoneIsLeaf";
+    if (PyUnicode_GET_LENGTH(structure.namespace_) > 0) text += ", namespace=" + repr_text(structure.namespace_);
     return text + ")";
 }
 

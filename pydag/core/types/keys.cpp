@@ -61,4 +61,11 @@ bool equal_keys(nb::handle a, nb::handle b) {
     return true;
 }
 
+bool have_same_order(const Keys &a, const Keys &b) {
+    if (a.size() != b.size()) return false;
+    for (uint32_t i = 0; i < a.size(); ++i)
+        if (a.rank(i) != b.rank(i)) return false;
+    return true;
+}
+
 }  // namespace pydag

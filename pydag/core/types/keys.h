@@ -48,6 +48,10 @@ using KeysBox = Box<Keys>;
 // (compared by identity, then `==`).
 bool equal_keys(nb::handle a, nb::handle b);
 
+// Of equal keys, whether they were put in in the same order: the way from that to the order of traversal
+// is the same.
+bool have_same_order(const Keys &a, const Keys &b);
+
 // Whether the tuples hold the same items, by identity, then `==`.
 bool equal_tuples(nb::handle a, nb::handle b);
 

@@ -3,7 +3,7 @@
 
 #include "base/sequence_table.h"
 #include "nodes/build.h"
-#include "spec/spec.h"
+#include "structure/compare.h"
 #include "structure/paths.h"
 #include "types/keys.h"
 #include "types/values.h"
