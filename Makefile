@@ -96,9 +96,9 @@ clean:
 $(demo)/installed: extras := demo
 $(bench)/installed: extras := bench
 $(test)/installed: extras := test
-$(test)/installed: settings := -C cmake.define.PYDAG_WERROR=ON
+$(test)/installed: settings := --config-settings cmake.define.PYDAG_WERROR=ON
 $(sanitized)/installed: extras := test-core
-$(sanitized)/installed: settings := -C cmake.define.PYDAG_SANITIZE=ON -C cmake.build-type=Debug
+$(sanitized)/installed: settings := --config-settings cmake.define.PYDAG_SANITIZE=ON --config-settings cmake.build-type=Debug
 
 # Without build isolation: a build directory is only good for the nanobind that it was made with.
 .venv/%/installed: $(sources)

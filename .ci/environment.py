@@ -188,7 +188,13 @@ class Environment:
     def install_project(self, settings: Sequence[str]) -> None:
         """Compile the core and install the package."""
         show("Compiling the core", stays=True)
-        build = ["-v", "--no-build-isolation", "--no-deps", "-C", f"build-dir={self.folder}/build"]
+        build = [
+            "-v",
+            "--no-build-isolation",
+            "--no-deps",
+            "--config-settings",
+            f"build-dir={self.folder}/build",
+        ]
         if said := self.pip([*build, *settings, "."], _object):
             print("\n".join(_errors(said)), file=sys.stderr)
             fail(f"the core can't be compiled; what was said is above and in {self.log}")
