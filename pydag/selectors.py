@@ -17,6 +17,7 @@ All of them are linear in objects and edges, however many paths there are: what 
 is handed down the DAG, once along each edge.
 """
 
+import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from ._repr import short_repr
 from .sharing.listing import Listing, Record, shorten, step_text
 from .typing import Dag, Identity, IsLeaf, Leaf, Where
 
+_COMPARED = 2000  # so many paths are looked through for one that is spelt as a pattern is
 _MAPPINGS = frozenset({"dict", "OrderedDict", "defaultdict"})
 
 
@@ -64,21 +66,49 @@ class _Pattern:
         return bool(state & self._accepting)
 
 
-def _by_pattern(text: str, listing: Listing) -> list[bool]:
+def _roots(listing: Listing, depth: int) -> list[int]:
+    """The positions of the roots of paths, so many levels below that of the structure."""
+    roots = [0]
+    for _ in range(depth):
+        roots = [child for root in roots for child in listing.children(root)]
+    return roots
+
+
+def _by_pattern(text: str, listing: Listing, depth: int) -> list[bool]:
     pattern = _Pattern(text)
     states = [0] * len(listing.records)
-    states[0] = pattern.start
+    roots = frozenset(_roots(listing, depth))
     for position in listing.downwards():
+        is_root = position in roots
+        if is_root:
+            states[position] |= pattern.start
         state = states[position]
         if listing.records[position].is_alias:
+            # The alias of an argument begins paths of its own, as the anchor does.
             states[listing.target(position)] |= state
+            roots = roots | {listing.target(position)} if is_root else roots
         elif state:
             for child in listing.children(position):
                 step = step_text(listing.records[child])
                 states[child] |= pattern.advance(state, step)
-                if position == 0 and step[0] == ".":
-                    states[child] |= pattern.advance(state, step[1:])
+                if is_root and step[0] == ".":
+                    states[child] |= pattern.advance(pattern.start, step[1:])
     return [pattern.accepts(states[leaf]) for leaf in listing.leaves]
+
+
+def _no_such_path(text: str, listing: Listing, depth: int) -> ValueError:
+    """Says which paths there are that are spelt alike."""
+    paths = []
+    for leaf in listing.leaves[:_COMPARED]:
+        steps = [listing.records[step] for step in listing.way(leaf)[depth:]]
+        paths.append("".join(map(step_text, steps)).removeprefix("."))
+    near = difflib.get_close_matches(text, paths, n=3, cutoff=0.5) or paths[:3]
+    there = f"the nearest that exist: {', '.join(map(shorten, near))}" if near else "there are none"
+    return ValueError(
+        f"which leaves: no path matches the pattern {short_repr(text)}\n  {there}\n"
+        "  A pattern is held against the whole path of a leaf: * stands for anything, ? for one "
+        "character."
+    )
 
 
 def _by_class(classes: tuple[type, ...], listing: Listing, leaves: Sequence[Leaf]) -> list[bool]:
@@ -221,7 +251,13 @@ def _is_bool(x: Any) -> bool:
 
 
 def select(
-    where: Where, listing: Listing, leaves: Sequence[Leaf], namespace: str = ""
+    where: Where,
+    listing: Listing,
+    leaves: Sequence[Leaf],
+    namespace: str = "",
+    *,
+    depth: int = 0,
+    must_match: bool = False,
 ) -> list[bool]:
     """Whether each distinct leaf is selected.
 
@@ -230,16 +266,22 @@ def select(
         listing: The structure.
         leaves: Its distinct leaves.
         namespace: In which a prefix is opened.
+        depth: How many levels below the root of the structure paths begin: each argument of a call
+            is a root of its own.
+        must_match: Whether a pattern that no path matches is an error.
 
     Raises:
         TypeError: `where` is nothing of the kind.
-        ValueError: A prefix doesn't fit.
+        ValueError: A prefix doesn't fit; or no path matches a pattern, and some must.
         SharingError: A prefix gives one object two answers.
     """
     if _is_bool(where):
         return [bool(where)] * len(leaves)
     if isinstance(where, str):
-        return _by_pattern(where, listing)
+        found = _by_pattern(where, listing, depth)
+        if must_match and not any(found):
+            raise _no_such_path(where, listing, depth)
+        return found
     if isinstance(where, type):
         return _by_class((where,), listing, leaves)
     if type(where) is tuple and where and all(isinstance(item, type) for item in where):
@@ -250,7 +292,7 @@ def select(
     if type(where) is list:
         found = [False] * len(leaves)
         for item in where:
-            chosen = select(item, listing, leaves, namespace)
+            chosen = select(item, listing, leaves, namespace, depth=depth, must_match=must_match)
             found = [a or b for a, b in zip(found, chosen, strict=True)]
         return found
     if tree is not None and not callable(where):

@@ -4,12 +4,20 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pydag.typing import Leaf
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pydag import _core
+from pydag.selectors import select
+from pydag.sharing.listing import Listing
+from pydag.typing import Leaf, Where
 
 from .arguments import Args, Kwargs, as_numbers, by_argument, joined
+from .blame import type_text
 from .call import Call, argument_paths
 from .dag import rebuilt
-from .prefixes import Question
+from .prefixes import Question, Slot, shortened
 from .static_part import Options, take_apart
 
 QUESTION = Question(
@@ -41,24 +49,127 @@ class Argnums(NamedTuple):
         return cls(as_numbers(argnums), not isinstance(argnums, Iterable))
 
 
-class Divided:
-    """A call whose leaves are divided. `by` are those of the arguments `argnums`."""
+def _is_differentiable(leaf: Leaf, allow_int: bool) -> bool:
+    """Whether JAX differentiates by an array or a number of this type."""
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None:
+        return allow_int or isinstance(leaf, float | complex)
+    known = _known.get((dtype, allow_int))
+    if known is None:
+        kind: Any = jax.dtypes.extended
+        is_key = jnp.issubdtype(dtype, kind)
+        known = not is_key and (allow_int or bool(jnp.issubdtype(dtype, np.inexact)))
+        _known[dtype, allow_int] = known
+    return known
 
-    def __init__(self, argnums: Argnums, args: Args, kwargs: Kwargs, options: Options) -> None:
-        self.is_one = argnums.is_one
+
+_known: dict[tuple[Any, bool], bool] = {}
+
+
+class Divided:
+    """A call whose leaves are divided: `by` are those that are differentiated by.
+
+    These are of the arguments `argnums`. Leaves of other types than JAX can differentiate by, and
+    what `wrt` doesn't select, are passed through.
+
+    Raises:
+        SharingError: One that is differentiated by is in an argument that isn't meant, too.
+        TypeError: There are arrays, but nothing to differentiate by.
+        ValueError: `wrt` doesn't fit: a pattern that no path matches, a prefix of another form.
+    """
+
+    def __init__(
+        self,
+        argnums: Argnums,
+        wrt: Where | None,
+        args: Args,
+        kwargs: Kwargs,
+        options: Options,
+        allow_int: bool = False,
+    ) -> None:
         self.wanted = _wanted(argnums.numbers, len(args))
         self.call = Call.of(args, kwargs, options)
-        self.in_order = sorted(set(self.wanted))
-        static_part, leaves = self.call._static_part, self.call._leaves
-        if len(self.in_order) == len(args) and not kwargs:
-            self.picked: Sequence[int] = range(len(leaves))
+        tree = args[self.wanted[0]] if argnums.is_one else tuple(args[i] for i in self.wanted)
+        self.static_part, self._own = take_apart(tree, options)
+        copies = None
+        if not kwargs and self.wanted == tuple(range(len(args))):
+            places: Sequence[int] = range(len(self._own))
         else:
-            is_by = by_argument(args, kwargs, self.in_order.__contains__, QUESTION, options)
-            self.picked = [i for i, p in enumerate(static_part.traced_positions()) if is_by[p]]
-        chosen = frozenset(self.picked)
+            copies = self._copies()
+            places = self._places(copies, argnums.is_one)
+        self._depth = 0 if argnums.is_one else 1
+        self._wrt = wrt
+        can = [_is_differentiable(leaf, allow_int) for leaf in self._own]
+        chosen = can if wrt is None else self._selected(wrt, can)
+        if wrt is None and not any(can):
+            chosen = [True] * len(can)  # JAX says what it is that it can't differentiate by
+        self._chosen = [place if is_by else -1 for place, is_by in zip(places, chosen, strict=True)]
+        picked = {place for place in self._chosen if place >= 0}
+        if copies is not None:
+            self._check_others(copies, picked, args, kwargs)
+        leaves = self.call._leaves
+        self.picked = sorted(picked)
         self.by = [leaves[i] for i in self.picked]
-        self.others = [leaf for i, leaf in enumerate(leaves) if i not in chosen]
-        self.static_part, _ = take_apart(tuple(args[i] for i in self.in_order), options)
+        self.others = [leaf for i, leaf in enumerate(leaves) if i not in picked]
+
+    def _copies(self) -> Any:
+        """The call, with a number for each leaf."""
+        static_part = self.call._static_part
+        return _core.unflatten(static_part.spec, map(Slot, range(static_part.spec.num_leaves)))
+
+    def _places(self, copies: Any, is_one: bool) -> list[int]:
+        """For each traced leaf of the wanted arguments which one of the call's it is."""
+        args = copies[0]
+        tree = args[self.wanted[0]] if is_one else tuple(args[i] for i in self.wanted)
+        slots = self.static_part.options.leaves(tree)
+        numbers = {p: i for i, p in enumerate(self.call._static_part.traced_positions())}
+        return [numbers[slots[p].index] for p in self.static_part.traced_positions()]
+
+    def _check_others(self, copies: Any, picked: set[int], args: Args, kwargs: Kwargs) -> None:
+        wanted, options = frozenset(self.wanted), self.call._static_part.options
+        others = [arg for i, arg in enumerate(copies[0]) if i not in wanted]
+        positions = self.call._static_part.traced_positions()
+        by = {positions[place] for place in picked}
+        if any(slot.index in by for slot in options.leaves([others, copies[1]])):
+            by_argument(args, kwargs, wanted.__contains__, QUESTION, options, by)
+
+    def _selected(self, wrt: Where, can: Sequence[bool]) -> list[bool]:
+        spec, positions = self.static_part.spec, self.static_part.traced_positions()
+        if not positions:
+            return []
+        leaves = self.static_part.all_leaves(self._own)
+        namespace = self.static_part.options.namespace
+        found = select(wrt, Listing.of(spec), leaves, namespace, depth=self._depth, must_match=True)
+        selected = [found[position] for position in positions]
+        chosen = [a and b for a, b in zip(selected, can, strict=True)]
+        if not any(chosen):
+            raise TypeError(self._nothing(selected))
+        return chosen
+
+    def _nothing(self, selected: Sequence[bool]) -> str:
+        """The text of an error: nothing that is selected can be differentiated by."""
+
+        def described(wanted: bool) -> str:
+            found = [
+                f"{p}: {type_text(x)}"
+                for (p, x), s in zip(own, selected, strict=True)
+                if s is wanted
+            ]
+            more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+            return ", ".join(map(shortened, found[:8])) + more or "nothing"
+
+        own = list(self._own_with_paths())
+        return (
+            "there is nothing to differentiate by: wrt selects no number or array of a type that "
+            f"has a derivative\n  selected: {described(True)}\n  there is: {described(False)}"
+        )
+
+    def _own_with_paths(self) -> Iterator[tuple[str, Leaf]]:
+        accessors = self.static_part.spec.accessors()
+        for position, leaf in zip(self.static_part.traced_positions(), self._own, strict=True):
+            accessor = accessors[position]
+            first = self.wanted[accessor[0].entry if self._depth else 0]
+            yield accessor[self._depth :].codify(f"args[{first}]"), leaf
 
     def run(self, fun: Callable[..., Any], by: Sequence[Leaf], others: Sequence[Leaf]) -> Any:
         """What a function returns for the call with these leaves."""
@@ -66,10 +177,12 @@ class Divided:
         return call.run(fun)
 
     def gradient(self, leaves: Iterable[Any]) -> Any:
-        """What was computed for each of `by`, in the form of the arguments `argnums`."""
-        trees = dict(zip(self.in_order, self.static_part.build(leaves), strict=True))
-        gradient = tuple(trees[i] for i in self.wanted)
-        return gradient[0] if self.is_one else gradient
+        """What was computed for each of `by`, in the form of the arguments `argnums`.
+
+        None stands for arrays and numbers that aren't differentiated by.
+        """
+        found = dict(zip(self.picked, leaves, strict=True))
+        return self.static_part.build([found.get(place) for place in self._chosen])
 
     def by_with_paths(self) -> Iterator[tuple[str, Leaf]]:
         """The leaves that are differentiated by, with their paths."""

@@ -3,7 +3,7 @@
 
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -99,8 +99,12 @@ def by_argument(
     treatment: Callable[[Spot], Any],
     question: Question,
     options: Options,
+    only: Container[int] | None = None,
 ) -> list[Any]:
     """The treatment of each distinct leaf of `(args, kwargs)`, where arguments are treated whole.
+
+    Args:
+        only: The leaves that are meant, by their numbers; the others have no treatment.
 
     Raises:
         SharingError: Two arguments with different treatments hold one traced leaf.
@@ -113,6 +117,7 @@ def by_argument(
         },
         question,
         options,
+        only,
     )
 
 

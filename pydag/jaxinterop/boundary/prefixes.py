@@ -5,7 +5,7 @@ Treatments come as a tree prefix, in which one treatment stands for everything b
 follow each path on its own; here all paths to one leaf must agree, since it is passed once.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import optree
@@ -21,7 +21,7 @@ Way = list[tuple[optree.PyTreeAccessor, Dag]]
 """The objects from a root to one below it, each with the way there."""
 
 
-class _Slot:
+class Slot:
     """Stands for a leaf: an object that nothing else is, even where the leaf is a number."""
 
     def __init__(self, index: int) -> None:
@@ -99,7 +99,11 @@ def _regions(
 
 
 def treatments(
-    trees: Mapping[str, Dag], prefixes: Mapping[str, Any], question: Question, options: Options
+    trees: Mapping[str, Dag],
+    prefixes: Mapping[str, Any],
+    question: Question,
+    options: Options,
+    only: Container[int] | None = None,
 ) -> list[Any]:
     """The treatment of each distinct leaf of the trees, which have one identity table.
 
@@ -108,6 +112,7 @@ def treatments(
     Args:
         trees: By the names that they have in messages.
         prefixes: The treatments, for each of the trees.
+        only: The leaves that are meant, by their numbers; the others have no treatment.
 
     Raises:
         SharingError: Two paths to a leaf that JAX traces give it two treatments.
@@ -119,11 +124,13 @@ def treatments(
     if one_level(first, options)[2].is_leaf() and all(prefix is first for prefix in others):
         return [first] * len(leaves)
     found: list[_Region | None] = [None] * len(leaves)
-    copies = _core.unflatten(spec, map(_Slot, range(len(leaves))))
+    copies = _core.unflatten(spec, map(Slot, range(len(leaves))))
     for (root, prefix), tree in zip(prefixes.items(), copies, strict=True):
         for region in _regions(root, tree, prefix, question, options):
             for slot in options.leaves(region.tree):
-                if not is_traced(leaves[slot.index]):
+                if not is_traced(leaves[slot.index]) or (
+                    only is not None and slot.index not in only
+                ):
                     continue
                 known = found[slot.index]
                 if not question.accepts(region.treatment):
@@ -140,7 +147,7 @@ def treatments(
 
 
 def _conflict(
-    slot: _Slot, first: _Region, second: _Region, question: Question, options: Options
+    slot: Slot, first: _Region, second: _Region, question: Question, options: Options
 ) -> SharingError:
     """The paths are to the outermost object that both regions share, on the way to the leaf."""
     ways = [_way(region, slot, options) for region in (first, second)]
@@ -160,7 +167,7 @@ def _conflict(
     )
 
 
-def _way(region: _Region, slot: _Slot, options: Options) -> Way:
+def _way(region: _Region, slot: Slot, options: Options) -> Way:
     """The objects from the root of a region to a leaf."""
     accessors, leaves, _ = _core.flatten_with_accessor(
         region.tree, None, False, options.namespace, options.identity

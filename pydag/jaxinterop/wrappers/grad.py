@@ -12,7 +12,7 @@ from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
 from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity, Leaf
+from pydag.typing import Identity, Leaf, Where
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,14 +36,17 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
     *,
+    wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
 ) -> Callable[P, tuple[R, Any]]:
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
     The gradient of a shared array is the sum over all its uses, and stands, shared, wherever the
-    array stood, in one argument or in several. Leaves that JAX can't trace stand in the gradient
-    where they stood, so that `pydag.dag_map(update, model, gradient)` fits.
+    array stood, in one argument or in several. Arrays and numbers that aren't differentiated by,
+    such as integers, random keys and what `wrt` leaves out, are passed through; the gradient has
+    None there. Leaves that JAX can't trace stand in the gradient where they stood, so that
+    `pydag.dag_map(update, model, gradient)` fits.
 
     Args:
         fun: The function; it returns a number.
@@ -53,12 +56,18 @@ def value_and_grad(
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
         allow_int: Whether integers may be differentiated by.
         reduce_axes: As in the releases of JAX that have it.
+        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
+            several, a pattern of the path, a prefix of booleans, or a list of such, as in
+            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
+            is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
-        SharingError: When called: an array is in an argument that is differentiated and in one
-            that isn't.
+        SharingError: When called: an array that is differentiated by is also in an argument that
+            isn't.
+        TypeError: When called: there is nothing to differentiate by.
+        ValueError: When called: no path matches a pattern, or a prefix is of another form.
 
     >>> w = jnp.float32(3.0)
     >>> value, gradient = value_and_grad(lambda p: p["a"] * p["b"])({"a": w, "b": w})
@@ -72,7 +81,7 @@ def value_and_grad(
 
     @functools.wraps(fun, updated=())
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
-        divided = Divided(by, args, kwargs, options)
+        divided = Divided(by, wrt, args, kwargs, options, allow_int)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Dag]:
             result = divided.run(fun, leaves, others)
@@ -98,6 +107,7 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
     *,
+    wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
 ) -> Callable[P, Any]:
@@ -111,6 +121,10 @@ def grad(
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
         allow_int: Whether integers may be differentiated by.
         reduce_axes: As in the releases of JAX that have it.
+        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
+            several, a pattern of the path, a prefix of booleans, or a list of such, as in
+            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
+            is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
@@ -129,6 +143,7 @@ def grad(
         holomorphic,
         allow_int,
         reduce_axes,
+        wrt=wrt,
         namespace=namespace,
         identity=identity,
     )

@@ -12,7 +12,7 @@ from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt, to_dag
 from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity, Leaf
+from pydag.typing import Identity, Leaf, Where
 
 from .grad import pair
 
@@ -23,21 +23,29 @@ def _jacobian(
     transformation: Callable[..., Any],
     fun: Callable[P, Any],
     argnums: int | Iterable[int],
+    wrt: Where | None,
     has_aux: bool,
     options: Options,
     kind: Any,
     jax_options: dict[str, Any],
+    order: int = 1,
 ) -> Callable[P, Any]:
     """The function that computes it, as JAX's `transformation` does.
 
     Args:
         kind: What the dtypes are that can be differentiated by.
+        order: How often it differentiates.
     """
     by, source = Argnums.of(argnums), Source(fun)
 
     @functools.wraps(fun, updated=())
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
-        divided = Divided(by, args, kwargs, options)
+        divided = Divided(by, wrt, args, kwargs, options, jax_options.get("allow_int", False))
+
+        def placed(row: Any, depth: int) -> Any:
+            """The trees for the lists that JAX makes, one in the other."""
+            inner = row if depth == 1 else [placed(below, depth - 1) for below in row]
+            return divided.gradient(inner)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Dag]:
             result = divided.run(fun, leaves, others)
@@ -52,7 +60,7 @@ def _jacobian(
                 blame_gradient(error, source, divided.by_with_paths(), kind)
                 raise
             # In the place of each leaf of the value there is a list: an array for each of `by`.
-            found = [divided.gradient(row) for row in rows._leaves]
+            found = [placed(row, order) for row in rows._leaves]
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
             rows, aux = flat((), divided.others)
             found = [divided.gradient(()) for _ in rows._leaves]
@@ -68,6 +76,7 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
+    wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
 ) -> Callable[P, Any]:
@@ -81,6 +90,10 @@ def jacfwd(
         argnums: The positional arguments to differentiate by: an int, or several.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
+        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
+            several, a pattern of the path, a prefix of booleans, or a list of such, as in
+            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
+            is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
@@ -92,7 +105,7 @@ def jacfwd(
     options = Options(namespace, identity)
     kind = differentiable(holomorphic, forward=True)
     jax_options = {"holomorphic": holomorphic}
-    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, kind, jax_options)
+    return _jacobian(jax.jacfwd, fun, argnums, wrt, has_aux, options, kind, jax_options)
 
 
 def jacrev(
@@ -102,6 +115,7 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
+    wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
 ) -> Callable[P, Any]:
@@ -113,6 +127,10 @@ def jacrev(
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
         allow_int: Whether integers may be differentiated by.
+        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
+            several, a pattern of the path, a prefix of booleans, or a list of such, as in
+            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
+            is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
@@ -124,7 +142,7 @@ def jacrev(
     options = Options(namespace, identity)
     jax_options = {"holomorphic": holomorphic, "allow_int": allow_int}
     kind = differentiable(holomorphic, allow_int)
-    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, kind, jax_options)
+    return _jacobian(jax.jacrev, fun, argnums, wrt, has_aux, options, kind, jax_options)
 
 
 def hessian(
@@ -133,6 +151,7 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
+    wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
 ) -> Callable[P, Any]:
@@ -145,6 +164,10 @@ def hessian(
         argnums: The positional arguments to differentiate by: an int, or several.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
+        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
+            several, a pattern of the path, a prefix of booleans, or a list of such, as in
+            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
+            is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
@@ -153,6 +176,7 @@ def hessian(
     >>> float(second["a"]["b"]), second["a"] is second["b"]
     (2.0, True)
     """
-    how: dict[str, Any] = {"namespace": namespace, "identity": identity}
-    inner = jacrev(fun, argnums, has_aux, holomorphic, **how)
-    return jacfwd(inner, argnums, has_aux, holomorphic, **how)
+    options = Options(namespace, identity)
+    kind = differentiable(holomorphic, forward=True)
+    jax_options = {"holomorphic": holomorphic}
+    return _jacobian(jax.hessian, fun, argnums, wrt, has_aux, options, kind, jax_options, order=2)
