@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
+import optree
 import pytest
 
 import pydag
@@ -182,6 +183,39 @@ def test_state_of_another_shape(state: Any) -> None:
     """A state that isn't a tuple of six is refused."""
     with pytest.raises(REFUSAL):
         restored(state)
+
+
+CODES = {  # of optree.PyTreeKind, and in pickles
+    "custom type": (Box("aux"), 0, 0),
+    "leaf": (1, 1, 1),
+    "None": (None, 2, 2),
+    "tuple": ((), 3, 3),
+    "list": ([], 4, 4),
+    "dict": ({}, 5, 5),
+    "namedtuple": (Point(1, 2), 6, 6),
+    "OrderedDict": (OrderedDict(), 7, 7),
+    "defaultdict": (defaultdict(int), 8, 8),
+    "deque": (deque(), 9, 9),
+    "struct sequence": (time.gmtime(0), 10, 10),
+    "fields": (Layer(1), 0, 11),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_codes_of_kinds_never_change(name: str) -> None:
+    """A kind has its number in pickles for ever, and one of its own in optree's numbering."""
+    tree, optree_kind, code = CODES[name]
+    spec = pydag.dag_structure(tree)
+    assert spec.kind == optree.PyTreeKind(optree_kind)
+    assert spec.__getstate__()[3][0] == code
+    assert spec._listing()[0][0] == name
+
+
+def test_code_of_an_alias_never_changes() -> None:
+    """A later occurrence has the code 12 in pickles, and its anchor's number as count."""
+    shared: list[Any] = []
+    nodes = pydag.dag_structure([(), shared, shared]).__getstate__()[3]
+    assert nodes[24:] == b"\x0c\0\0\0\0\0\0\0"
 
 
 def test_truncated_nodes() -> None:

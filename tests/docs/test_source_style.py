@@ -44,10 +44,38 @@ def test_only_capi_counts_references() -> None:
     assert places(r"\bPy_X?(INC|DEC)REF\b|\bPY_VERSION_HEX\b", others) == []
 
 
+KIND = r"\bcase Kind::|[=!]= *Kind::|Kind::\w+ *[=!]="  # kinds told apart
+PLACE = r"\brefs_?(\(\))?\["  # a reference by its place
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        (KIND, "        case Kind::kDict:"),
+        (KIND, "    if (node.kind == Kind::kLeaf) return;"),
+        (KIND, "    if (kind!=Kind::kLeaf) return;"),
+        (KIND, "    return Kind::kFields == node.kind;"),
+        (PLACE, "    const Keys &keys = KeysBox::of(refs[0]);"),
+        (PLACE, "    return structure_.refs[at.ref + i];"),
+        (PLACE, "    visit(refs_[i]);"),
+        (PLACE, "    visit(at.refs()[i]);"),
+    ],
+)
+def test_kinds_and_places_are_found(pattern: str, line: str, tmp_path: Path) -> None:
+    """The rules of the next two tests see what they forbid, and nothing else."""
+    source = tmp_path / "source.cpp"
+    source.write_text(f"builder.add(Kind::kTuple, 2);\nauto x = refs.data();\n{line}\n", "utf-8")
+    assert places(pattern, [source]) == ["source.cpp:3"]
+
+
 def test_kinds_are_told_apart_in_nodes() -> None:
-    """What a kind of node means is known to nodes/ alone."""
-    others = [file for file in CORE if file.parent.name != "nodes"]
-    assert places(r"\bcase Kind::", others) == []
+    """What a kind of node means is known to nodes/, and to the table of kinds, alone."""
+    assert places(KIND, [f for f in CORE if f.parent.name != "nodes" and f.name != "kind.h"]) == []
+
+
+def test_references_are_found_by_typed_views() -> None:
+    """Where among a node's references which one stands is known to node_refs.h alone."""
+    assert places(PLACE, [file for file in CORE if file.name != "node_refs.h"]) == []
 
 
 # Each includes from its own folder and from those before it.

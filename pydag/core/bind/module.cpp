@@ -2,6 +2,7 @@
 #include "base/constants.h"
 #include "base/error.h"
 #include "bind/bind.h"
+#include "nodes/builtin_classes.h"
 #include "nodes/open.h"
 #include "spec/cache.h"
 #include "types/registry.h"
@@ -24,6 +25,7 @@ NB_MODULE(_core, module) {
     pydag::make_constants();
     pydag::make_exceptions(module);
     pydag::make_namespaces();
+    pydag::add_builtin_classes();
     pydag::tell_when_types_are_forgotten(pydag::forget_specs);
     pydag::detail::try_out_ordered_dicts();
     pydag::bind_registry(module);

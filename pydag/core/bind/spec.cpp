@@ -83,7 +83,7 @@ PyType_Slot spec_slots[] = {
 Node root(const Spec &spec) { return spec.structure().nodes[0]; }
 
 nb::object root_type(const Spec &spec) {
-    if (root(spec).kind == Kind::kLeaf) return nb::none();
+    if (root(spec).is_leaf()) return nb::none();
     return type_of(root(spec).kind, spec.structure().refs);
 }
 
@@ -97,7 +97,7 @@ nb::object flatten_up_to(nb::handle self, nb::handle tree) {
 
 bool is_leaf(nb::handle self, bool strict) {
     const Node node = root(spec_of(self));
-    return strict ? node.kind == Kind::kLeaf : num_children(node) == 0;
+    return strict ? node.is_leaf() : num_children(node) == 0;
 }
 
 nb::object entries(const Spec &spec) {

@@ -41,12 +41,12 @@ nb::object fill_dict(const Keys &keys, nb::object dict, Stack &values, size_t ba
 }  // namespace
 
 nb::object build_dict(PyObject *const *refs, Stack &values, size_t base) {
-    Keys &keys = KeysBox::of(refs[0]);
+    Keys &keys = MappingRefs{refs}.keys();
     return fill_dict(keys, new_dict(keys), values, base);
 }
 
 nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base) {
-    const Keys &keys = KeysBox::of(refs[0]);
+    const Keys &keys = MappingRefs{refs}.keys();
     nb::object dict = checked(PyODict_New());
     for (uint32_t i = 0; i < keys.size(); ++i)
         checked(PyODict_SetItem(dict.ptr(), keys.inserted_key(i), values[base + keys.rank(i)]));
@@ -57,22 +57,25 @@ nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base)
 
 nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base) {
     const nb::handle type(as_object(constants.default_dict));
-    return fill_dict(KeysBox::of(refs[0]), call(type, nb::handle(refs[1])), values, base);
+    const MappingRefs mapping{refs};
+    return fill_dict(mapping.keys(), call(type, nb::handle(mapping.default_factory())), values, base);
 }
 
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
     const nb::handle type(as_object(constants.deque));
-    return call(type, values.take_list(base), nb::handle(refs[0]));
+    return call(type, values.take_list(base), nb::handle(DequeRefs{refs}.maxlen()));
 }
 
 nb::object build_custom(PyObject *const *refs, Stack &values, size_t base) {
-    const nb::object unflatten = RegistrationBox::of(refs[0]).unflatten;
-    return call(unflatten, nb::handle(refs[1]), values.take_tuple(base));
+    const CustomRefs custom{refs};
+    const nb::object unflatten = custom.registration().unflatten;
+    return call(unflatten, nb::handle(custom.aux_data()), values.take_tuple(base));
 }
 
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
-    const Registration &registration = RegistrationBox::of(refs[0]);
-    PyObject *const *const meta = &PyTuple_GET_ITEM(refs[2], 0);
+    const FieldsRefs fields{refs};
+    const Registration &registration = fields.registration();
+    PyObject *const *const meta = fields.meta_values();
     nb::object object = new_instance(registration);
     if (registration.has_only_slots) {
         // Nothing can go wrong, so the values change hands.
@@ -83,7 +86,7 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
         values.resize_down(base);
         return object;
     }
-    write_fields(object.ptr(), registration, refs[1], values.data() + base);
+    write_fields(object.ptr(), registration, fields.keys_box(), values.data() + base);
     write_meta(object.ptr(), registration, meta);
     values.drop_to(base);
     return object;

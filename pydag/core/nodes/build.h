@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds a node from its children: the other half of children.h.
+// Builds a node from its children: the other half of open.h.
 #pragma once
 
 #include "nodes/open.h"
+#include "structure/node_refs.h"
 
 namespace pydag {
 namespace detail {
@@ -16,7 +17,7 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base);
 
 // As `_make` does: the class's own `__new__` may have another signature.
 inline nb::object build_namedtuple(PyObject *const *refs, Stack &values, size_t base) {
-    auto *const type = reinterpret_cast<PyTypeObject *>(refs[0]);
+    auto *const type = reinterpret_cast<PyTypeObject *>(TupleClassRefs{refs}.type());
     nb::object tuple = tuple_of_class(type, values.data() + base, values.size() - base);
     values.resize_down(base);
     return tuple;
@@ -45,7 +46,7 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
         case Kind::kDeque:
             return build_deque(refs, values, base);
         case Kind::kStructSequence:
-            return call(nb::handle(refs[0]), values.take_tuple(base));
+            return call(nb::handle(TupleClassRefs{refs}.type()), values.take_tuple(base));
         case Kind::kCustom:
             return build_custom(refs, values, base);
         case Kind::kFields:

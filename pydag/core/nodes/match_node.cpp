@@ -2,6 +2,7 @@
 #include "nodes/match_node.h"
 
 #include "base/error.h"
+#include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/key_table.h"
 
@@ -22,23 +23,24 @@ constexpr const char *expected_name(Kind kind) {
 }
 
 void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeInfo &info) {
-    const bool is_registered = node.kind == Kind::kCustom || node.kind == Kind::kFields;
     const nb::object type = class_of(object);  // the object's text is made by code that may change it
-    if (is_registered) {
-        if (info.registration && info.kind == node.kind && same_registration(refs[0], info.registration)) return;
+    if (is_registered(node.kind)) {
+        PyObject *const registration = CustomRefs{refs}.registration_box();
+        if (info.registration && info.kind == node.kind && same_registration(registration, info.registration)) return;
         fail(PyExc_ValueError, "Custom node type mismatch; expected type: %R, got type: %R; value: %U.",
-             RegistrationBox::of(refs[0]).type.ptr(), type.ptr(), short_repr(object).ptr());
+             RegistrationBox::of(registration).type.ptr(), type.ptr(), short_repr(object).ptr());
     }
     const bool fits = info.kind == node.kind || (traits(info.kind).is_mapping && traits(node.kind).is_mapping);
     if (!fits) fail(PyExc_ValueError, "Expected %s, got %U.", expected_name(node.kind), short_repr(object).ptr());
-    const bool has_class = node.kind == Kind::kNamedTuple || node.kind == Kind::kStructSequence;
-    if (!has_class || type.is(refs[0])) return;
+    if (!has_many_classes(node.kind)) return;
+    PyObject *const expected = TupleClassRefs{refs}.type();
+    if (type.is(expected)) return;
     const char *const name = node.kind == Kind::kNamedTuple ? "namedtuple" : "PyStructSequence";
     const Py_ssize_t size = PyTuple_GET_SIZE(object.ptr());
     if (static_cast<size_t>(size) != node.count)
         fail(PyExc_ValueError, "%s arity mismatch; expected: %zu, got: %zd; tuple: %U.", name, size_t{node.count}, size,
              short_repr(object).ptr());
-    fail(PyExc_ValueError, "%s type mismatch; expected type: %R, got type: %R; tuple: %U.", name, refs[0], type.ptr(),
+    fail(PyExc_ValueError, "%s type mismatch; expected type: %R, got type: %R; tuple: %U.", name, expected, type.ptr(),
          short_repr(object).ptr());
 }
 
@@ -90,6 +92,18 @@ void reorder(Kind kind, const Keys &expected, const Keys &actual, nb::handle obj
     for (uint32_t i = 0; i < count; ++i) stack[base + count - 1 - i] = children[count - 1 - order[i]];
 }
 
+void check_meta(nb::handle expected, nb::handle found, nb::handle object) {
+    if (equal_tuples(expected, found)) return;
+    fail(PyExc_ValueError, "Mismatch of meta fields; expected: %U, got: %U; value: %U.", short_repr(expected).ptr(),
+         short_repr(found).ptr(), short_repr(object).ptr());
+}
+
+void check_aux_data(nb::handle expected, nb::handle found, nb::handle object) {
+    if (!checked(PyObject_RichCompareBool(expected.ptr(), found.ptr(), Py_NE))) return;
+    fail(PyExc_ValueError, "Mismatch custom node data; expected: %U, got: %U; value: %U.", short_repr(expected).ptr(),
+         short_repr(found).ptr(), short_repr(object).ptr());
+}
+
 }  // namespace
 
 void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &space, Stack &stack) {
@@ -100,18 +114,15 @@ void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &
     Refs found;
     const size_t base = stack.size();
     const uint32_t count = open_node(object.ptr(), info, options, stack, found);
-    if (traits(node.kind).entries == Entries::kKeys) {
-        const size_t keys = node.kind == Kind::kFields;
-        if (!equal_keys(refs[keys], found[keys]))
-            reorder(node.kind, KeysBox::of(refs[keys]), KeysBox::of(found[keys]), object, stack, base);
-        if (node.kind == Kind::kFields && !equal_tuples(refs[2], found[2]))
-            fail(PyExc_ValueError, "Mismatch of meta fields; expected: %U, got: %U; value: %U.",
-                 short_repr(refs[2]).ptr(), short_repr(found[2]).ptr(), short_repr(object).ptr());
+    if (has_keys(node.kind)) {
+        const nb::handle expected = keys_box_of(node.kind, refs), actual = keys_box_of(node.kind, found.data());
+        if (!equal_keys(expected, actual))
+            reorder(node.kind, KeysBox::of(expected), KeysBox::of(actual), object, stack, base);
+        if (node.kind == Kind::kFields) check_meta(FieldsRefs{refs}.meta(), FieldsRefs{found.data()}.meta(), object);
         return;
     }
-    if (node.kind == Kind::kCustom && checked(PyObject_RichCompareBool(refs[1], found[1], Py_NE)))
-        fail(PyExc_ValueError, "Mismatch custom node data; expected: %U, got: %U; value: %U.",
-             short_repr(refs[1]).ptr(), short_repr(found[1]).ptr(), short_repr(object).ptr());
+    if (node.kind == Kind::kCustom)
+        check_aux_data(CustomRefs{refs}.aux_data(), CustomRefs{found.data()}.aux_data(), object);
     const char *const name = node.kind == Kind::kCustom ? "Custom type" : traits(node.kind).name;
     if (count != node.count)
         fail(PyExc_ValueError, "%s arity mismatch; expected: %zu, got: %zu; %s: %U.", name, size_t{node.count},

@@ -10,6 +10,7 @@
 
 #include "base/constants.h"
 #include "base/error.h"
+#include "structure/node_refs.h"
 #include "structure/structure.h"
 #include "types/keys.h"
 #include "types/registry.h"
@@ -106,32 +107,35 @@ inline PyObject *const *read_known_node(Node node, PyObject *const *refs, PyObje
             return type == &PyTuple_Type && PyTuple_GET_SIZE(object) == count ? &PyTuple_GET_ITEM(object, 0) : nullptr;
         case Kind::kNamedTuple:
         case Kind::kStructSequence: {
-            const bool fits = reinterpret_cast<PyObject *>(type) == refs[0] && PyTuple_GET_SIZE(object) == count;
+            const bool fits =
+                reinterpret_cast<PyObject *>(type) == TupleClassRefs{refs}.type() && PyTuple_GET_SIZE(object) == count;
             return fits ? &PyTuple_GET_ITEM(object, 0) : nullptr;
         }
         case Kind::kList:
             if (type != &PyList_Type || PyList_GET_SIZE(object) != count) return nullptr;
             return count ? reinterpret_cast<PyListObject *>(object)->ob_item : values;
         case Kind::kDict: {
-            const Keys &keys = KeysBox::of(refs[0]);
+            const Keys &keys = MappingRefs{refs}.keys();
             const bool fits =
                 type == &PyDict_Type && has_order_of(keys, options) && read_known_mapping(keys, object, values);
             return fits ? values : nullptr;
         }
         case Kind::kOrderedDict: {
-            const Keys &keys = KeysBox::of(refs[0]);
+            const Keys &keys = MappingRefs{refs}.keys();
             const bool fits = type == &PyODict_Type && keys.in_order() && keys.has_only_strings &&
                               read_known_mapping(keys, object, values) && is_in_order_of(keys, object);
             return fits ? values : nullptr;
         }
         case Kind::kDefaultDict: {
-            const Keys &keys = KeysBox::of(refs[0]);
+            const Keys &keys = MappingRefs{refs}.keys();
             const bool fits = type == constants.default_dict && has_order_of(keys, options) &&
-                              read_known_mapping(keys, object, values) && has_default_factory(object, refs[1]);
+                              read_known_mapping(keys, object, values) &&
+                              has_default_factory(object, MappingRefs{refs}.default_factory());
             return fits ? values : nullptr;
         }
         case Kind::kDeque:
-            return type == constants.deque && read_known_deque(object, refs[0], node.count, values) ? values : nullptr;
+            if (type != constants.deque) return nullptr;
+            return read_known_deque(object, DequeRefs{refs}.maxlen(), node.count, values) ? values : nullptr;
         case Kind::kFields:
             return read_known_fields(object, refs, values) ? values : nullptr;
     }
@@ -176,7 +180,7 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
         case Kind::kFields: {
             const size_t before = refs.size();
             PyObject **const values = read_fields(object, info.registration, options, refs);
-            if (values) count = KeysBox::of(refs[before + 1]).size();
+            if (values) count = FieldsRefs{refs.data() + before}.keys().size();
             return values;
         }
     }

@@ -5,6 +5,7 @@
 // key.
 #include "base/tuples.h"
 #include "nodes/open.h"
+#include "structure/node_refs.h"
 #include "types/fields.h"
 #include "types/key_table.h"
 
@@ -97,14 +98,15 @@ bool read_all(PyObject *object, const Registration &registration, Add add, PyObj
 }  // namespace
 
 bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **values) {
-    const Registration &registration = RegistrationBox::of(refs[0]);
+    const FieldsRefs fields{refs};
+    const Registration &registration = fields.registration();
     if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr()) return false;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size());
-    if (refs[1] == registration.data.ptr()) [[likely]] {
+    if (fields.keys_box() == registration.data.ptr()) [[likely]] {
         if (!read_named(object, registration, values, found)) return false;
     } else {
-        const Keys &keys = KeysBox::of(refs[1]);
+        const Keys &keys = fields.keys();
         uint32_t count = 0;
         const auto add = [&](PyObject *name, PyObject *value) {
             if (count == keys.size() || name != keys.inserted_key(count)) return false;
@@ -114,7 +116,7 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **value
         if (!registration.data.is_none() || !read_all(object, registration, add, found) || count != keys.size())
             return false;
     }
-    return std::equal(found, found + meta.size(), &PyTuple_GET_ITEM(refs[2], 0));
+    return std::equal(found, found + meta.size(), fields.meta_values());
 }
 
 PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs) {

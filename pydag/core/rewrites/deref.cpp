@@ -2,6 +2,7 @@
 #include "rewrites/deref.h"
 
 #include "base/constants.h"
+#include "nodes/node_aux.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -26,17 +27,9 @@ nb::object index_meta(uint64_t index) {
     return checked(PyTuple_Pack(1, checked(PyLong_FromUnsignedLongLong(index)).ptr()));
 }
 
-// The aux_data of a Node: what is not a child. Null for a node that JAX can open by itself.
+// The aux_data of a Node. Null for a node that stays as it is.
 nb::object node_aux(Kind kind, PyObject *const *refs) {
-    if (kind == Kind::kDeque) return nb::borrow(DequeRefs{refs}.maxlen());
-    if (kind == Kind::kStructSequence) return nb::none();
-    if (kind == Kind::kCustom) {
-        const CustomRefs custom{refs};
-        return custom.registration().is_foreign ? nb::object() : nb::borrow(custom.aux_data());
-    }
-    if (kind != Kind::kFields || detail::mark_of(kind, refs) != detail::Mark::kOther) return nb::object();
-    const FieldsRefs fields{refs};
-    return checked(PyTuple_Pack(2, fields.keys().order().ptr(), fields.meta()));
+    return detail::mark_of(kind, refs) == detail::Mark::kOther ? aux_of_node(kind, refs) : nb::object();
 }
 
 // One more than the highest index of an Anchor that is there already.
@@ -55,7 +48,7 @@ uint64_t first_free_index(const Structure &structure) {
 namespace detail {
 
 Mark mark_of(Kind kind, PyObject *const *refs) {
-    if (kind != Kind::kFields) return Mark::kOther;
+    if (!is_registered(kind)) return Mark::kOther;
     for (int i = 0; i < 3; ++i)
         if (FieldsRefs{refs}.registration_box() == registrations[i]) return static_cast<Mark>(i);
     return Mark::kOther;

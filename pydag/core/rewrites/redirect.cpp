@@ -61,9 +61,7 @@ bool RedirectedWalk::has_identity(uint32_t node) const {
     const Node source = tree_.node(node);
     if (source.is_leaf())
         return options_.leaf_identity && options_.space->find_class_of(leaves_[tree_.leaf(node)]).identity;
-    const bool is_registered = source.kind == Kind::kCustom || source.kind == Kind::kFields;
-    if (is_registered) return node_registration(tree_.refs(node)).has_identity;
-    return traits(source.kind).has_identity;
+    return pydag::has_identity(source.kind, tree_.refs(node));
 }
 
 void RedirectedWalk::fail_cycle(uint32_t slot, uint32_t node) const {

@@ -2,11 +2,11 @@
 #include "base/tuples.h"
 #include "rewrites/deref.h"
 
+#include "nodes/node_aux.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/fields.h"
-#include "types/key_table.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -112,7 +112,7 @@ private:
     // The node that an Anchor's value is, as far as the tree's own sharing tells.
     uint32_t stands_for(uint32_t anchor) const {
         uint32_t node = anchor + 1;
-        while (node_at(node).kind == Kind::kAlias) node = shared_[node_at(node).count];
+        while (node_at(node).is_alias()) node = shared_[node_at(node).count];
         return node;
     }
 
@@ -130,7 +130,7 @@ private:
         while (way_.size() <= structure_.num_nodes) {
             if (places_[node].target != kUnknown) return places_[node].target;
             way_.push_back(node);
-            if (node_at(node).kind == Kind::kAlias) {
+            if (node_at(node).is_alias()) {
                 node = shared_[node_at(node).count];
                 continue;
             }
@@ -155,7 +155,7 @@ private:
     // Writes a node to the result; returns the places of its children.
     std::vector<uint32_t> emit(uint32_t node) {
         const Node source = node_at(node);
-        if (source.kind == Kind::kLeaf) result_leaves_.push_borrowed(leaves_[places_[node].leaf]);
+        if (source.is_leaf()) result_leaves_.push_borrowed(leaves_[places_[node].leaf]);
         if (mark_at(node) == Mark::kNode) return emit_marked(node);
         result_.add(source.kind, source.count);
         result_.add_refs(refs_at(node), num_refs(source));
@@ -167,52 +167,23 @@ private:
         const uint32_t tuple = resolve(node + 1);
         PyObject *const *const meta = FieldsRefs{refs_at(node)}.meta_values();
         const nb::handle type(meta[0]), aux(meta[1]);
-        if (node_at(tuple).kind != Kind::kTuple && node_at(tuple).kind != Kind::kList)
+        if (!is_plain_sequence(node_at(tuple).kind))
             fail(PyExc_ValueError, "the children of a Node must be a tuple, at %s", path(node).c_str());
         if (!PyType_Check(type.ptr()))
             fail(PyExc_TypeError, "the type of a Node must be a class, got %U, at %s", short_repr(type).ptr(),
                  path(node).c_str());
-        const TypeInfo info = space_.find(reinterpret_cast<PyTypeObject *>(type.ptr()));
+        auto *const cls = reinterpret_cast<PyTypeObject *>(type.ptr());
+        const TypeInfo info = space_.find(cls);
         const nb::object registration = nb::borrow(info.registration);
         const uint32_t count = node_at(tuple).count;
         result_.add(info.kind, count);
-        if (info.kind == Kind::kDeque) {
-            result_.refs.push_borrowed(aux.ptr());
-        } else if (info.kind == Kind::kStructSequence) {
-            result_.refs.push_borrowed(type.ptr());
-        } else if (info.kind == Kind::kCustom) {
-            result_.refs.push_borrowed(registration.ptr());
-            result_.refs.push_borrowed(aux.ptr());
-            result_.refs.push_borrowed(Py_None);
-        } else if (info.kind == Kind::kFields) {
-            emit_fields(registration, aux, count, node);
-        } else {
+        const FromAux made = add_refs_from_aux(cls, info, aux, count, result_.refs);
+        if (made == FromAux::kNoSuchNode)
             fail(PyExc_ValueError, "the class %R of the Node at %s is not registered here", type.ptr(),
                  path(node).c_str());
-        }
+        if (made == FromAux::kOtherFields)
+            fail(PyExc_ValueError, "the Node at %s doesn't fit the fields of %R", path(node).c_str(), type.ptr());
         return children_of(tuple);
-    }
-
-    void emit_fields(nb::handle box, nb::handle aux, uint32_t count, uint32_t node) {
-        const Registration &registration = RegistrationBox::of(box);
-        const auto is_tuple = [](PyObject *object) { return PyTuple_Check(object) && is_filled(object); };
-        const bool is_pair = is_tuple(aux.ptr()) && PyTuple_GET_SIZE(aux.ptr()) == 2 &&
-                             is_tuple(PyTuple_GET_ITEM(aux.ptr(), 0)) && is_tuple(PyTuple_GET_ITEM(aux.ptr(), 1));
-        const nb::handle names = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 0) : Py_None;
-        const nb::handle meta = is_pair ? PyTuple_GET_ITEM(aux.ptr(), 1) : Py_None;
-        const nb::object distinct = is_pair ? checked(PySet_New(names.ptr())) : nb::object();
-        const bool fits = is_pair && PySet_GET_SIZE(distinct.ptr()) == PyTuple_GET_SIZE(names.ptr()) &&
-                          PyTuple_GET_SIZE(names.ptr()) == static_cast<Py_ssize_t>(count) &&
-                          static_cast<size_t>(PyTuple_GET_SIZE(meta.ptr())) == registration.meta_access.size() &&
-                          (registration.data.is_none() || equal_tuples(KeysBox::of(registration.data).order(), names));
-        if (!fits)
-            fail(PyExc_ValueError, "the Node at %s doesn't fit the fields of %R", path(node).c_str(),
-                 registration.type.ptr());
-        result_.refs.push_borrowed(box.ptr());
-        if (registration.data.is_none())
-            result_.refs.push_new(keys_of(&PyTuple_GET_ITEM(names.ptr(), 0), count, false));
-        else result_.refs.push_borrowed(registration.data.ptr());
-        result_.refs.push_borrowed(meta.ptr());
     }
 
     std::vector<uint32_t> children_of(uint32_t node) const {

@@ -16,10 +16,9 @@ constexpr size_t kSize = 64;
 // Tells structures apart by little: the size, and the first key.
 uint64_t mark_of(const Structure &structure) {
     uint64_t mark = structure.num_nodes + (uint64_t{structure.num_refs} << 32);
-    for (uint32_t i = 0; i < structure.num_refs; ++i) {
-        if (!KeysBox::check(structure.refs[i]) || KeysBox::of(structure.refs[i]).size() == 0) continue;
-        return mark ^ hash_address(KeysBox::of(structure.refs[i]).inserted_key(0));
-    }
+    for (PyObject *const ref : structure.all_refs())
+        if (KeysBox::check(ref) && KeysBox::of(ref).size() > 0)
+            return mark ^ hash_address(KeysBox::of(ref).inserted_key(0));
     return mark;
 }
 
@@ -88,8 +87,7 @@ size_t slot_of(PyObject *root, const Setting &setting) {
 // Whether `flatten_known` could follow the structure to its end, and would find what the other walks
 // find. Keys of other classes could be sorted in another order the next time.
 bool can_be_followed(const Structure &structure) {
-    for (uint32_t i = 0; i < structure.num_refs; ++i) {
-        PyObject *const ref = structure.refs[i];
+    for (PyObject *const ref : structure.all_refs()) {
         if (KeysBox::check(ref) && !KeysBox::of(ref).has_constant_hashes) return false;
         if (RegistrationBox::check(ref) && !RegistrationBox::of(ref).is_fields()) return false;
     }

@@ -57,10 +57,10 @@ Holdings holdings_of(const Structure &structure) {
     Holdings holdings;
     Sizes sizes;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
-        const bool is_tuple_class = at.kind() == Kind::kNamedTuple || at.kind() == Kind::kStructSequence;
-        for (uint32_t i = 0; i < num_refs(at.node()); ++i) {
-            PyObject *const ref = structure.refs[at.extent().ref + i];
-            if (is_tuple_class && is_users_class(ref)) {
+        const NodeRefs node{at.kind(), at.refs()};
+        for (uint32_t i = 0; i < node.size(); ++i) {
+            PyObject *const ref = node.ref(i);
+            if (node.role(i) == Role::kClass && is_users_class(ref)) {
                 holdings.classes.push_back({at.extent().ref + i, ref});
                 continue;
             }

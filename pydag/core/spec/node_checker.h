@@ -21,11 +21,10 @@ public:
 
     void check(Node node) {
         require(position_ == 0 || !open_.empty(), "there must be one root");
-        if (node.kind == Kind::kLeaf || node.kind == Kind::kNone)
-            require(node.count == 0, "a leaf can't have children");
-        require(node.kind != Kind::kNone || !none_is_leaf_, "None can't be a node where it is a leaf");
+        if (node.is_leaf() || node.is_none()) require(node.count == 0, "a leaf can't have children");
+        require(!node.is_none() || !none_is_leaf_, "None can't be a node where it is a leaf");
         if (!open_.empty()) --open_.back().pending;
-        if (node.kind == Kind::kAlias) {
+        if (node.is_alias()) {
             require(!node.is_anchor, "an alias can't be an anchor");
             require(node.count < finished_.size(), "an alias must stand behind its anchor");
             require(finished_[node.count] != 0, "an alias can't stand within its anchor");

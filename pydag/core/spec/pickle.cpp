@@ -4,11 +4,10 @@
 //
 //   (format, none_is_leaf, namespace, nodes, places, refs)
 //
-// `nodes` is 8 bytes a node: kind, is_anchor, 0, 0, and the count as 4 bytes, the lowest first.
-// `refs` holds the distinct references, with two kinds of them written out: keys as (insertion
-// order, None or the place of each key in traversal order), registrations as (class, namespace).
-// `places` says for each reference, in order, where in `refs` it stands: in 1, 2 or 4 bytes, the
-// lowest first, as the number of `refs` requires.
+// `nodes` is 8 bytes a node: the code of its kind (types/kind.h), is_anchor, 0, 0, and the count as 4 bytes, the lowest
+// first. `refs` holds the distinct references, with two kinds of them written out: keys as (insertion order, None or
+// the place of each key in traversal order), registrations as (class, namespace). `places` says for each reference, in
+// order, where in `refs` it stands: in 1, 2 or 4 bytes, the lowest first, as the number of `refs` requires.
 #include "base/identity_table.h"
 #include "spec/spec.h"
 #include "types/keys.h"
@@ -51,7 +50,7 @@ nb::object state_of(const Spec &spec) {
     auto *out = reinterpret_cast<unsigned char *>(PyBytes_AS_STRING(nodes.ptr()));
     for (uint32_t i = 0; i < structure.num_nodes; ++i) {
         const Node node = structure.nodes[i];
-        *out++ = static_cast<unsigned char>(node.kind);
+        *out++ = traits(node.kind).code;
         *out++ = node.is_anchor;
         *out++ = 0;
         *out++ = 0;
@@ -60,11 +59,11 @@ nb::object state_of(const Spec &spec) {
     RefBuffer<48> refs;
     Buffer<uint32_t, 256> places;
     IdentityTable seen;
-    for (uint32_t i = 0; i < structure.num_refs; ++i) {
+    for (PyObject *const ref : structure.all_refs()) {
         const auto next = static_cast<uint32_t>(refs.size());
-        const uint32_t known = seen.find_or_add(structure.refs[i], next);
+        const uint32_t known = seen.find_or_add(ref, next);
         places.push(known == IdentityTable::kNew ? next : known);
-        if (known == IdentityTable::kNew) refs.push_new(encode_ref(structure.refs[i]));
+        if (known == IdentityTable::kNew) refs.push_new(encode_ref(ref));
     }
     const nb::object packed = encode_places(places, refs.size()), given = refs.take_tuple();
     return checked(Py_BuildValue("(lOOOOO)", kStateFormat, structure.none_is_leaf ? Py_True : Py_False,

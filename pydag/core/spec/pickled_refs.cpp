@@ -57,14 +57,14 @@ nb::object decode_keys(nb::handle state, bool sorted) {
     return KeysBox::make(nb::borrow(inserted), nb::object(), std::move(given), static_cast<uint32_t>(count));
 }
 
-nb::object decode_registration(nb::handle state, bool is_fields) {
+nb::object decode_registration(nb::handle state, Kind kind) {
     require(is_tuple(state) && PyTuple_GET_SIZE(state.ptr()) == 2, "a registration must be a pair");
     const nb::handle type(PyTuple_GET_ITEM(state.ptr(), 0)), namespace_(PyTuple_GET_ITEM(state.ptr(), 1));
     require(PyType_Check(type.ptr()) && PyUnicode_CheckExact(namespace_.ptr()),
             "a registration must be a class and a namespace");
     const NamespaceRef space = Namespace::get(namespace_);
     const TypeInfo info = space->find(reinterpret_cast<PyTypeObject *>(type.ptr()));
-    if (!info.registration || (info.kind == Kind::kFields) != is_fields)
+    if (!info.registration || info.kind != kind)
         fail(PyExc_RuntimeError,
              "Unknown custom type in pickled PyDagSpec: %R in namespace %R. Register it before the "
              "spec is restored.",
@@ -73,10 +73,11 @@ nb::object decode_registration(nb::handle state, bool is_fields) {
 }
 
 // The number of fields of a namedtuple class or of a struct sequence class.
-nb::object decode_tuple_class(nb::handle cls, bool is_namedtuple) {
+nb::object decode_tuple_class(nb::handle cls, Entries fields) {
     require(PyType_Check(cls.ptr()), "the type of a tuple must be a class");
     auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
     require(PyType_IsSubtype(type, &PyTuple_Type), "the type of a tuple must be a tuple class");
+    const bool is_namedtuple = fields == Entries::kTupleFields;
     const char *const attribute = is_namedtuple ? "_fields" : "n_sequence_fields";
     nb::object size = nb::steal(PyObject_GetAttrString(cls.ptr(), attribute));
     if (!size.is_valid() && !PyErr_ExceptionMatches(PyExc_AttributeError)) nb::raise_python_error();
@@ -127,9 +128,9 @@ nb::object StateRefs::decoded(size_t i, Use use) {
 }
 
 nb::object StateRefs::decode(Use use, nb::handle state) {
-    if (use == Use::kSortedKeys || use == Use::kKeys) return decode_keys(state, use == Use::kSortedKeys);
-    if (use == Use::kFields || use == Use::kCustom) return decode_registration(state, use == Use::kFields);
-    return decode_tuple_class(state, use == Use::kNamedTuple);
+    if (use.role == Role::kRegistration) return decode_registration(state, use.kind);
+    if (use.role == Role::kClass) return decode_tuple_class(state, traits(use.kind).entries);
+    return decode_keys(state, use.role == Role::kSortedKeys);
 }
 
 }  // namespace pydag

@@ -23,18 +23,21 @@ public:
     void advance(size_t num_refs);
     PyObject *operator[](size_t i) const { return PyTuple_GET_ITEM(refs_.ptr(), current_[i]); }
     // Keys, a registration, and the number of fields of a tuple class, from the i-th of them.
-    nb::object keys(size_t i, bool sorted) { return decoded(i, sorted ? Use::kSortedKeys : Use::kKeys); }
-    nb::object registration(size_t i, bool is_fields) { return decoded(i, is_fields ? Use::kFields : Use::kCustom); }
-    nb::object tuple_size(size_t i, bool is_namedtuple) {
-        return decoded(i, is_namedtuple ? Use::kNamedTuple : Use::kStructSequence);
-    }
+    nb::object keys(size_t i, bool sorted) { return decoded(i, {sorted ? Role::kSortedKeys : Role::kKeys}); }
+    nb::object registration(size_t i, Kind kind) { return decoded(i, {Role::kRegistration, kind}); }
+    nb::object tuple_size(size_t i, Kind kind) { return decoded(i, {Role::kClass, kind}); }
     // Refuses what no node has used.
     void finish() const;
 
 private:
-    enum class Use { kNone, kSortedKeys, kKeys, kFields, kCustom, kNamedTuple, kStructSequence };
+    // What it is used as; of a class, by nodes of which kind.
+    struct Use {
+        Role role = Role::kNothing;
+        Kind kind = Kind::kLeaf;
+        bool operator==(const Use &) const = default;
+    };
     struct Decoded {
-        Use use = Use::kNone;
+        Use use;
         nb::object object;
     };
     nb::object decoded(size_t i, Use use);
@@ -44,7 +47,7 @@ private:
     size_t count_, width_;
     const unsigned char *places_;
     size_t num_places_, next_ = 0;
-    size_t current_[3] = {};  // the places of the references of this node
+    size_t current_[kMostRefs] = {};  // the places of the references of this node
     std::vector<Decoded> decoded_;
     std::vector<bool> used_;
 };

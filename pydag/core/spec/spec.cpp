@@ -40,10 +40,11 @@ Py_hash_t Spec::hash() const {
         lane = (lane ^ bits) * 0x9E3779B97F4A7C15u;
         lane ^= lane >> 32;
     }
-    for (uint32_t i = 0; i < structure_.num_refs; ++i) {
-        if (!KeysBox::check(structure_.refs[i])) continue;
-        uint64_t &lane = lanes[i % 4];
-        lane = (lane ^ KeysBox::of(structure_.refs[i]).hash()) * 0x9E3779B97F4A7C15u;
+    size_t next = 0;
+    for (PyObject *const ref : structure_.all_refs()) {
+        uint64_t &lane = lanes[next++ % 4];
+        if (!KeysBox::check(ref)) continue;
+        lane = (lane ^ KeysBox::of(ref).hash()) * 0x9E3779B97F4A7C15u;
         lane ^= lane >> 32;
     }
     uint64_t result = 0;
@@ -74,15 +75,15 @@ nb::object Spec::exchange_ref(uint32_t i, nb::object ref) {
 }
 
 int Spec::traverse(visitproc visit, void *arg) const {
-    for (uint32_t i = 0; i < structure_.num_refs; ++i)
-        if (const int status = visit(structure_.refs[i], arg)) return status;
+    for (PyObject *const ref : structure_.all_refs())
+        if (const int status = visit(ref, arg)) return status;
     return 0;
 }
 
 namespace {
 
 void release(const Structure &structure) {
-    for (uint32_t i = 0; i < structure.num_refs; ++i) decref(structure.refs[i]);
+    for (PyObject *const ref : structure.all_refs()) decref(ref);
     if (structure.namespace_) decref(structure.namespace_);
     std::free(const_cast<PyObject **>(structure.refs));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A structure from its pickled state (the format is described in spec_pickle.cpp). Nothing in a
+// A structure from its pickled state (the format is described in pickle.cpp). Nothing in a
 // state is believed.
 #include "spec/node_checker.h"
 #include "spec/pickled_refs.h"
@@ -8,65 +8,97 @@
 #include "types/keys.h"
 #include "types/registry.h"
 
+#include <array>
+
 namespace pydag {
 namespace {
 
-// What the references of a node must be, given the number of its children.
-void decode_refs(Kind kind, uint32_t count, StateRefs &encoded, Refs &refs) {
-    const size_t num = num_refs({kind, false, 0, 0});
-    encoded.advance(num);
-    const nb::handle first(num > 0 ? encoded[0] : nullptr);
-    if (traits(kind).is_mapping) {
-        nb::object keys = encoded.keys(0, kind != Kind::kOrderedDict);
-        require(KeysBox::of(keys).size() == count, "a mapping must have one child for each key");
-        refs.push_new(std::move(keys));
-        if (kind != Kind::kDefaultDict) return;
-        require(encoded[1] == Py_None || PyCallable_Check(encoded[1]), "a default factory must be callable");
-        refs.push_borrowed(encoded[1]);
-    } else if (kind == Kind::kNamedTuple || kind == Kind::kStructSequence) {
-        const nb::object size = encoded.tuple_size(0, kind == Kind::kNamedTuple);
+// What the references of a node must be, by their roles, given the number of its children.
+class NodeDecoder {
+public:
+    NodeDecoder(Kind kind, uint32_t count, StateRefs &encoded) : kind_(kind), count_(count), encoded_(encoded) {}
+
+    void run(Refs &refs) {
+        encoded_.advance(num_refs(kind_));
+        for (uint32_t i = 0; i < num_refs(kind_); ++i) refs.push_new(decoded(traits(kind_).roles[i], i));
+    }
+
+private:
+    nb::object decoded(Role role, uint32_t i) {
+        if (role == Role::kSortedKeys || role == Role::kKeys) return keys(i, role == Role::kSortedKeys);
+        if (role == Role::kNames) return names(i);
+        if (role == Role::kRegistration) return registration_ = encoded_.registration(i, kind_);
+        check(role, i);
+        return nb::borrow(encoded_[i]);
+    }
+
+    nb::object keys(uint32_t i, bool sorted) {
+        nb::object keys = encoded_.keys(i, sorted);
+        require(KeysBox::of(keys).size() == count_, "a mapping must have one child for each key");
+        return keys;
+    }
+
+    nb::object names(uint32_t i) {
+        nb::object keys = encoded_.keys(i, false);
+        require(KeysBox::of(keys).size() == count_, "a registered class must have one child for each field");
+        for (uint32_t child = 0; child < count_; ++child)
+            require(PyUnicode_Check(KeysBox::of(keys).key(child)), "names of fields must be strings");
+        const nb::object data = RegistrationBox::of(registration_).data;
+        if (data.is_none()) return keys;
+        require(equal_keys(data, keys), "the class has other fields now");
+        return data;
+    }
+
+    // Of what stays as it is.
+    void check(Role role, uint32_t i) {
+        const nb::handle ref(encoded_[i]);
+        if (role == Role::kFactory)
+            require(ref.is_none() || PyCallable_Check(ref.ptr()), "a default factory must be callable");
+        if (role == Role::kClass) check_class(i);
+        if (role == Role::kMaxlen) check_maxlen(ref);
+        if (role == Role::kEntries)
+            require(ref.is_none() || (is_tuple(ref) && PyTuple_GET_SIZE(ref.ptr()) == static_cast<Py_ssize_t>(count_)),
+                    "entries must be None or one for each child");
+        if (role == Role::kMeta)
+            require(is_tuple(ref) && static_cast<size_t>(PyTuple_GET_SIZE(ref.ptr())) ==
+                                         RegistrationBox::of(registration_).meta_access.size(),
+                    "there must be one value for each meta field");
+    }
+
+    void check_class(uint32_t i) {
+        const nb::object size = encoded_.tuple_size(i, kind_);
         const Py_ssize_t expected = PyLong_AsSsize_t(size.ptr());
         if (PyErr_Occurred()) nb::raise_python_error();
-        require(expected == static_cast<Py_ssize_t>(count), "a tuple class must have one child for each field");
-        refs.push_borrowed(first.ptr());
-    } else if (kind == Kind::kDeque) {
-        const Py_ssize_t maxlen = PyLong_CheckExact(first.ptr()) ? PyLong_AsSsize_t(first.ptr()) : -1;
-        PyErr_Clear();
-        require(first.is_none() || (maxlen >= 0 && static_cast<size_t>(maxlen) >= count),
-                "maxlen of a deque must be None or at least its length");
-        refs.push_borrowed(first.ptr());
-    } else if (kind == Kind::kCustom) {
-        const nb::object registration = encoded.registration(0, false);
-        require(encoded[2] == Py_None || (is_tuple(encoded[2]) && PyTuple_GET_SIZE(encoded[2]) == count),
-                "entries must be None or one for each child");
-        refs.push_borrowed(registration.ptr());
-        refs.push_borrowed(encoded[1]);
-        refs.push_borrowed(encoded[2]);
-    } else if (kind == Kind::kFields) {
-        const nb::object box = encoded.registration(0, true);
-        const Registration &registration = RegistrationBox::of(box);
-        nb::object keys = encoded.keys(1, false);
-        require(KeysBox::of(keys).size() == count, "a registered class must have one child for each field");
-        for (uint32_t i = 0; i < count; ++i)
-            require(PyUnicode_Check(KeysBox::of(keys).key(i)), "names of fields must be strings");
-        if (!registration.data.is_none()) {
-            require(equal_keys(registration.data, keys), "the class has other fields now");
-            keys = registration.data;
-        }
-        require(is_tuple(encoded[2]) &&
-                    static_cast<size_t>(PyTuple_GET_SIZE(encoded[2])) == registration.meta_access.size(),
-                "there must be one value for each meta field");
-        refs.push_borrowed(box.ptr());
-        refs.push_new(std::move(keys));
-        refs.push_borrowed(encoded[2]);
+        require(expected == static_cast<Py_ssize_t>(count_), "a tuple class must have one child for each field");
     }
-}
+
+    void check_maxlen(nb::handle ref) {
+        const Py_ssize_t maxlen = PyLong_CheckExact(ref.ptr()) ? PyLong_AsSsize_t(ref.ptr()) : -1;
+        PyErr_Clear();
+        require(ref.is_none() || (maxlen >= 0 && static_cast<size_t>(maxlen) >= count_),
+                "maxlen of a deque must be None or at least its length");
+    }
+
+    const Kind kind_;
+    const uint32_t count_;
+    StateRefs &encoded_;
+    nb::object registration_;  // comes before what depends on it
+};
+
+// The kind of each code; kNumKinds where there is none.
+constexpr std::array<uint8_t, 256> kKindsByCode = [] {
+    std::array<uint8_t, 256> kinds{};
+    kinds.fill(kNumKinds);
+    for (uint8_t kind = 0; kind < kNumKinds; ++kind) kinds[kKindTraits[kind].code] = kind;
+    return kinds;
+}();
 
 Node decode_node(const unsigned char *bytes) {
-    require(bytes[0] < kNumKinds, "unknown kind of node");
+    const uint8_t kind = kKindsByCode[bytes[0]];
+    require(kind < kNumKinds, "unknown kind of node");
     require(bytes[1] <= 1 && bytes[2] == 0 && bytes[3] == 0, "unknown flag of a node");
     const uint32_t count = bytes[4] | bytes[5] << 8 | bytes[6] << 16 | static_cast<uint32_t>(bytes[7]) << 24;
-    return {static_cast<Kind>(bytes[0]), bytes[1] == 1, 0, count};
+    return {static_cast<Kind>(kind), bytes[1] == 1, 0, count};
 }
 
 }  // namespace
@@ -93,9 +125,9 @@ void restore_state(nb::handle state, StructureBuilder &builder) {
     for (size_t i = 0; i < num_nodes; ++i, bytes += 8) {
         const Node node = decode_node(bytes);
         checker.check(node);
-        builder.num_leaves += node.kind == Kind::kLeaf;
+        builder.num_leaves += node.is_leaf();
         builder.nodes.push(node);
-        decode_refs(node.kind, node.count, refs, builder.refs);
+        NodeDecoder(node.kind, node.count, refs).run(builder.refs);
     }
     builder.num_shared = checker.finish_all();
     refs.finish();

@@ -2,6 +2,7 @@
 #include "structure/compare.h"
 
 #include "base/error.h"
+#include "structure/cursor.h"
 #include "structure/interchange.h"
 #include "types/keys.h"
 #include "types/registry.h"
@@ -18,19 +19,18 @@ bool have_same_nodes(const Structure &a, const Structure &b) {
            std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) == 0;
 }
 
-// Whether `test(node, place, x, y)` is true of each two references, in the same place of two
-// structures of the same nodes, that aren't the very same object. Mostly all of them are.
+// Whether `test(role, x, y)` is true of each two references, in the same place of two structures of
+// the same nodes, that aren't the very same object. Mostly all of them are.
 template <class Test>
 bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
     PyObject *const *const end = a.refs + a.num_refs;
     PyObject *const *ref = a.refs, *const *other = b.refs;
-    uint32_t node = 0;
-    PyObject *const *node_end = a.refs + num_refs(a.nodes[0]);
+    Cursor at(a);
     for (;; ++ref, ++other) {
         std::tie(ref, other) = std::mismatch(ref, end, other);
         if (ref == end) return true;
-        while (node_end <= ref) node_end += num_refs(a.nodes[++node]);
-        if (!test(a.nodes[node], ref - (node_end - num_refs(a.nodes[node])), *ref, *other)) return false;
+        while (at.refs() + num_refs(at.node()) <= ref) at.step();
+        if (!test(traits(at.kind()).roles[ref - at.refs()], *ref, *other)) return false;
     }
 }
 
@@ -39,9 +39,9 @@ bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
 // By what each reference is: keys by their order, registrations by what they do, the class of a
 // tuple by identity (a metaclass may say anything), the values of meta fields one by one, everything
 // else (aux_data, default factories, lengths of deques) by identity, then `==`.
-bool equal_refs(Kind kind, PyObject *a, PyObject *b) {
+bool equal_refs(Role role, PyObject *a, PyObject *b) {
     if (a == b) return true;
-    if (kind == Kind::kNamedTuple || kind == Kind::kStructSequence) return false;
+    if (role == Role::kClass) return false;
     if (KeysBox::check(a)) return KeysBox::check(b) && equal_keys(a, b);
     if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
     return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
@@ -53,23 +53,21 @@ bool are_equal(const Structure &a, const Structure &b) {
     if (PyUnicode_GET_LENGTH(a.namespace_) > 0 && PyUnicode_GET_LENGTH(b.namespace_) > 0 &&
         PyUnicode_Compare(a.namespace_, b.namespace_) != 0)
         return false;
-    return all_of_differing_refs(a, b, [](Node node, ptrdiff_t place, PyObject *x, PyObject *y) {
-        return place >= num_compared_refs(node) || equal_refs(node.kind, x, y);
-    });
+    return all_of_differing_refs(
+        a, b, [](Role role, PyObject *x, PyObject *y) { return !is_compared(role) || equal_refs(role, x, y); });
 }
 
 // The keys need no comparison: those of equal structures are equal in traversal order, so they were put
 // in alike where the way from one order to the other is the same.
 bool have_same_order(const Structure &a, const Structure &b) {
-    return have_same_nodes(a, b) && all_of_differing_refs(a, b, [](Node, ptrdiff_t, PyObject *x, PyObject *y) {
+    return have_same_nodes(a, b) && all_of_differing_refs(a, b, [](Role, PyObject *x, PyObject *y) {
                return !KeysBox::check(x) || (KeysBox::check(y) && have_same_order(KeysBox::of(x), KeysBox::of(y)));
            });
 }
 
 bool are_interchangeable(const Structure &a, const Structure &b) {
-    return have_same_nodes(a, b) &&
-           all_of_differing_refs(a, b, [](Node node, ptrdiff_t place, PyObject *x, PyObject *y) {
-               return place >= num_compared_refs(node) || are_interchangeable(x, y);
+    return have_same_nodes(a, b) && all_of_differing_refs(a, b, [](Role role, PyObject *x, PyObject *y) {
+               return !is_compared(role) || are_interchangeable(x, y);
            });
 }
 

@@ -17,10 +17,10 @@ bool have_same_order(const Structure &a, const Structure &b);
 // Of two equal structures, whether all references are interchangeable (interchange.h).
 bool are_interchangeable(const Structure &a, const Structure &b);
 
-// Whether two references in the same place of two nodes of this kind are equal.
-bool equal_refs(Kind kind, PyObject *a, PyObject *b);
-// How many of a node's references are compared, from the first on. A custom node's entries are
-// names for its children; they don't tell structures apart.
-inline uint32_t num_compared_refs(Node node) { return node.kind == Kind::kCustom ? 2 : num_refs(node); }
+// Whether references of this role tell nodes apart. The entries that a flatten function gives don't: they
+// are names for the children.
+constexpr bool is_compared(Role role) { return role != Role::kEntries; }
+// Whether two references of the same role are equal.
+bool equal_refs(Role role, PyObject *a, PyObject *b);
 
 }  // namespace pydag

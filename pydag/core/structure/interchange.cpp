@@ -87,31 +87,33 @@ bool are_interchangeable(PyObject *a, PyObject *b) {
 }
 
 bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {
-    for (uint32_t i = 0; i < num_compared_refs(node); ++i)
-        if (!are_interchangeable(refs_a[i], refs_b[i])) return false;
+    const NodeRefs a{node.kind, refs_a}, b{node.kind, refs_b};
+    for (uint32_t i = 0; i < a.size(); ++i)
+        if (is_compared(a.role(i)) && !are_interchangeable(a.ref(i), b.ref(i))) return false;
     return true;
 }
 
 Words told_apart_by(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {
     if (traits(node.kind).is_mapping) {
-        const Keys &a = node_keys(node.kind, refs_a), &b = node_keys(node.kind, refs_b);
-        if (!have_same_order(a, b)) {
+        const Keys &keys_a = node_keys(node.kind, refs_a), &keys_b = node_keys(node.kind, refs_b);
+        if (!have_same_order(keys_a, keys_b)) {
             const auto words = [&](const Keys &keys) {
                 const std::string type = traits(node.kind).name;
                 return "a " + type + " filled in the order " +
                        text_of(short_repr(checked(PySequence_List(keys.inserted.ptr()))));
             };
-            return {words(a), words(b)};
+            return {words(keys_a), words(keys_b)};
         }
     }
-    for (uint32_t i = 0; i < num_compared_refs(node); ++i) {
-        if (are_interchangeable(refs_a[i], refs_b[i])) continue;
-        const auto words = [&](PyObject *const *refs) {
-            const bool has_keys = KeysBox::check(refs[i]);
-            return outline({node.kind, false, 0, node.count}, refs) + ", with " +
-                   with_types(has_keys ? KeysBox::of(refs[i]).inserted.ptr() : refs[i]);
+    const NodeRefs a{node.kind, refs_a}, b{node.kind, refs_b};
+    for (uint32_t i = 0; i < a.size(); ++i) {
+        if (!is_compared(a.role(i)) || are_interchangeable(a.ref(i), b.ref(i))) continue;
+        const auto words = [&](const NodeRefs &refs) {
+            PyObject *const ref = refs.ref(i);
+            return outline({node.kind, false, 0, node.count}, refs.at) + ", with " +
+                   with_types(KeysBox::check(ref) ? KeysBox::of(ref).inserted.ptr() : ref);
         };
-        return {words(refs_a), words(refs_b)};
+        return {words(a), words(b)};
     }
     return {outline(node, refs_a), outline(node, refs_b)};
 }

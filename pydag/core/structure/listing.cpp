@@ -25,10 +25,10 @@ nb::object meta_fields(FieldsRefs refs) {
 }
 
 nb::object detail_of(Kind kind, PyObject *const *refs) {
-    if (kind == Kind::kFields) return meta_fields({refs});
-    if (kind == Kind::kCustom) return nb::borrow(CustomRefs{refs}.aux_data());
-    if (kind == Kind::kDefaultDict) return nb::borrow(MappingRefs{refs}.default_factory());
-    if (kind == Kind::kDeque) return nb::borrow(DequeRefs{refs}.maxlen());
+    const NodeRefs node{kind, refs};
+    if (node.find(Role::kMeta)) return meta_fields({refs});
+    for (const Role role : {Role::kAuxData, Role::kFactory, Role::kMaxlen})
+        if (PyObject *const detail = node.find(role)) return nb::borrow(detail);
     return nb::none();
 }
 
@@ -54,7 +54,7 @@ nb::object listing(const Structure &structure) {
             const Step step = step_of(parent.kind, parent.refs, child);
             if (step.is_attribute && PyUnicode_Check(step.entry.ptr())) attribute = step.entry;
         }
-        const long number = node.kind == Kind::kAlias ? node.count : node.is_anchor ? at.number() : -1L;
+        const long number = node.is_alias() ? node.count : node.is_anchor ? at.number() : -1L;
         const nb::object kind = kind_name(node.kind), type = class_or_none(node.kind, at.refs());
         const nb::object detail = detail_of(node.kind, at.refs());
         const nb::object record =

@@ -44,7 +44,7 @@ std::vector<PyObject *> keys_missing_from(const Keys &others, const Keys &keys) 
 
 Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
     const Keys &a = node_keys(kind, refs_a), &b = node_keys(kind, refs_b);
-    const std::string name = name_of(kind, refs_a), noun = kind == Kind::kFields ? "field" : "key";
+    const std::string name = name_of(kind, refs_a), noun = traits(kind).is_mapping ? "key" : "field";
     const auto words = [&](const Keys &keys, const std::vector<PyObject *> &own) {
         const std::string size = std::to_string(keys.size()) + " " + noun + (keys.size() == 1 ? "" : "s");
         return name + " of " + size + (own.empty() ? "" : ", only here " + brief_list(own));
@@ -60,10 +60,10 @@ Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b
 }
 
 // The first meta field whose values differ.
-Words meta_difference(PyObject *const *refs_a, PyObject *const *refs_b) {
+Words meta_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
     const nb::object names = node_registration(refs_a).meta_names;
     const FieldsRefs fields_a{refs_a}, fields_b{refs_b};
-    const std::string name = name_of(Kind::kFields, refs_a);
+    const std::string name = name_of(kind, refs_a);
     const Py_ssize_t count = std::min(PyTuple_GET_SIZE(fields_a.meta()), PyTuple_GET_SIZE(fields_b.meta()));
     for (Py_ssize_t i = 0; i < std::min(count, PyTuple_GET_SIZE(names.ptr())); ++i) {
         const nb::handle a = fields_a.meta_values()[i], b = fields_b.meta_values()[i];
@@ -75,37 +75,41 @@ Words meta_difference(PyObject *const *refs_a, PyObject *const *refs_b) {
             name + " with the meta fields " + brief(fields_b.meta())};
 }
 
-// Of two nodes of one kind and class, whose reference number `which` differs.
-Words ref_difference(Kind kind, uint32_t which, PyObject *const *refs_a, PyObject *const *refs_b) {
-    if (kind == Kind::kFields && which == 2) return meta_difference(refs_a, refs_b);
-    const bool is_registration = which == 0 && RegistrationBox::check(*refs_a);
+// Of two nodes of one kind and class, whose references of this role differ.
+Words ref_difference(Kind kind, Role role, PyObject *const *refs_a, PyObject *const *refs_b) {
+    if (role == Role::kMeta) return meta_difference(kind, refs_a, refs_b);
     const auto words = [&](PyObject *const *refs) {
         const std::string name = name_of(kind, refs);
-        if (is_registration) return name + " as registered in namespace " + brief(node_registration(refs).namespace_);
-        const char *const what = kind == Kind::kDefaultDict ? " with the factory "
-                                 : kind == Kind::kDeque     ? " with maxlen "
-                                                            : " with the aux_data ";
-        return name + what + brief(refs[which]);
+        if (role == Role::kRegistration)
+            return name + " as registered in namespace " + brief(node_registration(refs).namespace_);
+        const char *const what = role == Role::kFactory  ? " with the factory "
+                                 : role == Role::kMaxlen ? " with maxlen "
+                                                         : " with the aux_data ";
+        return name + what + brief(NodeRefs{kind, refs}.find(role));
     };
     return {words(refs_a), words(refs_b)};
+}
+
+// The first role whose references tell two nodes of one kind apart; kNothing if none does.
+Role differing_role(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
+    const NodeRefs a{kind, refs_a}, b{kind, refs_b};
+    for (uint32_t i = 0; i < a.size(); ++i)
+        if (is_compared(a.role(i)) && !equal_refs(a.role(i), a.ref(i), b.ref(i))) return a.role(i);
+    return Role::kNothing;
 }
 
 }  // namespace
 
 std::string outline(Node node, PyObject *const *refs) {
-    if (node.kind == Kind::kLeaf) return "leaf";
-    if (node.kind == Kind::kNone) return "None";
+    if (node.is_leaf() || node.is_none()) return traits(node.kind).name;
     const std::string name = name_of(node.kind, refs);
-    if (traits(node.kind).entries != Entries::kKeys) return name + " of " + std::to_string(node.count);
-    const char *const noun = node.kind == Kind::kFields ? " with the fields " : " with the keys ";
+    if (!has_keys(node.kind)) return name + " of " + std::to_string(node.count);
+    const char *const noun = traits(node.kind).is_mapping ? " with the keys " : " with the fields ";
     return name + noun + brief(checked(PySequence_List(node_keys(node.kind, refs).order().ptr())));
 }
 
 bool are_alike(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
-    if (a.kind != b.kind || a.count != b.count) return false;
-    for (uint32_t i = 0; i < num_compared_refs(a); ++i)
-        if (!equal_refs(a.kind, refs_a[i], refs_b[i])) return false;
-    return true;
+    return a.kind == b.kind && a.count == b.count && differing_role(a.kind, refs_a, refs_b) == Role::kNothing;
 }
 
 Words difference(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
@@ -113,14 +117,12 @@ Words difference(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_
     const Words outlines = {outline(a, refs_a), outline(b, refs_b)};
     if (kind != b.kind || num_refs(a) == 0) return outlines;
     if (!type_of(kind, refs_a).is(type_of(kind, refs_b))) return outlines;
-    if (traits(kind).entries == Entries::kKeys) {
-        if (!equal_keys(keys_box_of(kind, refs_a), keys_box_of(kind, refs_b)))
-            return key_difference(kind, refs_a, refs_b);
-    }
+    if (has_keys(kind) && !equal_keys(keys_box_of(kind, refs_a), keys_box_of(kind, refs_b)))
+        return key_difference(kind, refs_a, refs_b);
     if (a.count != b.count) return outlines;
-    for (uint32_t i = 0; i < num_compared_refs(a); ++i)
-        if (!equal_refs(kind, refs_a[i], refs_b[i])) return ref_difference(kind, i, refs_a, refs_b);
-    return outlines;  // a user's `==` has changed its mind
+    const Role role = differing_role(kind, refs_a, refs_b);
+    // None: a user's `==` has changed its mind.
+    return role == Role::kNothing ? outlines : ref_difference(kind, role, refs_a, refs_b);
 }
 
 }  // namespace pydag

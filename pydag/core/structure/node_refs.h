@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands where among the references that a node keeps beside it: one typed view for each
-// layout. Nothing else indexes them, so a kind's layout can change here and in kind.h alone.
+// layout, and one for whoever goes through the references of any node. Nothing else indexes them, so a
+// kind's layout can change here and in kind.h alone.
 //
 // A view borrows: it is good for as long as the structure, or whoever owns the references, is.
 #pragma once
 
+#include "structure/structure.h"
 #include "types/keys.h"
 #include "types/registry.h"
 
@@ -36,7 +38,7 @@ struct CustomRefs {
     PyObject *registration_box() const { return at[0]; }
     Registration &registration() const { return RegistrationBox::of(at[0]); }
     PyObject *aux_data() const { return at[1]; }
-    PyObject *entries() const { return at[2]; }  // a tuple, or None where children are numbered
+    PyObject *entries() const { return at[2]; }
 };
 
 // A class that is opened by its fields.
@@ -46,19 +48,42 @@ struct FieldsRefs {
     Registration &registration() const { return RegistrationBox::of(at[0]); }
     PyObject *keys_box() const { return at[1]; }
     Keys &keys() const { return KeysBox::of(at[1]); }
-    PyObject *meta() const { return at[2]; }  // a tuple: the values of the meta fields
+    PyObject *meta() const { return at[2]; }
     PyObject *const *meta_values() const { return &PyTuple_GET_ITEM(at[2], 0); }
+};
+
+// The references of a node of any kind, by what they are.
+struct NodeRefs {
+    Kind kind;
+    PyObject *const *at;
+
+    uint32_t size() const { return num_refs(kind); }
+    Role role(uint32_t i) const { return traits(kind).roles[i]; }
+    PyObject *ref(uint32_t i) const { return at[i]; }
+    // Null if nodes of this kind have none.
+    PyObject *find(Role role) const {
+        const size_t place = find_role(kind, role);
+        return place < kMostRefs ? at[place] : nullptr;
+    }
 };
 
 // What several kinds have, asked of any of them.
 
-// The keys of a mapping or the names of the fields: a Keys object. Only for kinds with `Entries::kKeys`.
+// The keys of a mapping or the names of the fields: a Keys object. Only for kinds that have them.
 inline PyObject *keys_box_of(Kind kind, PyObject *const *refs) {
     return traits(kind).is_mapping ? MappingRefs{refs}.keys_box() : FieldsRefs{refs}.keys_box();
 }
 inline const Keys &node_keys(Kind kind, PyObject *const *refs) { return KeysBox::of(keys_box_of(kind, refs)); }
+constexpr bool has_keys(Kind kind) {
+    return traits(kind).entries == Entries::kKeys || traits(kind).entries == Entries::kNames;
+}
 
 // The registration of a node whose class is registered.
 inline const Registration &node_registration(PyObject *const *refs) { return CustomRefs{refs}.registration(); }
+
+// Whether `is` means something for a node: false for a value, which is opened at every occurrence.
+inline bool has_identity(Kind kind, PyObject *const *refs) {
+    return traits(kind).has_identity && (!is_registered(kind) || node_registration(refs).has_identity);
+}
 
 }  // namespace pydag

@@ -3,7 +3,8 @@
 
 #include "base/constants.h"
 #include "base/tuples.h"
-#include "types/keys.h"
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
 #include "types/registry.h"
 
 namespace pydag {
@@ -21,21 +22,19 @@ struct Frame {
 template <class Enter, class Leave, class Visit>
 void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit visit) {
     Buffer<Frame, 24> frames;
-    PyObject *const *refs = structure.refs;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Node node = structure.nodes[i];
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        const Node node = at.node();
         if (!frames.empty()) {
             Frame &frame = frames.back();
             enter(frame.kind, frame.refs, frame.next++);
         }
-        visit(i);
+        visit(at.position());
         if (num_children(node) > 0) {
-            frames.push({refs, node.kind, node.count, 0});
+            frames.push({at.refs(), node.kind, node.count, 0});
         } else {
             while (!frames.empty() && frames.back().next == frames.back().count) frames.pop(), leave();
             if (!frames.empty()) leave();
         }
-        refs += num_refs(node);
     }
 }
 
@@ -48,16 +47,17 @@ void collect(const Structure &structure, Ways &ways, Make make, Finish finish) {
         structure, [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_new(make(kind, refs, child)); },
         [&] { way.drop_to(way.size() - 1); },
         [&](uint32_t i) {
-            if (structure.nodes[i].kind != Kind::kLeaf) return;
+            if (!structure.nodes[i].is_leaf()) return;
             ways.push_new(finish(tuple_of(way.data(), way.size())));
         });
 }
 
 PyObject *entry_type_of(Kind kind, PyObject *const *refs) {
-    if (kind == Kind::kCustom || kind == Kind::kFields) return RegistrationBox::of(refs[0]).path_entry_type.ptr();
-    if (kind == Kind::kNamedTuple) return constants.namedtuple_entry;
-    if (kind == Kind::kStructSequence) return constants.structseq_entry;
-    return traits(kind).entries == Entries::kKeys ? constants.mapping_entry : constants.sequence_entry;
+    if (is_registered(kind)) return node_registration(refs).path_entry_type.ptr();
+    const Entries entries = traits(kind).entries;
+    if (entries == Entries::kTupleFields) return constants.namedtuple_entry;
+    if (entries == Entries::kStructFields) return constants.structseq_entry;
+    return entries == Entries::kKeys ? constants.mapping_entry : constants.sequence_entry;
 }
 
 nb::object accessor_entry(Kind kind, PyObject *const *refs, uint32_t child) {
@@ -68,49 +68,44 @@ nb::object accessor_entry(Kind kind, PyObject *const *refs, uint32_t child) {
 }  // namespace
 
 nb::object entry_of(Kind kind, PyObject *const *refs, uint32_t child) {
-    const Entries entries = traits(kind).entries;
-    if (entries == Entries::kKeys) return nb::borrow(KeysBox::of(refs[kind == Kind::kFields]).key(child));
-    if (entries == Entries::kCustom && refs[2] != Py_None) return nb::borrow(PyTuple_GET_ITEM(refs[2], child));
+    if (has_keys(kind)) return nb::borrow(node_keys(kind, refs).key(child));
+    if (traits(kind).entries == Entries::kCustom) {
+        PyObject *const entries = CustomRefs{refs}.entries();
+        if (entries != Py_None) return nb::borrow(PyTuple_GET_ITEM(entries, child));
+    }
     return checked(PyLong_FromSize_t(child));
 }
 
-nb::handle tree_kind(Kind kind) {
-    return constants.tree_kinds[static_cast<size_t>(kind == Kind::kFields ? Kind::kCustom : kind)];
-}
+nb::handle tree_kind(Kind kind) { return constants.tree_kinds[traits(kind).tree_kind]; }
 
 nb::object type_of(Kind kind, PyObject *const *refs) {
-    if (kind == Kind::kCustom || kind == Kind::kFields) return RegistrationBox::of(refs[0]).type;
-    if (kind == Kind::kNamedTuple || kind == Kind::kStructSequence) return nb::borrow(refs[0]);
-    if (kind == Kind::kNone) return class_of(Py_None);
-    if (kind == Kind::kTuple) return nb::borrow(as_object(&PyTuple_Type));
-    if (kind == Kind::kList) return nb::borrow(as_object(&PyList_Type));
-    if (kind == Kind::kDict) return nb::borrow(as_object(&PyDict_Type));
-    if (kind == Kind::kOrderedDict) return nb::borrow(as_object(&PyODict_Type));
-    if (kind == Kind::kDefaultDict) return nb::borrow(as_object(constants.default_dict));
-    if (kind == Kind::kDeque) return nb::borrow(as_object(constants.deque));
-    return nb::object();
+    if (is_registered(kind)) return node_registration(refs).type;
+    if (has_many_classes(kind)) return nb::borrow(TupleClassRefs{refs}.type());
+    return nb::borrow(as_object(builtin_class(kind)));
 }
 
 nb::object fields_of(Kind kind, PyObject *cls) {
-    if (kind == Kind::kStructSequence) return checked(PyObject_CallOneArg(constants.structseq_fields, cls));
+    if (traits(kind).entries == Entries::kStructFields)
+        return checked(PyObject_CallOneArg(constants.structseq_fields, cls));
     return checked(PySequence_Tuple(checked(PyObject_GetAttr(cls, constants.fields)).ptr()));
 }
 
 Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
     nb::object entry = entry_of(kind, refs, child);
-    if (kind == Kind::kFields) return {std::move(entry), true};
-    if (kind == Kind::kCustom) {
-        const nb::object entry_type = RegistrationBox::of(refs[0]).path_entry_type;
+    const Entries entries = traits(kind).entries;
+    if (entries == Entries::kNames) return {std::move(entry), true};
+    if (entries == Entries::kCustom) {
+        const nb::object entry_type = node_registration(refs).path_entry_type;
         const bool is_attribute = PyType_Check(entry_type.ptr()) &&
                                   PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(entry_type.ptr()),
                                                    reinterpret_cast<PyTypeObject *>(constants.attribute_entry));
         return {std::move(entry), is_attribute};
     }
-    if (kind != Kind::kNamedTuple && kind != Kind::kStructSequence) return {std::move(entry), false};
+    if (entries != Entries::kTupleFields && entries != Entries::kStructFields) return {std::move(entry), false};
     // A class may have changed its `_fields` since, or not have named this one: then the index says it.
     nb::object fields;
     try {
-        fields = fields_of(kind, refs[0]);
+        fields = fields_of(kind, TupleClassRefs{refs}.type());
     } catch (nb::python_error &) {
         return {std::move(entry), false};
     }

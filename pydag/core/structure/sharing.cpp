@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/sharing.h"
 
+#include "structure/cursor.h"
 #include "structure/paths.h"
 
 namespace pydag {
 
 size_t num_distinct_nodes(const Structure &structure) {
     size_t count = 0;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) count += structure.nodes[i].kind != Kind::kAlias;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) count += !structure.nodes[i].is_alias();
     return count;
 }
 
@@ -23,16 +24,13 @@ nb::object num_paths(const Structure &structure) {
     std::vector<nb::object> known(structure.num_shared);
     std::vector<uint32_t> last_alias(structure.num_shared);
     for (uint32_t i = 0; i < structure.num_nodes; ++i)
-        if (structure.nodes[i].kind == Kind::kAlias) last_alias[structure.nodes[i].count] = i;
-    uint32_t num_anchors = 0;
-    nb::object total = nb::int_(0);
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Node node = structure.nodes[i];
-        const uint32_t number = node.is_anchor ? num_anchors++ : 0;
-        open.push_back({num_children(node), number, node.is_anchor, nb::int_(node.kind == Kind::kLeaf ? 1 : 0)});
-        if (node.kind == Kind::kAlias) {
+        if (structure.nodes[i].is_alias()) last_alias[structure.nodes[i].count] = i;
+    for (Cursor at(structure);; at.step()) {
+        const Node node = at.node();
+        open.push_back({num_children(node), at.number(), node.is_anchor, nb::int_(node.is_leaf() ? 1 : 0)});
+        if (node.is_alias()) {
             nb::object &sum = known[node.count];
-            open.back().sum = last_alias[node.count] == i ? std::move(sum) : sum;
+            open.back().sum = last_alias[node.count] == at.position() ? std::move(sum) : sum;
         }
         while (open.back().pending == 0) {
             const Frame frame = std::move(open.back());
@@ -43,7 +41,6 @@ nb::object num_paths(const Structure &structure) {
             --open.back().pending;
         }
     }
-    return total;
 }
 
 nb::object shared_of(const Structure &structure) {
@@ -51,19 +48,15 @@ nb::object shared_of(const Structure &structure) {
     std::vector<std::vector<size_t>> slots_of(structure.num_shared);  // of each shared object
     std::vector<nb::object> types(structure.num_shared);
     std::vector<nb::handle> kinds(structure.num_shared);
-    PyObject *const *refs = structure.refs;
-    uint32_t num_anchors = 0;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Node node = structure.nodes[i];
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        const Node node = at.node();
+        if (!node.is_anchor && !node.is_alias()) continue;
         if (node.is_anchor) {
-            types[num_anchors] = node.kind == Kind::kLeaf ? nb::none() : type_of(node.kind, refs);
-            kinds[num_anchors] = tree_kind(node.kind);
-            slots_of[num_anchors++].push_back(slots.size());
-        } else if (node.kind == Kind::kAlias) {
-            slots_of[node.count].push_back(slots.size());
+            types[at.number()] = node.is_leaf() ? nb::none() : type_of(node.kind, at.refs());
+            kinds[at.number()] = tree_kind(node.kind);
         }
-        if (node.is_anchor || node.kind == Kind::kAlias) slots.push_back(i);
-        refs += num_refs(node);
+        slots_of[node.is_anchor ? at.number() : node.count].push_back(slots.size());
+        slots.push_back(at.position());
     }
     const std::vector<nb::object> paths = slot_paths(structure, slots);
     nb::object result = checked(PyList_New(0));

@@ -26,7 +26,7 @@ std::vector<Place> find_places(const Structure &structure, Which which) {
         if (is_wanted) places.push_back({at, at, 0});
         num_anchors += node.is_anchor;
         at.ref += num_refs(node);
-        at.leaf += node.kind == Kind::kLeaf;
+        at.leaf += node.is_leaf();
         ++at.node;
         while (!open.empty() && open.back().pending == 0) {
             if (const size_t place = open.back().place; place != kNone) {
@@ -54,7 +54,7 @@ void number_anchors(StructureBuilder &builder) {
     for (size_t i = 0; i < size; ++i) {
         Node &node = builder.nodes[i];
         if (node.is_anchor) numbers[i] = builder.num_shared++;
-        if (node.kind == Kind::kAlias) node.count = numbers[node.count];
+        if (node.is_alias()) node.count = numbers[node.count];
     }
 }
 

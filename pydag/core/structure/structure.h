@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "types/kind.h"
 
+#include <span>
 #include <vector>
 
 namespace pydag {
@@ -25,14 +26,14 @@ struct Node {
     uint16_t zero;   // padding, named so that nodes compare as bytes
     uint32_t count;  // the number of children; of an alias: its anchor's number
 
-    bool is_leaf() const { return kind == Kind::kLeaf; }
-    bool is_none() const { return kind == Kind::kNone; }
-    bool is_alias() const { return kind == Kind::kAlias; }
+    bool is_leaf() const { return pydag::is_leaf(kind); }
+    bool is_none() const { return pydag::is_none(kind); }
+    bool is_alias() const { return pydag::is_alias(kind); }
 };
 static_assert(sizeof(Node) == 8);
 
 inline uint32_t num_children(Node node) { return node.is_alias() ? 0 : node.count; }
-inline uint32_t num_refs(Node node) { return traits(node.kind).num_refs; }
+inline uint32_t num_refs(Node node) { return num_refs(node.kind); }
 
 // A structure to read; the arrays belong to somebody else.
 struct Structure {
@@ -41,6 +42,9 @@ struct Structure {
     uint32_t num_nodes, num_refs, num_leaves, num_shared;
     bool none_is_leaf;
     PyObject *namespace_;  // a str
+
+    // Those of all nodes, in their order.
+    std::span<PyObject *const> all_refs() const { return {refs, num_refs}; }
 };
 
 // Whether two structures consist of the same nodes and of the very same references.

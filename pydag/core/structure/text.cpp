@@ -21,8 +21,8 @@ std::string qualified_name_of(nb::handle type) {
 }
 
 // The names of the items are read from the class anew.
-void check_fields(PyObject *cls, uint32_t count) {
-    const Py_ssize_t size = PyTuple_GET_SIZE(fields_of(Kind::kNamedTuple, cls).ptr());
+void check_fields(Kind kind, PyObject *cls, uint32_t count) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(fields_of(kind, cls).ptr());
     if (size == static_cast<Py_ssize_t>(count)) return;
     fail(PyExc_ValueError,
          "Number of fields (%zd) of namedtuple type %R does not match the arity (%zu) of the treespec node. Its "
@@ -30,48 +30,63 @@ void check_fields(PyObject *cls, uint32_t count) {
          size, cls, size_t{count});
 }
 
-std::string opening(Kind kind, PyObject *const *refs, uint32_t count) {
-    const std::string open = traits(kind).open;
-    if (kind == Kind::kCustom)
-        return open + name_of(node_registration(refs).type) + "[" + repr_text(CustomRefs{refs}.aux_data()) + "], [";
-    if (kind == Kind::kFields) return name_of(node_registration(refs).type) + open;
-    if (kind == Kind::kNamedTuple) {
-        check_fields(TupleClassRefs{refs}.type(), count);
-        return name_of(TupleClassRefs{refs}.type()) + open;
-    }
-    if (kind == Kind::kStructSequence) return qualified_name_of(TupleClassRefs{refs}.type()) + open;
-    if (kind == Kind::kDefaultDict) return open + repr_text(MappingRefs{refs}.default_factory()) + ", {";
-    if (kind == Kind::kOrderedDict && count == 0) return "OrderedDict(";
-    if (kind == Kind::kDeque && count == 0) return "deque(";
-    return open;
-}
-
-std::string closing(Kind kind, PyObject *const *refs, uint32_t count) {
-    if (kind == Kind::kTuple && count == 1) return ",)";
-    if (kind == Kind::kOrderedDict && count == 0) return ")";
-    if (kind == Kind::kDeque) {
-        PyObject *const limit = DequeRefs{refs}.maxlen();
-        const std::string maxlen = limit == Py_None ? "" : "maxlen=" + repr_text(limit);
-        if (count == 0) return maxlen + ")";
-        return maxlen.empty() ? "])" : "], " + maxlen + ")";
-    }
-    if (kind != Kind::kFields) return traits(kind).close;
+// "maxlen=3", "name=value" of the meta fields, each behind a comma but for what stands at the beginning.
+std::string options_text(Kind kind, PyObject *const *refs, bool begins) {
+    const auto option = [&](const std::string &name, PyObject *value) {
+        const std::string comma = std::exchange(begins, false) ? "" : ", ";
+        return comma + name + "=" + repr_text(value);
+    };
+    const NodeRefs node{kind, refs};
+    if (PyObject *const maxlen = node.find(Role::kMaxlen)) return maxlen == Py_None ? "" : option("maxlen", maxlen);
     std::string text;
     const nb::object names = node_registration(refs).meta_names;
     const FieldsRefs fields{refs};
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields.meta()); ++i) {
-        if (i > 0 || count > 0) text += ", ";
-        text += text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=" + repr_text(fields.meta_values()[i]);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields.meta()); ++i)
+        text += option(text_of(PyTuple_GET_ITEM(names.ptr(), i)), fields.meta_values()[i]);
+    return text;
+}
+
+// What one of the marks in a pattern of kind.h stands for.
+std::string mark_text(char mark, Kind kind, PyObject *const *refs, uint32_t count) {
+    const NodeRefs node{kind, refs};
+    if (mark == 'n') return name_of(type_of(kind, refs));
+    if (mark == 'q') return qualified_name_of(type_of(kind, refs));
+    if (mark == 'd') {
+        PyObject *const factory = node.find(Role::kFactory);
+        return repr_text(factory ? factory : node.find(Role::kAuxData));
     }
-    return text + ")";
+    if (mark == 'o') return options_text(kind, refs, count == 0);
+    return count == 1 ? "," : "";
+}
+
+std::string pattern_text(const char *pattern, Kind kind, PyObject *const *refs, uint32_t count) {
+    std::string text;
+    for (; *pattern; ++pattern) {
+        if (*pattern != '%') text += *pattern;
+        else text += mark_text(*++pattern, kind, refs, count);
+    }
+    return text;
+}
+
+std::string opening(Kind kind, PyObject *const *refs, uint32_t count) {
+    if (traits(kind).entries == Entries::kTupleFields) check_fields(kind, TupleClassRefs{refs}.type(), count);
+    const KindText &patterns = kind_text(kind);
+    const bool is_empty = count == 0 && patterns.empty;
+    return pattern_text(is_empty ? patterns.empty : patterns.open, kind, refs, count);
+}
+
+std::string closing(Kind kind, PyObject *const *refs, uint32_t count) {
+    const KindText &patterns = kind_text(kind);
+    return count == 0 && patterns.empty ? "" : pattern_text(patterns.close, kind, refs, count);
 }
 
 std::string label(Kind kind, PyObject *const *refs, uint32_t child) {
-    if (traits(kind).is_mapping) return repr_text(entry_of(kind, refs, child)) + ": ";
-    if (kind != Kind::kFields && kind != Kind::kNamedTuple && kind != Kind::kStructSequence) return "";
+    const Entries entries = traits(kind).entries;
+    if (entries == Entries::kKeys) return repr_text(entry_of(kind, refs, child)) + ": ";
+    if (entries == Entries::kIndex || entries == Entries::kCustom) return "";
     const Step step = step_of(kind, refs, child);
     if (step.is_attribute) return text_of(step.entry) + "=";
-    return kind == Kind::kStructSequence ? "<unnamed@" + std::to_string(child) + ">=" : "";
+    return entries == Entries::kStructFields ? "<unnamed@" + std::to_string(child) + ">=" : "";
 }
 
 struct Frame {

@@ -6,6 +6,7 @@
 #include "types/fields.h"
 #include "types/own_registrations.h"
 
+#include <algorithm>
 #include <string>
 
 namespace pydag {
@@ -16,6 +17,7 @@ namespace {
 struct Globals {
     nb::object find_foreign, classify_leaf, is_insertion_ordered;
     DictWatch watch;
+    PyTypeObject *builtin_classes[kNumKinds] = {};  // owned, for the life of the process
 };
 Globals &globals() {
     static Globals *const instance = new Globals;
@@ -37,15 +39,11 @@ nb::object find_foreign(nb::handle namespace_, nb::handle type) {
     return box;
 }
 
+// kLeaf if it is none of them.
 Kind builtin_kind(PyTypeObject *type) {
-    if (type == Py_TYPE(Py_None)) return Kind::kNone;
-    if (type == &PyTuple_Type) return Kind::kTuple;
-    if (type == &PyList_Type) return Kind::kList;
-    if (type == &PyDict_Type) return Kind::kDict;
-    if (type == &PyODict_Type) return Kind::kOrderedDict;
-    if (type == constants.default_dict) return Kind::kDefaultDict;
-    if (type == constants.deque) return Kind::kDeque;
-    return Kind::kLeaf;
+    const PyTypeObject *const *const classes = globals().builtin_classes;
+    const size_t found = static_cast<size_t>(std::find(classes, classes + kNumKinds, type) - classes);
+    return found < kNumKinds ? static_cast<Kind>(found) : Kind::kLeaf;
 }
 
 TypeInfo classify_unregistered(nb::handle type) {
@@ -60,7 +58,7 @@ TypeInfo classify_unregistered(nb::handle type) {
 
 TypeInfo look_up_type(PyTypeObject *type, nb::handle namespace_) {
     const Kind kind = builtin_kind(type);
-    if (kind != Kind::kLeaf) return {nullptr, kind, traits(kind).has_identity ? kObjectNode : kNoIdentity};
+    if (!is_leaf(kind)) return {nullptr, kind, traits(kind).has_identity ? kObjectNode : kNoIdentity};
     const nb::handle cls(as_object(type));
     nb::object found = find_registration(cls, namespace_);
     if (!found.is_valid()) return classify_unregistered(cls);
@@ -89,7 +87,7 @@ void add_registration(nb::object box) {
     if (!PyType_Check(type.ptr())) fail(PyExc_TypeError, "Expected a class, got %U.", short_repr(type).ptr());
     if (!PyUnicode_CheckExact(registration.namespace_.ptr()))
         fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(registration.namespace_).ptr());
-    if (builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr())) != Kind::kLeaf)
+    if (!is_leaf(builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr()))))
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be re-registered.", type.ptr());
     if (registration.is_fields() && !has_plain_layout(type))
         fail(PyExc_TypeError,
@@ -107,7 +105,7 @@ void add_registration(nb::object box) {
 }
 
 nb::object remove_registration(nb::handle type, nb::handle namespace_) {
-    if (PyType_Check(type.ptr()) && builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr())) != Kind::kLeaf)
+    if (PyType_Check(type.ptr()) && !is_leaf(builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr()))))
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be unregistered.", type.ptr());
     if (!PyUnicode_CheckExact(namespace_.ptr()))
         fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(namespace_).ptr());
@@ -127,6 +125,13 @@ void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is
     globals().classify_leaf = std::move(classify_leaf);
     globals().is_insertion_ordered = std::move(is_insertion_ordered);
     forget_types();
+}
+
+PyTypeObject *builtin_class(Kind kind) { return globals().builtin_classes[static_cast<size_t>(kind)]; }
+
+void set_builtin_class(Kind kind, PyTypeObject *type) {
+    incref(as_object(type));
+    globals().builtin_classes[static_cast<size_t>(kind)] = type;
 }
 
 void watch_registry(nb::handle dict) { globals().watch.add(dict); }

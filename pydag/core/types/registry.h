@@ -18,6 +18,10 @@ TypeInfo look_up_type(PyTypeObject *type, nb::handle namespace_);
 // The registration of a class as seen from `namespace_`; null if it isn't a registered node there.
 nb::object find_registration(nb::handle type, nb::handle namespace_);
 
+// The builtin class whose instances are nodes of this kind; null if there is none.
+PyTypeObject *builtin_class(Kind kind);
+void set_builtin_class(Kind kind, PyTypeObject *type);
+
 // Python's part of the lookup: `find_foreign(cls, namespace)` answers None or (flatten, unflatten,
 // path_entry_type) for a class registered with another library in exactly that namespace;
 // `classify_leaf(cls)` answers "namedtuple", "structseq", "value" or "object";

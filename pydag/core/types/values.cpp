@@ -22,7 +22,7 @@ bool is_tuple(PyObject *object, Namespace *space) {
     PyTypeObject *const type = Py_TYPE(object);
     if (!space) return type->tp_richcompare == PyTuple_Type.tp_richcompare && type->tp_hash == PyTuple_Type.tp_hash;
     const TypeInfo info = space->find(type);
-    return !info.registration && info.kind != Kind::kLeaf;
+    return !info.registration && !is_leaf(info.kind);
 }
 
 // The items of a tuple, a list, or a dict in a row, as a list that nobody else has; null for what

@@ -49,8 +49,8 @@ private:
     }
 
     bool is_leaf_kind(Kind kind) const {
-        return kind == Kind::kLeaf || (kind == Kind::kNone && options_.none_is_leaf) ||
-               (kind == Kind::kCustom && !options_.opens_callbacks);
+        return is_leaf(kind) || (is_none(kind) && options_.none_is_leaf) ||
+               (is_callback(kind) && !options_.opens_callbacks);
     }
 
     void visit(nb::object object, const TypeInfo &info, bool is_leaf, bool is_tracked) {
@@ -106,7 +106,7 @@ private:
             if (known != IdentityTable::kNew) fail_cycle(known, object);
             frame.is_untracked = true;
         }
-        frame.is_callback = info.kind == Kind::kCustom;
+        frame.is_callback = is_callback(info.kind);
         if (frame.is_callback && ++num_callbacks_ > Py_GetRecursionLimit())
             fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
     }

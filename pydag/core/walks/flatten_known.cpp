@@ -60,12 +60,12 @@ public:
             if constexpr (keeps_objects) objects_->push_borrowed(object);
             const Node expected = *node++;
             bool is_opened_once = level.owns_slots;
-            if (expected.kind == Kind::kLeaf) {
+            if (expected.is_leaf()) {
                 if (!is_leaf(object, expected, level)) return false;
                 taken_.add(object);
                 continue;
             }
-            if (expected.kind == Kind::kAlias) {
+            if (expected.is_alias()) {
                 if (object != anchors_[expected.count]) return false;
                 continue;
             }
@@ -91,17 +91,13 @@ public:
     }
 
 private:
-    static bool has_identity(Kind kind, PyObject *const *refs) {
-        return traits(kind).has_identity && (kind != Kind::kFields || RegistrationBox::of(refs[0]).has_identity);
-    }
-
     bool is_leaf(PyObject *object, Node expected, const BorrowedFrame &level) {
         if constexpr (flattens) {
             PyTypeObject *const type = Py_TYPE(object);
             if (type != leaf_type_) {
                 const TypeInfo *const info = options_->space->find_known(type);
                 const bool is_leaf =
-                    info && (info->kind == Kind::kLeaf || (info->kind == Kind::kNone && options_->none_is_leaf));
+                    info && (pydag::is_leaf(info->kind) || (is_none(info->kind) && options_->none_is_leaf));
                 if (!is_leaf) return false;
                 leaf_type_ = type;
                 is_leaf_tracked_ = options_->leaf_identity && info->identity == kObjectLeaf;

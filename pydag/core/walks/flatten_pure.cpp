@@ -44,10 +44,10 @@ public:
                     continue;
                 }
             }
-            if (info->kind == Kind::kLeaf || (info->kind == Kind::kNone && options_.none_is_leaf)) {
+            if (is_leaf(info->kind) || (is_none(info->kind) && options_.none_is_leaf)) {
                 builder_.add(Kind::kLeaf, 0);
                 leaves_.push_borrowed(object);
-            } else if (info->kind == Kind::kNone) {
+            } else if (is_none(info->kind)) {
                 builder_.add(Kind::kNone, 0);
             } else if (!open(object, *info, is_tracked)) {
                 return false;

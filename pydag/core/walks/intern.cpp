@@ -4,6 +4,7 @@
 #include "base/sequence_table.h"
 #include "nodes/build.h"
 #include "structure/compare.h"
+#include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/keys.h"
 #include "types/values.h"
@@ -95,8 +96,10 @@ private:
         const nb::object type = nb::borrow(reinterpret_cast<PyObject *>(Py_TYPE(object)));
         key_.resize_down(0);
         key_.push(kFirstType + number_of_address(type.ptr()));
-        for (uint32_t i = 0; i < num_compared_refs(node); ++i) {
-            const RefNumbers::Pair numbers = refs_.of(at.refs[i]);
+        const NodeRefs refs{node.kind, at.refs};
+        for (uint32_t i = 0; i < refs.size(); ++i) {
+            if (!is_compared(refs.role(i))) continue;
+            const RefNumbers::Pair numbers = refs_.of(refs.ref(i));
             key_.push(numbers.first), key_.push(numbers.second);
         }
         const size_t base = parts_.size() - node.count;

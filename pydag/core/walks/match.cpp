@@ -3,6 +3,7 @@
 
 #include "base/tuples.h"
 #include "nodes/match_node.h"
+#include "structure/cursor.h"
 #include "structure/paths.h"
 #include "types/keys.h"
 
@@ -26,7 +27,7 @@ bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
         PyTypeObject *const type = Py_TYPE(x.ptr());
         if (type != Py_TYPE(y.ptr())) return false;
         const TypeInfo info = space.find_class_of(x.ptr());
-        const bool is_tuple = PyTuple_Check(x.ptr()) && !info.registration && info.kind != Kind::kLeaf;
+        const bool is_tuple = PyTuple_Check(x.ptr()) && !info.registration && !is_leaf(info.kind);
         if (is_tuple) {
             if (PyTuple_GET_SIZE(x.ptr()) != PyTuple_GET_SIZE(y.ptr())) return false;
             if (!is_filled(x) || !is_filled(y)) fail_unfilled();
@@ -54,11 +55,11 @@ public:
 
     void run(PyObject *tree) {
         if (structure_.num_shared > 0) anchors_ = find_places(structure_, Which::kAnchors);
-        walk({0, 0, 0}, tree, nullptr);
+        walk(Cursor(structure_), tree, nullptr);
         if (!pending_.empty()) places_ = find_places(structure_, Which::kAllNodes);
         for (size_t next = 0; next < pending_.size(); ++next) {
             const Alias alias = pending_[next];
-            walk(anchors_[alias.number].begin, alias.object.ptr(), &alias);
+            walk(Cursor(structure_, anchors_[alias.number].begin, alias.number), alias.object.ptr(), &alias);
         }
     }
 
@@ -69,39 +70,30 @@ private:
         nb::object object;
     };
 
-    // Walks the subtree at `start` along with `tree`. With `alias`, the answers are held against
+    // Walks the subtree at `at` along with `tree`. With `alias`, the answers are held against
     // those found before; else they are collected.
-    void walk(Extent start, PyObject *tree, const Alias *alias) {
+    void walk(Cursor at, PyObject *tree, const Alias *alias) {
         Stack stack;
         stack.push_borrowed(tree);
-        Extent at = start;
-        uint32_t number = 0;
-        if (alias) number = alias->number;
         try {
             while (!stack.empty()) {
                 nb::object object = stack.pop_owned();
-                const Node node = structure_.nodes[at.node];
-                current_ = at.node;
-                if (node.is_anchor) {
-                    if (!alias) first_.push_borrowed(object.ptr());
-                    ++number;
-                }
-                if (alias && num_children(node) > 0 && !is_new_here(at.node, number - 1, object)) {
-                    at = places_[current_].end;
-                    number = places_[current_].next_number;
+                const Node node = at.node();
+                current_ = at.position();
+                if (node.is_anchor && !alias) first_.push_borrowed(object.ptr());
+                if (alias && num_children(node) > 0 && !is_new_here(at, object)) {
+                    at.go_to(places_[current_].end, places_[current_].next_number);
                     continue;
                 }
-                if (node.kind == Kind::kLeaf) {
+                if (node.is_leaf()) {
                     if (alias) check_answer(at, object, *alias);
                     else found_.push_new(std::move(object));
-                } else if (node.kind == Kind::kAlias) {
-                    add_alias(at.node, node.count, std::move(object));
+                } else if (node.is_alias()) {
+                    add_alias(at.position(), node.count, std::move(object));
                 } else {
-                    match_node(node, structure_.refs + at.ref, object, *space_, stack);
+                    match_node(node, at.refs(), object, *space_, stack);
                 }
-                at.leaf += node.kind == Kind::kLeaf;
-                at.ref += num_refs(node);
-                ++at.node;
+                at.step();
             }
         } catch (...) {
             rethrow_at([&] { return place(alias); }, "matching");
@@ -109,9 +101,9 @@ private:
     }
 
     // On the way through an alias: whether this very object has not been walked here before.
-    bool is_new_here(uint32_t node, uint32_t number, nb::handle object) {
-        if (structure_.nodes[node].is_anchor && object.is(first_[number])) return false;
-        if (!walked_.emplace(node, object.ptr()).second) return false;
+    bool is_new_here(const Cursor &at, nb::handle object) {
+        if (at.node().is_anchor && object.is(first_[at.number()])) return false;
+        if (!walked_.emplace(at.position(), object.ptr()).second) return false;
         kept_.push_borrowed(object.ptr());
         return true;
     }
@@ -121,17 +113,17 @@ private:
         pending_.push_back({node, number, std::move(object)});
     }
 
-    void check_answer(Extent at, nb::handle object, const Alias &alias) {
-        PyObject *const first = found_[at.leaf];
-        if (first == object.ptr() || answers_.accept(at.leaf, first, object.ptr())) return;
+    void check_answer(const Cursor &at, nb::handle object, const Alias &alias) {
+        PyObject *const first = found_[at.leaf()];
+        if (first == object.ptr() || answers_.accept(at.leaf(), first, object.ptr())) return;
         fail(sharing_error,
              "the trees are shared differently\n  first tree:  %s and %s are one object\n"
              "  other tree:  they are two: %U and %U\n"
              "  Equal copies: make them one object, with pydag.retie(spec, other). Halves of one gradient: add them\n"
              "  up, with pydag.retie(spec, other, combine=jnp.add), or take pydag.jaxinterop.grad. Where the leaves\n"
              "  are one object by accident: give them no identity, with identity=\"nodes\".",
-             path_text(steps_to(structure_, {at.node}).front()).c_str(), place(&alias).c_str(), short_repr(first).ptr(),
-             short_repr(object).ptr());
+             path_text(steps_to(structure_, {at.position()}).front()).c_str(), place(&alias).c_str(),
+             short_repr(first).ptr(), short_repr(object).ptr());
     }
 
     // The path to the current node; below an alias it goes through the alias.

@@ -27,13 +27,13 @@ public:
         uint32_t pending = 1;  // how many children the innermost open node waits for
         for (node_ = 0; node_ < structure_.num_nodes; ++node_) {
             const Node node = structure_.nodes[node_];
-            if (node.kind == Kind::kLeaf) {
+            if (node.is_leaf()) {
                 values_.push_reserved(leaves_.next().release().ptr());
                 if (node.is_anchor) [[unlikely]]
                     memorize(num_anchors_++);
-            } else if (node.kind == Kind::kNone) {
+            } else if (node.is_none()) {
                 values_.push_reserved(incref(Py_None));
-            } else if (node.kind == Kind::kAlias) {
+            } else if (node.is_alias()) {
                 values_.push_reserved(incref(memo_[node.count]));
             } else {
                 const Frame frame = {refs, node_, node.is_anchor ? num_anchors_++ : 0, pending};

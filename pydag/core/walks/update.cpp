@@ -98,7 +98,7 @@ private:
             writes_.push_back({frame.object, frame.node.kind, frame.refs, frame.before, frame.after});
             return frame.object;
         }
-        if (frame.node.kind == Kind::kCustom)
+        if (is_callback(frame.node.kind))
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"
                  "  Register it by its fields (pydag.register_fields), or build a new tree with pydag.dag_map.",
@@ -140,7 +140,7 @@ void update(nb::handle target, nb::handle source, const FlattenOptions &options)
     const nb::object spec = parts.take_spec();
     const Structure &structure = spec_of(spec).structure();
     const Kind root = structure.nodes[0].kind;
-    if (!is_writable(root) && root != Kind::kCustom)
+    if (!is_writable(root) && !is_callback(root))
         fail(PyExc_TypeError,
              "a %s can't be updated in place: the root must be a container that can be changed, got %U.",
              traits(root).name, short_repr(target).ptr());

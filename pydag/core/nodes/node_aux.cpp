@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nodes/node_aux.h"
+
+#include "base/tuples.h"
+#include "structure/node_refs.h"
+#include "types/key_table.h"
+
+namespace pydag {
+namespace {
+
+bool is_tuple_of(nb::handle object, size_t count) {
+    return PyTuple_Check(object.ptr()) && is_filled(object) &&
+           PyTuple_GET_SIZE(object.ptr()) == static_cast<Py_ssize_t>(count);
+}
+
+// The references of an instance, where `aux` fits its class as it is registered now.
+bool add_fields(PyObject *box, nb::handle aux, uint32_t count, Refs &refs) {
+    const Registration &registration = RegistrationBox::of(box);
+    if (!is_tuple_of(aux, 2)) return false;
+    const nb::handle names(PyTuple_GET_ITEM(aux.ptr(), 0)), meta(PyTuple_GET_ITEM(aux.ptr(), 1));
+    if (!is_tuple_of(names, count) || !is_tuple_of(meta, registration.meta_access.size())) return false;
+    const nb::object distinct = checked(PySet_New(names.ptr()));
+    if (PySet_GET_SIZE(distinct.ptr()) != static_cast<Py_ssize_t>(count)) return false;
+    const nb::object data = registration.data;
+    if (!data.is_none() && !equal_tuples(KeysBox::of(data).order(), names)) return false;
+    refs.push_borrowed(box);
+    refs.push_new(data.is_none() ? keys_of(&PyTuple_GET_ITEM(names.ptr(), 0), count, false) : data);
+    refs.push_borrowed(meta.ptr());
+    return true;
+}
+
+}  // namespace
+
+nb::object aux_of_node(Kind kind, PyObject *const *refs) {
+    switch (kind) {
+        case Kind::kDeque:
+            return nb::borrow(DequeRefs{refs}.maxlen());
+        case Kind::kStructSequence:
+            return nb::none();
+        case Kind::kCustom: {
+            const CustomRefs custom{refs};
+            return custom.registration().is_foreign ? nb::object() : nb::borrow(custom.aux_data());
+        }
+        case Kind::kFields: {
+            const FieldsRefs fields{refs};
+            return tuple_of(fields.keys().order(), nb::borrow(fields.meta()));
+        }
+        default:
+            return nb::object();
+    }
+}
+
+FromAux add_refs_from_aux(PyTypeObject *type, const TypeInfo &info, nb::handle aux, uint32_t count, Refs &refs) {
+    switch (info.kind) {
+        case Kind::kDeque:
+            refs.push_borrowed(aux.ptr());
+            return FromAux::kDone;
+        case Kind::kStructSequence:
+            refs.push_borrowed(reinterpret_cast<PyObject *>(type));
+            return FromAux::kDone;
+        case Kind::kCustom:
+            refs.push_borrowed(info.registration);
+            refs.push_borrowed(aux.ptr());
+            refs.push_borrowed(Py_None);
+            return FromAux::kDone;
+        case Kind::kFields:
+            return add_fields(info.registration, aux, count, refs) ? FromAux::kDone : FromAux::kOtherFields;
+        default:
+            return FromAux::kNoSuchNode;
+    }
+}
+
+}  // namespace pydag
