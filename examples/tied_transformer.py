@@ -164,15 +164,16 @@ def step_of_jax(optimizer: Any) -> tuple[Callable[[Transformer], Any], Step]:
 
 
 def step_of_pydag(optimizer: Any) -> tuple[Callable[[Transformer], Any], Step]:
-    """The same with pydag: one leaf for each array."""
+    """The same with pydag: nothing is filtered, and what is one table stays one."""
+    trainer = pj.optimizer(optimizer)
 
     @partial(pj.jit, donate_argnums=(0, 1))
     def step(model: Transformer, state: Any, windows: Array) -> tuple[Transformer, Any, Array]:
         value, gradient = pj.value_and_grad(loss)(model, windows)
-        updates, state = optimizer.update(pj.Dag(gradient), state, pj.Dag(model))
-        return optax.apply_updates(pj.Dag(model), updates).tree, state, value
+        updates, state = trainer.update(gradient, state, model)
+        return pj.apply_updates(model, updates), state, value
 
-    return lambda model: optimizer.init(pj.Dag(model)), step
+    return trainer.init, step
 
 
 @dataclass

@@ -18,7 +18,7 @@ is handed down the DAG, once along each edge.
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _core
@@ -308,6 +308,19 @@ def select(
     return [bool(where(leaf)) for leaf in leaves]
 
 
+def where_there(where: Where) -> Where:
+    """A selection whose predicates aren't asked of None, which stands for a missing leaf."""
+    if type(where) is list:
+        return [where_there(item) for item in where]
+    if isinstance(where, type) or not callable(where) or _flattened(where, "") is not None:
+        return where
+    return lambda leaf: leaf is not None and where(leaf)
+
+
+# How a class that stands for a DAG is masked: a function of an instance and a selection.
+masks: dict[type, Callable[[Any, Where], Any]] = {}
+
+
 def dag_mask(
     tree: Dag,
     where: Where,
@@ -320,6 +333,7 @@ def dag_mask(
     """The DAG with True in the place of each selected leaf and False in that of each other one.
 
     The tree stands first here; in `dag_partition(predicate, tree)` it stands second, as in optree.
+    The mask of a `pydag.jaxinterop.Dag` is another one, by the paths of its tree.
 
     Args:
         tree: The DAG.
@@ -342,5 +356,7 @@ def dag_mask(
     >>> dag_mask({"encoder": w, "decoder": w, "bias": 3.0}, "*encoder*[0]")
     {'encoder': [True, False], 'decoder': [True, False], 'bias': False}
     """
+    if type(tree) in masks:
+        return masks[type(tree)](tree, where)
     leaves, spec = _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
     return _core.unflatten(spec, select(where, Listing.of(spec), leaves, namespace))

@@ -24,6 +24,8 @@ from .boundary.dag import Dag as Dag
 from .checkpoint import from_checkpoint as from_checkpoint
 from .compiled.jit import jit as jit
 from .files import load as load
+from .optimizer import apply_updates as apply_updates
+from .optimizer import optimizer as optimizer
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.register import register as register
 from .wrappers.branches import cond as cond
@@ -54,6 +56,7 @@ from .wrappers.vmap import vmap as vmap
 
 __all__ = [
     "Dag",
+    "apply_updates",
     "associative_scan",
     "checkpoint",
     "cond",
@@ -73,6 +76,7 @@ __all__ = [
     "load",
     "make_jaxpr",
     "map",
+    "optimizer",
     "pure_callback",
     "register",
     "remat",

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pydag import _core
-from pydag.selectors import select
+from pydag.selectors import select, where_there
 from pydag.sharing.listing import Listing
 from pydag.typing import Leaf, Where
 
@@ -18,7 +18,7 @@ from .blame import type_text
 from .call import Call, argument_paths
 from .dag import rebuilt
 from .prefixes import Question, Slot, shortened
-from .static_part import Options, take_apart
+from .static_part import Options, StaticPart, take_apart
 
 QUESTION = Question(
     "argnums",
@@ -49,7 +49,7 @@ class Argnums(NamedTuple):
         return cls(as_numbers(argnums), not isinstance(argnums, Iterable))
 
 
-def _is_differentiable(leaf: Leaf, allow_int: bool) -> bool:
+def is_differentiable(leaf: Leaf, allow_int: bool = False) -> bool:
     """Whether JAX differentiates by an array or a number of this type."""
     dtype = getattr(leaf, "dtype", None)
     if dtype is None:
@@ -64,6 +64,35 @@ def _is_differentiable(leaf: Leaf, allow_int: bool) -> bool:
 
 
 _known: dict[tuple[Any, bool], bool] = {}
+
+
+def select_among(
+    static_part: StaticPart,
+    leaves: Sequence[Leaf],
+    can: Sequence[bool],
+    wrt: Where,
+    depth: int = 0,
+    must_match: bool = True,
+) -> list[bool]:
+    """Whether each traced leaf is selected. Predicates are asked of those that can be, alone.
+
+    Args:
+        leaves: The traced ones.
+        can: Whether each of them may be selected.
+        depth, must_match: As in `pydag.selectors.select`.
+    """
+    positions, shown = static_part.traced_positions(), [None] * static_part.spec.num_leaves
+    for position, leaf, may_be in zip(positions, leaves, can, strict=True):
+        shown[position] = leaf if may_be else None
+    found = select(
+        where_there(wrt),
+        Listing.of(static_part.spec),
+        shown,
+        static_part.options.namespace,
+        depth=depth,
+        must_match=must_match,
+    )
+    return [found[position] for position in positions]
 
 
 class Divided:
@@ -99,7 +128,7 @@ class Divided:
             places = self._places(copies, argnums.is_one)
         self._depth = 0 if argnums.is_one else 1
         self._wrt = wrt
-        can = [_is_differentiable(leaf, allow_int) for leaf in self._own]
+        can = [is_differentiable(leaf, allow_int) for leaf in self._own]
         chosen = can if wrt is None else self._selected(wrt, can)
         if wrt is None and not any(can):
             chosen = [True] * len(can)  # JAX says what it is that it can't differentiate by
@@ -134,16 +163,12 @@ class Divided:
             by_argument(args, kwargs, wanted.__contains__, QUESTION, options, by)
 
     def _selected(self, wrt: Where, can: Sequence[bool]) -> list[bool]:
-        spec, positions = self.static_part.spec, self.static_part.traced_positions()
-        if not positions:
+        if not self._own:
             return []
-        leaves = self.static_part.all_leaves(self._own)
-        namespace = self.static_part.options.namespace
-        found = select(wrt, Listing.of(spec), leaves, namespace, depth=self._depth, must_match=True)
-        selected = [found[position] for position in positions]
-        chosen = [a and b for a, b in zip(selected, can, strict=True)]
+        found = select_among(self.static_part, self._own, can, wrt, self._depth)
+        chosen = [a and b for a, b in zip(found, can, strict=True)]
         if not any(chosen):
-            raise TypeError(self._nothing(selected))
+            raise TypeError(self._nothing(found))
         return chosen
 
     def _nothing(self, selected: Sequence[bool]) -> str:

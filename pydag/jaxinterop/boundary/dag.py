@@ -8,8 +8,10 @@ import optree
 from jax import tree_util
 
 from pydag._core import PyDagSpec
+from pydag.selectors import masks, select, where_there
+from pydag.sharing.listing import Listing
 from pydag.typing import Dag as AnyDag
-from pydag.typing import Identity, Leaf
+from pydag.typing import Identity, Leaf, Where
 
 from .remembered import Remembered
 from .roots import Roots
@@ -89,6 +91,13 @@ class Dag(Generic[T]):
                 return memory.static_part, memory.leaves
             self._built = tree, None
         return take_apart(tree, self._static_part.options)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether it is in the tree, where that can be asked; False where it can't."""
+        try:
+            return item in self.tree  # type: ignore[operator]  # else a TypeError
+        except TypeError:
+            return False
 
     def __repr__(self) -> str:
         static_part, leaves = self._take_apart()
@@ -229,11 +238,24 @@ def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
     return list(zip(keys_of(static_part, "tree"), leaves, strict=True)), static_part
 
 
+def _mask(dag: Dag, where: Where) -> Dag:
+    """The Dag that has a boolean in the place of each leaf."""
+    static_part, leaves = dag._take_apart()
+    found = select(
+        where_there(where),
+        Listing.of(static_part.spec),
+        static_part.all_leaves(leaves),
+        static_part.options.namespace,
+    )
+    return rebuilt(static_part, [found[i] for i in static_part.traced_positions()])
+
+
 def _open(dag: Dag) -> tuple[Sequence[Leaf], StaticPart]:
     static_part, leaves = dag._take_apart()
     return leaves, static_part
 
 
+masks[Dag] = _mask
 tree_util.register_pytree_with_keys(Dag, _dag_with_keys, rebuilt, _open)
 tree_util.register_pytree_with_keys(
     InnerDag,

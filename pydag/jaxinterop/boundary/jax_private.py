@@ -25,3 +25,6 @@ that runs its class's own code, and may take for ever."""
 
 hide_frames_of: Callable[[str], None] = _of_jax("jax.extend.source_info_util", "register_exclusion")
 """Says that frames in files whose names begin so aren't the user's."""
+
+convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
+"""Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
