@@ -23,11 +23,13 @@ from .boundary import jax_private as _jax_private  # noqa: F401  (first: says wh
 from .boundary.dag import Dag as Dag
 from .checkpoint import from_checkpoint as from_checkpoint
 from .compiled.jit import jit as jit
+from .compiled.lost_tie import LostTieWarning as LostTieWarning
 from .files import load as load
 from .optimizer import apply_updates as apply_updates
 from .optimizer import optimizer as optimizer
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.register import register as register
+from .wrappers import debug as debug
 from .wrappers.branches import cond as cond
 from .wrappers.branches import switch as switch
 from .wrappers.callback import pure_callback as pure_callback
@@ -35,8 +37,10 @@ from .wrappers.checkpoint import checkpoint as checkpoint
 from .wrappers.checkpoint import remat as remat
 from .wrappers.custom_jvp import custom_jvp as custom_jvp
 from .wrappers.custom_vjp import custom_vjp as custom_vjp
+from .wrappers.export import export as export
 from .wrappers.grad import grad as grad
 from .wrappers.grad import value_and_grad as value_and_grad
+from .wrappers.io_callback import io_callback as io_callback
 from .wrappers.jacobian import hessian as hessian
 from .wrappers.jacobian import jacfwd as jacfwd
 from .wrappers.jacobian import jacrev as jacrev
@@ -50,23 +54,31 @@ from .wrappers.loops import while_loop as while_loop
 from .wrappers.scans import associative_scan as associative_scan
 from .wrappers.scans import map as map
 from .wrappers.shard_map import shard_map as shard_map
+from .wrappers.solve import custom_linear_solve as custom_linear_solve
+from .wrappers.solve import custom_root as custom_root
 from .wrappers.trace import eval_shape as eval_shape
 from .wrappers.trace import make_jaxpr as make_jaxpr
 from .wrappers.vmap import vmap as vmap
 
 __all__ = [
     "Dag",
+    "LostTieWarning",
     "apply_updates",
     "associative_scan",
     "checkpoint",
     "cond",
     "custom_jvp",
+    "custom_linear_solve",
+    "custom_root",
     "custom_vjp",
+    "debug",
     "eval_shape",
+    "export",
     "fori_loop",
     "from_checkpoint",
     "grad",
     "hessian",
+    "io_callback",
     "jacfwd",
     "jacrev",
     "jit",

@@ -4,7 +4,7 @@
 The core makes the list (`PyDagSpec._listing`); nothing here looks at an object of the user's.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
@@ -116,6 +116,10 @@ class Listing:
         each edge has arrived at a node by its turn.
         """
         return reversed(self._closed)
+
+    def upwards(self) -> Sequence[int]:
+        """All positions, in an order in which every node comes behind all that it leads to."""
+        return self._closed
 
     def slots_of(self, position: int) -> list[int]:
         """The places that hold a node, its own first."""

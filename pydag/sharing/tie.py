@@ -5,6 +5,7 @@ A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag
 """
 
 import copy
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -29,6 +30,23 @@ def _path(path: PathLike) -> Path:
 
 def _paths(*paths: PathLike) -> tuple[Path, ...]:
     return tuple(map(_path, paths))
+
+
+class _Calls(threading.local):
+    count = 0
+
+
+_calls = _Calls()
+
+
+def num_unties() -> int:
+    """How often this thread has untied something: who has, means it."""
+    return _calls.count
+
+
+def note_untie() -> None:
+    """Counts one, or another call that stands for it."""
+    _calls.count += 1
 
 
 def tie(
@@ -101,6 +119,7 @@ def untie(
     False
     """
     where = _paths(*paths)
+    note_untie()
     result: T = _core.untie(tree, where, copy.copy, is_leaf, none_is_leaf, namespace, identity)
     return result
 

@@ -19,10 +19,15 @@ if importlib.util.find_spec("jax") is None:
 
 def callables() -> dict[str, Any]:
     """All that is public and can be called, by name, with the methods of the classes."""
-    found = {}
+    found: dict[str, Any] = {}
     for package in map(importlib.import_module, PACKAGES):
         for name in package.__all__:
             thing = getattr(package, name)
+            if inspect.ismodule(thing):
+                found |= {
+                    f"{thing.__name__}.{name}": getattr(thing, name) for name in thing.__all__
+                }
+                continue
             found[f"{package.__name__}.{name}"] = thing
             if isinstance(thing, type):
                 found |= {

@@ -146,7 +146,7 @@ def test_donated_leaves_between_kept_ones() -> None:
 def test_a_static_leaf_beside_donated_ones() -> None:
     """Static leaves neither shift the donated ones nor are they passed."""
     params = {"act": "relu", **tied(), "z": "end"}
-    f = jaxinterop.jit(lambda p, x: {**p, "a": p["a"] + x, "b": p["b"] * x}, donate_argnums=0)
+    f = jaxinterop.jit(lambda p, x: {**p, "a": p["a"] + x, "b": [p["b"] * x]}, donate_argnums=0)
     out = f(params, jnp.ones((2, 2)))
     assert (out["act"], out["z"]) == ("relu", "end")
     assert out["a"].tolist() == [[2.0, 2.0], [2.0, 2.0]]

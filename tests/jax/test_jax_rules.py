@@ -48,6 +48,11 @@ def test_identity_of_nodes_only() -> None:
         "custom_jvp": j.jit(with_rule(j.custom_jvp(two, **how)), **how)(tree),
         "custom_vjp": j.jit(with_rule(j.custom_vjp(two, **how)), **how)(tree),
         "keep_sharing": j.keep_sharing(jax.jit, **how)(two)(tree),
+        "apply_updates": j.apply_updates(tree, [z + 1, z + 2], **how),
+        "custom_linear_solve": j.custom_linear_solve(
+            lambda t: [x / 2 for x in t], tree, lambda _, t: two(t), symmetric=True, **how
+        ),
+        "custom_root": j.custom_root(two, tree, lambda _, t: two(t), lambda _, t: t, **how),
     }
     for name, result in results.items():
         assert [leaf.tolist() for leaf in result] == [[1.0, 1.0], [2.0, 2.0]], name
@@ -67,6 +72,7 @@ def test_identity_of_nodes_only() -> None:
         "hessian",
         "shard_map",
         "associative_scan",
+        "optimizer",
         "register",
         "remat",
         "save",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 pytest.importorskip("jax")
 
 import jax
+from jax import experimental, export
 
 from pydag import jaxinterop
 
@@ -18,12 +20,32 @@ TRANSFORMATIONS = (
     "shard_map", "checkpoint", "remat", "eval_shape", "make_jaxpr", "custom_jvp", "custom_vjp",
     "pure_callback", "jit",
 )  # fmt: skip
-LOOPS = ("scan", "while_loop", "fori_loop", "cond", "switch", "associative_scan", "map")
+LOOPS = (
+    "scan",
+    "while_loop",
+    "fori_loop",
+    "cond",
+    "switch",
+    "associative_scan",
+    "map",
+    "custom_root",
+    "custom_linear_solve",
+    "io_callback",
+    "debug.callback",
+    "debug.print",
+    "export",
+)
 OURS = ("namespace", "identity")
 
 
 def theirs(name: str) -> Any:
     """JAX's function of this name."""
+    if name == "io_callback":
+        return experimental.io_callback
+    if name.startswith("debug."):
+        return getattr(jax.debug, name.removeprefix("debug."))
+    if name == "export":
+        return export.export
     return getattr(jax if name in TRANSFORMATIONS else jax.lax, name)
 
 
@@ -35,7 +57,7 @@ def is_object(default: Any) -> bool:
 @pytest.mark.parametrize("name", [*TRANSFORMATIONS, *LOOPS])
 def test_the_signature_is_that_of_jax(name: str) -> None:
     """All parameters of the installed JAX, in order, with their defaults; ours have keywords."""
-    wrapper = getattr(jaxinterop, name)
+    wrapper = attrgetter(name)(jaxinterop)
     if name == "jit":  # its overloads are for the type checker; the signature is the last one
         assert inspect.signature(wrapper).parameters.keys() >= {"in_shardings", "donate_argnums"}
         return
@@ -43,7 +65,8 @@ def test_the_signature_is_that_of_jax(name: str) -> None:
     given = dict(inspect.signature(theirs(name)).parameters)
     passed_on = any(p.kind is p.VAR_KEYWORD for p in mine.values())
     for parameter in given.values():
-        if parameter.name == "concrete":  # deprecated by JAX, and without effect
+        # Deprecated by JAX, and without effect; and private.
+        if parameter.name == "concrete" or parameter.name.startswith("_use"):
             continue
         if parameter.name not in mine:
             assert passed_on, f"{parameter.name} is missing"

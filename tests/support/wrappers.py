@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrapper of `jaxinterop`, as something that may be put around a function of a DAG.
+"""Every wrapper of `jaxinterop`: the one table that the tests, README.md and docs/jax.md follow.
 
-What is put around `f`, a function from a tree to a tree like it, is a function that gives what `f`
-gives, by way of the wrapper. `f` works element by element: some map it over a leading axis.
+`WRAPPERS` has those that may stand in each other, `APART` the others. Each is something that may be
+put around a function of a DAG. What is put around `f`, a function from a tree to a tree like it, is
+a function that gives what `f` gives, by way of the wrapper. `f` works element by element: some map
+it over a leading axis.
 """
 
 from __future__ import annotations
@@ -95,4 +97,81 @@ IMPOSSIBLE = {
     ("shard_map", "shard_map"),
     *((name, "custom_vjp") for name in ("hessian", "jacfwd", "jvp")),
     *((name, "while_loop") for name in _BACKWARD),
+}
+
+
+def with_values(shapes: Any, values: Any) -> Any:
+    """What stands for a result: where it has shapes, the values; else what it has."""
+    return pydag.dag_map(
+        lambda s, x: x if isinstance(s, jax.ShapeDtypeStruct) else s, shapes, values
+    )
+
+
+def called_back(f: Function) -> Function:
+    """By a callback for debugging, which hands its result on."""
+
+    def call(tree: Any) -> Any:
+        seen: list[Any] = []
+        jaxinterop.debug.callback(lambda tree: seen.append(f(tree)), tree)
+        barrier: Any = jax.effects_barrier
+        barrier()
+        return seen[0]
+
+    return call
+
+
+def printed(f: Function) -> Function:
+    """Once the tree has been printed."""
+
+    def call(tree: Any) -> Any:
+        jaxinterop.debug.print("{tree}", tree=tree)
+        return f(tree)
+
+    return call
+
+
+def difference(one: Any, other: Any) -> Any:
+    """Of the arrays in two trees."""
+    return pydag.dag_map(lambda a, b: a - b if isinstance(a, jax.Array) else a, one, other)
+
+
+def solved(f: Function) -> Function:
+    """As the root of an equation."""
+    return lambda tree: jaxinterop.custom_root(
+        lambda x: difference(x, f(tree)), tree, lambda g, guess: f(tree), lambda g, y: y
+    )
+
+
+def exported(f: Function) -> Function:
+    """By what was exported, which is called by JAX alone."""
+
+    def inner(dag: Any) -> Any:
+        return f(dag.tree)
+
+    def call(tree: Any) -> Any:
+        dag = jaxinterop.Dag(tree)
+        made: Any = jaxinterop.export(jaxinterop.jit(inner))(dag)
+        return made.call(dag)
+
+    return call
+
+
+APART: dict[str, Callable[[Function], Function]] = {
+    "remat": jaxinterop.remat,
+    "associative_scan": lambda f: lambda tree: f(jaxinterop.associative_scan(lambda a, b: a, tree)),
+    "eval_shape": lambda f: lambda tree: with_values(jaxinterop.eval_shape(f, tree), f(tree)),
+    "make_jaxpr": lambda f: (
+        lambda tree: with_values(jaxinterop.make_jaxpr(f, return_shape=True)(tree)[1], f(tree))
+    ),
+    "pure_callback": lambda f: lambda tree: jaxinterop.pure_callback(f, f(tree), tree),
+    "io_callback": lambda f: lambda tree: jaxinterop.io_callback(f, f(tree), tree),
+    "debug.callback": called_back,
+    "debug.print": printed,
+    "custom_root": solved,
+    "custom_linear_solve": lambda f: (
+        lambda tree: jaxinterop.custom_linear_solve(
+            lambda x: difference(x, x), tree, lambda matvec, b: f(b)
+        )
+    ),
+    "export": exported,
 }

@@ -28,11 +28,13 @@ from pydag.jaxinterop.boundary.result import result
 from pydag.jaxinterop.boundary.roots import CALL
 from pydag.jaxinterop.boundary.static import Static, static_positions
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart, static_part_of
+from pydag.sharing.tie import note_untie, num_unties
 from pydag.typing import Dag, Leaf
 
 from .difference import explain_cache_miss
 from .flat_names import FlatNames
 from .leaf_groups import MOST, Key, LeafGroups, Recipe
+from .lost_tie import Ties
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
 
@@ -65,7 +67,17 @@ class CompiledFunction:
     ) -> None:
         def flat(key: Key, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             args, kwargs = key.build(donated, kept)
-            return pack(fun()(*args, **kwargs))
+            is_tied = key.static_part.spec.num_shared > 0
+            ties = Ties.of(args, kwargs, options) if is_tied else None
+            before = num_unties()
+            result = fun()(*args, **kwargs)
+            packed = pack(result)
+            if num_unties() != before:
+                self.unties = True
+                self.recipes.clear()
+            elif ties is not None:
+                ties.check(result, source)
+            return packed
 
         outputs = shardings.outputs(options)
 
@@ -73,6 +85,7 @@ class CompiledFunction:
             return result(tree, options) if outputs.is_one else outputs.pack(tree)
 
         self.source = source
+        self.unties = False  # whether it does so on purpose: each call must tell who traces it
         self.names = FlatNames()
         self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static)
@@ -92,6 +105,8 @@ class CompiledFunction:
 
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
+        if self.unties:
+            note_untie()
         try:
             return _core.build_result(self.jitted(*self.take_apart(args, kwargs)))
         except TypeError:
@@ -138,7 +153,7 @@ class CompiledFunction:
         key = division.key(leaves) if division is not None else None
         if division is None or key is None:
             division, key = self._prepare(args, kwargs, leaves, spec_key)
-        if (recipe := division.recipe()) is not None:
+        if not self.unties and (recipe := division.recipe()) is not None:
             self.recipes[spec_key] = recipe
         return key, division.take_donated(leaves), division.take_kept(leaves)
 

@@ -12,6 +12,15 @@ from pydag.jaxinterop.boundary.naming import Source, name_of
 from pydag.jaxinterop.boundary.static_part import Options
 
 
+def called_back(callback: Callable[..., Any], shape: InnerDag) -> Callable[[Call], InnerDag]:
+    """The function that JAX calls back, whose result is like `shape`."""
+
+    def pack(result: Any) -> InnerDag:
+        return dag_like(shape, result, f"what {name_of(callback)} returned", "result")
+
+    return flat(lambda: callback, Source(callback), pack)
+
+
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
@@ -38,9 +47,7 @@ def pure_callback(
     options = Options()
     shape = to_dag(result_shape_dtypes, options, "result_shape_dtypes")
 
-    def pack(result: Any) -> InnerDag:
-        return dag_like(shape, result, f"what {name_of(callback)} returned", "result")
-
-    function = flat(lambda: callback, Source(callback), pack)
     call = Call.of(args, kwargs, options)
-    return jax.pure_callback(function, shape, call, sharding=sharding, vmap_method=vmap_method).tree
+    return jax.pure_callback(
+        called_back(callback, shape), shape, call, sharding=sharding, vmap_method=vmap_method
+    ).tree

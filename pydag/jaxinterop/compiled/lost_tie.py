@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function that returns what it was given, but with a tie lost, is told of when it is traced.
+
+The mistake that it finds is a plain `jax.tree.map`, `jax.grad` or optimizer inside of a function of
+a model with tied weights: what comes out looks like the model, and is another one.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.boundary.arguments import Args, Kwargs
+from pydag.jaxinterop.boundary.naming import Source
+from pydag.jaxinterop.boundary.static import Static, is_traced
+from pydag.jaxinterop.boundary.static_part import Options
+from pydag.sharing.listing import Listing, shorten
+from pydag.typing import Leaf
+
+
+class LostTieWarning(UserWarning):
+    """A compiled function returns a structure that it was given, with a tie lost.
+
+    Two places that hold one object in an argument hold two in what the function returns, and all
+    else agrees: structure, shapes and types. It is said once for each trace, and not where the
+    function calls `pydag.untie`.
+    """
+
+
+class _Numbers:
+    """A number for each unfolded structure: equal for structures that are alike."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, int] = {}
+
+    def of(self, listing: Listing, leaves: Sequence[Leaf]) -> list[int]:
+        """The number of each node of a listing, in linear time."""
+        found = [0] * len(listing.records)
+        given = dict(zip(listing.leaves, leaves, strict=True))
+        for position in listing.upwards():
+            record = listing.records[position]
+            if record.is_alias:
+                found[position] = found[listing.target(position)]
+                continue
+            if position in given:
+                key: Any = _leaf_key(given[position])
+            else:
+                children = listing.children(position)
+                entries = tuple(Static(listing.records[child].entry) for child in children)
+                below = tuple(found[child] for child in children)
+                key = record.kind, record.type, Static(record.detail), entries, below
+            found[position] = self._known.setdefault(key, len(self._known))
+        return found
+
+
+def _leaf_key(leaf: Leaf) -> Any:
+    """Equal for arrays of one shape and dtype, and for leaves that are static and equal."""
+    if is_traced(leaf):
+        return getattr(leaf, "shape", ()), getattr(leaf, "dtype", type(leaf))
+    return Static(leaf)
+
+
+class _Argument(NamedTuple):
+    """An argument in which something is shared."""
+
+    root: str
+    spec: PyDagSpec
+    leaves: Sequence[Leaf]
+
+
+class Ties:
+    """What is tied in the arguments of a call."""
+
+    def __init__(self, arguments: Sequence[_Argument], options: Options) -> None:
+        self._arguments, self._options = arguments, options
+
+    @classmethod
+    def of(cls, args: Args, kwargs: Kwargs, options: Options) -> "Ties | None":
+        """What is tied in each of the arguments; None if nothing is."""
+        named = [(f"args[{i}]", arg) for i, arg in enumerate(args)]
+        named += [(f"kwargs[{name!r}]", arg) for name, arg in kwargs.items()]
+        found = []
+        for root, arg in named:
+            leaves, spec = options.flatten(arg)
+            if spec.num_shared:
+                found.append(_Argument(root, spec, leaves))
+        return cls(found, options) if found else None
+
+    def check(self, result: Any, source: Source) -> None:
+        """Warns if one of them comes back with a tie lost."""
+        leaves, spec = self._options.flatten(result)
+        numbers, listing = _Numbers(), Listing.of(spec)
+        known = numbers.of(listing, leaves)
+        for argument in self._arguments:
+            given = Listing.of(argument.spec)
+            number = numbers.of(given, argument.leaves)[0]
+            for position, other in enumerate(known):
+                if other == number and not listing.records[position].is_alias:
+                    pair = _lost(given, listing, position)
+                    if pair is not None:
+                        _warn(_text(argument, given, listing, pair, source), source)
+                        return
+
+
+class _Lost(NamedTuple):
+    """Two places: in the argument they have one object, in the result two."""
+
+    given: tuple[int, int]
+    returned: tuple[int, int]
+
+
+def _lost(given: Listing, returned: Listing, root: int) -> _Lost | None:
+    """Walks both; they unfold alike from the roots on."""
+    met: dict[int, tuple[int, int]] = {}  # for each node of the argument: by which way, and to what
+    pending = [(0, root)]
+    while pending:
+        one, other = pending.pop()
+        node, target = given.target(one), returned.target(other)
+        if node in met:
+            before = met[node]
+            if returned.target(before[1]) != target:
+                return _Lost((before[0], one), (before[1], other))
+            continue
+        met[node] = one, other
+        pending += reversed(_pairs(given.children(node), returned.children(target)))
+    return None
+
+
+def _pairs(given: Sequence[int], returned: Sequence[int]) -> list[tuple[int, int]]:
+    return list(zip(given, returned, strict=True))
+
+
+def _text(
+    argument: _Argument, given: Listing, returned: Listing, lost: _Lost, source: Source
+) -> str:
+    def texts(listing: Listing, places: tuple[int, int], root: str) -> Iterator[str]:
+        return (shorten(listing.path_text(place, root)) for place in places)
+
+    one, other = texts(given, lost.given, argument.root)
+    first, second = texts(returned, lost.returned, "result")
+    return (
+        f"{source.text} returns what it was given, but with a tie lost\n"
+        f"  given: {one} and {other} are one object\n"
+        f"  returned: {first} and {second} are two\n"
+        "  Map with pydag.dag_map where it maps with jax.tree.map; take pydag.jaxinterop's grad, "
+        "optimizer and apply_updates; or tie the result again (pydag.retie). If it shall be "
+        "untied, let it call pydag.untie."
+    )
+
+
+def _warn(text: str, source: Source) -> None:
+    code = getattr(source, "__code__", None)
+    if code is None:
+        warnings.warn(text, LostTieWarning, stacklevel=2)
+    else:  # at the function: the call that is compiled may stand anywhere
+        warnings.warn_explicit(text, LostTieWarning, code.co_filename, code.co_firstlineno)
