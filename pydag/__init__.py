@@ -8,6 +8,7 @@
   functions, `register_pydag_node_class` by two methods.
 * To see what is shared: `shared_objects`, `explain`, and the `PyDagSpec` that `dag_structure`
   returns.
+* To work with structures: the methods of a `PyDagSpec`, and `dagspec_*` for optree's `treespec_*`.
 * To meet other pytree libraries: `deref` and `reref`. To meet JAX: the package `pydag.jaxinterop`.
 
 >>> import pydag
@@ -20,6 +21,7 @@
 from typing import TYPE_CHECKING
 
 from . import _classify as _classify
+from . import dagspec as dagspec
 from . import files as files
 from ._core import PyDagSpec as PyDagSpec
 from .errors import CycleError as CycleError
@@ -60,6 +62,31 @@ from .sharing.tie import untie as untie
 from .sharing.update import dag_combine as dag_combine
 from .sharing.update import dag_replace as dag_replace
 from .sharing.update import dag_update as dag_update
+from .specs import dagspec_accessors as dagspec_accessors
+from .specs import dagspec_child as dagspec_child
+from .specs import dagspec_children as dagspec_children
+from .specs import dagspec_defaultdict as dagspec_defaultdict
+from .specs import dagspec_deque as dagspec_deque
+from .specs import dagspec_dict as dagspec_dict
+from .specs import dagspec_entries as dagspec_entries
+from .specs import dagspec_entry as dagspec_entry
+from .specs import dagspec_from_collection as dagspec_from_collection
+from .specs import dagspec_frozendict as dagspec_frozendict
+from .specs import dagspec_is_leaf as dagspec_is_leaf
+from .specs import dagspec_is_one_level as dagspec_is_one_level
+from .specs import dagspec_is_prefix as dagspec_is_prefix
+from .specs import dagspec_is_strict_leaf as dagspec_is_strict_leaf
+from .specs import dagspec_is_suffix as dagspec_is_suffix
+from .specs import dagspec_leaf as dagspec_leaf
+from .specs import dagspec_list as dagspec_list
+from .specs import dagspec_namedtuple as dagspec_namedtuple
+from .specs import dagspec_none as dagspec_none
+from .specs import dagspec_one_level as dagspec_one_level
+from .specs import dagspec_ordereddict as dagspec_ordereddict
+from .specs import dagspec_paths as dagspec_paths
+from .specs import dagspec_structseq as dagspec_structseq
+from .specs import dagspec_transform as dagspec_transform
+from .specs import dagspec_tuple as dagspec_tuple
 from .view import View as View
 from .view import view as view
 
@@ -98,6 +125,31 @@ __all__ = [
     "dag_structure",
     "dag_unflatten",
     "dag_update",
+    "dagspec_accessors",
+    "dagspec_child",
+    "dagspec_children",
+    "dagspec_defaultdict",
+    "dagspec_deque",
+    "dagspec_dict",
+    "dagspec_entries",
+    "dagspec_entry",
+    "dagspec_from_collection",
+    "dagspec_frozendict",
+    "dagspec_is_leaf",
+    "dagspec_is_one_level",
+    "dagspec_is_prefix",
+    "dagspec_is_strict_leaf",
+    "dagspec_is_suffix",
+    "dagspec_leaf",
+    "dagspec_list",
+    "dagspec_namedtuple",
+    "dagspec_none",
+    "dagspec_one_level",
+    "dagspec_ordereddict",
+    "dagspec_paths",
+    "dagspec_structseq",
+    "dagspec_transform",
+    "dagspec_tuple",
     "deref",
     "explain",
     "register_fields",

@@ -2,9 +2,14 @@
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, final
+from typing import Any, SupportsIndex, SupportsInt, final
 
-from optree import PyTreeAccessor, PyTreeEntry, PyTreeKind
+from optree import (
+    PyTreeAccessor,
+    PyTreeEntry,
+    PyTreeKind,
+    PyTreeSpec
+)
 
 from pydag.sharing.shared_objects import SharedObject
 from pydag.typing import (
@@ -56,9 +61,17 @@ class PyDagSpec:
 
     def __hash__(self, /) -> int: ...
 
+    def __lt__(self, other: PyDagSpec, /) -> bool: ...
+
+    def __le__(self, other: PyDagSpec, /) -> bool: ...
+
     def __eq__(self, other: object, /) -> bool: ...
 
     def __ne__(self, other: object, /) -> bool: ...
+
+    def __gt__(self, other: PyDagSpec, /) -> bool: ...
+
+    def __ge__(self, other: PyDagSpec, /) -> bool: ...
 
     def unflatten(self, leaves: Iterable[Any], /) -> Any:
         """Build the DAG with these leaves; every shared object is built once."""
@@ -145,6 +158,75 @@ class PyDagSpec:
 
     def __reduce__(self, /) -> tuple[Any, ...]: ...
 
+    def children(self, /) -> list[PyDagSpec]:
+        """
+        The specs of what stands in the root's slots. Sharing with what lies outside of each is not in it.
+        """
+
+    def child(self, index: SupportsInt | SupportsIndex, /) -> PyDagSpec:
+        """
+        The spec of what stands in one of the root's slots; a negative index counts from the end.
+        """
+
+    def entry(self, index: SupportsInt | SupportsIndex, /) -> Any:
+        """
+        The entry of one of the root's slots; a negative index counts from the end.
+        """
+
+    def one_level(self, /) -> PyDagSpec | None:
+        """
+        The root with a leaf in each of its slots, never a shared one; None for a leaf.
+        """
+
+    def is_one_level(self, /) -> bool:
+        """Whether the root is a node that holds only leaves."""
+
+    def is_prefix(self, other: PyDagSpec, /, *, strict: bool = False) -> bool:
+        """
+        Whether `other` arises from this spec by putting structures in the place of leaves.
+
+        What is one object here must be one there, too, which may share more. With `strict=True` it must share more, or hold a node where a leaf is here.
+        """
+
+    def is_suffix(self, other: PyDagSpec, /, *, strict: bool = False) -> bool:
+        """Whether `other` is a prefix of this spec."""
+
+    def compose(self, inner: PyDagSpec, /) -> PyDagSpec:
+        """
+        This spec with `inner` in the place of each leaf; in that of a shared leaf it is one shared object.
+        """
+
+    def broadcast_to_common_suffix(self, other: PyDagSpec, /) -> PyDagSpec:
+        """
+        This spec with what `other` has in the place of its leaves.
+
+        The sharing is this spec's, and within such a place that of `other`; a shared leaf must get the same structure at all of its paths.
+        """
+
+    def transform(self, /, f_node: Callable[[PyDagSpec], PyDagSpec] | None = None, f_leaf: Callable[[PyDagSpec], PyDagSpec] | None = None) -> PyDagSpec:
+        """
+        The spec with other nodes and leaves.
+
+        `f_node` is called once for each distinct node, after what it holds, with a spec of that node alone, and returns one with as many leaves; `f_leaf` once for each distinct leaf, and returns any. What was one object stays one, unless a tuple stands for it: then what it holds is shared.
+        """
+
+    def traverse(self, leaves: Iterable[Any], /, f_node: Callable[[Any], Any] | None = None, f_leaf: Callable[[Any], Any] | None = None) -> Any:
+        """
+        From the leaves up: `f_leaf(leaf)` once for each distinct leaf, `f_node(node)` once for each distinct node, built of what came of its children. What came of a shared object stands at all of its places.
+        """
+
+    def walk(self, leaves: Iterable[Any], /, f_node: Callable[[builtins.type, Any, tuple[Any, ...]], Any] | None = None, f_leaf: Callable[[Any], Any] | None = None) -> Any:
+        """
+        As `traverse`, with `f_node(type, data, children)`, so that nothing needs to be built.
+        """
+
+    def to_treespec(self, /) -> PyTreeSpec:
+        """
+        optree's `PyTreeSpec` of the unfolded tree: every path written out, nothing shared.
+        """
+
+    def _brief_repr(self, /) -> str: ...
+
     def to_json(self, /) -> str:
         """The structure as JSON, which `from_json` reads back, in any process."""
 
@@ -157,6 +239,10 @@ class PyDagSpec:
         """The shared objects: index, kind, type and paths."""
 
 def explain(a: PyDagSpec, b: PyDagSpec, /, exactly: bool = False) -> str: ...
+
+def leaf_spec(none_is_leaf: bool, namespace: str, /) -> PyDagSpec: ...
+
+def collect_specs(collection: Any, none_is_leaf: bool, namespace: str, /) -> PyDagSpec: ...
 
 def flatten(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> tuple[list[Leaf], PyDagSpec]: ...
 

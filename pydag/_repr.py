@@ -62,6 +62,11 @@ class _ShortRepr(reprlib.Repr):
         self.maxtuple = self.maxlist = self.maxdict = self.maxset = self.maxdeque = 12
         self.maxstring = self.maxlong = self.maxother = 200
 
+    def shortened(self, text: str) -> str:
+        """Without its middle, where it is long."""
+        half = (self.maxother - 3) // 2
+        return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
+
     def repr1(self, x: Any, level: int) -> str:
         cls = type(x)
         if cls in (tuple, list) and not _is_filled(x):
@@ -83,6 +88,8 @@ class _ShortRepr(reprlib.Repr):
         if cls is collections.defaultdict:
             factory = self.repr1(x.default_factory, level - 1)
             return f"defaultdict({factory}, {self.repr_dict(x, level)})"
+        if cls is getattr(sys.modules.get("pydag._core"), "PyDagSpec", None):
+            return self.shortened(x._brief_repr())
         is_brief = _module(cls).partition(".")[0] in _BRIEF_MODULES
         if is_brief and (array := outline(x)) is not None:
             return array

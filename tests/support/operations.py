@@ -21,6 +21,16 @@ def _match(tree: Any) -> Any:
     return pydag.dag_structure(tree).flatten_up_to(pydag.dag_copy(tree))
 
 
+def _broadcast(tree: Any) -> Any:
+    spec = pydag.dag_structure([tree, tree])
+    return spec.broadcast_to_common_suffix(pydag.dag_structure([tree, pydag.dag_copy(tree)]))
+
+
+def _through(tree: Any, method: str, f_node: Callable[..., Any]) -> Any:
+    leaves, spec = pydag.dag_flatten(tree)
+    return getattr(spec, method)(leaves, f_node, lambda leaf: leaf)
+
+
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "flatten": pydag.dag_flatten,
     "flatten nodes": lambda tree: pydag.dag_flatten(tree, identity="nodes"),
@@ -54,6 +64,15 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda tree: pickle.loads(pickle.dumps(pydag.dag_structure(tree))),
     "copy spec": lambda tree: copy.copy(pydag.dag_structure(tree)),
     "deepcopy spec": lambda tree: copy.deepcopy(pydag.dag_structure(tree)),
+    "children": lambda tree: pydag.dag_structure(tree).children(),
+    "one_level": lambda tree: pydag.dag_structure(tree).one_level(),
+    "compose": lambda tree: pydag.dag_structure(tree).compose(pydag.dag_structure([tree, (tree,)])),
+    "broadcast": _broadcast,
+    "prefix": lambda tree: pydag.dag_structure(tree) <= pydag.dag_structure(pydag.dag_copy(tree)),
+    "transform": lambda tree: pydag.dag_structure(tree).transform(lambda x: x, lambda x: x),
+    "traverse": lambda tree: _through(tree, "traverse", lambda x: x),
+    "walk": lambda tree: _through(tree, "walk", lambda *parts: parts),
+    "collect": lambda tree: pydag.dagspec_list([pydag.dag_structure(tree)] * 2),
 }
 
 

@@ -2,10 +2,12 @@
 #include "spec/spec.h"
 #include "base/constants.h"
 #include "base/error.h"
+#include "bind/arguments.h"
 #include "bind/bind.h"
 #include "structure/explain.h"
 #include "structure/listing.h"
 #include "structure/paths.h"
+#include "structure/prefix.h"
 #include "structure/sharing.h"
 #include "walks/match.h"
 #include "walks/unflatten.h"
@@ -38,17 +40,19 @@ Py_hash_t hash_spec(PyObject *self) {
     return slot<Py_hash_t>(-1, [&] { return spec_of(self).hash(); });
 }
 
-PyObject *compare_specs(PyObject *a, PyObject *b, int operation) {
-    return slot<PyObject *>(nullptr, [&]() -> PyObject * {
-        const bool is_equality = operation == Py_EQ || operation == Py_NE;
-        if (!is_equality || !nb::isinstance<Spec>(b)) return incref(Py_NotImplemented);
-        const bool are_equal = a == b || spec_of(a).equals(spec_of(b));
-        return incref(are_equal == (operation == Py_EQ) ? Py_True : Py_False);
-    });
+bool compare(const Spec &a, const Spec &b, int operation) {
+    if (operation == Py_EQ || operation == Py_NE) return a.equals(b) == (operation == Py_EQ);
+    const bool is_strict = operation == Py_LT || operation == Py_GT;
+    const bool is_less = operation == Py_LT || operation == Py_LE;
+    const Structure &first = (is_less ? a : b).structure(), &second = (is_less ? b : a).structure();
+    return is_prefix(first, second, is_strict);
 }
 
-nb::object text_object(const std::string &text) {
-    return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+PyObject *compare_specs(PyObject *a, PyObject *b, int operation) {
+    return slot<PyObject *>(nullptr, [&]() -> PyObject * {
+        if (!nb::isinstance<Spec>(b)) return incref(Py_NotImplemented);
+        return incref(compare(spec_of(a), spec_of(b), operation) ? Py_True : Py_False);
+    });
 }
 
 // A key or aux_data may hold the spec itself.
@@ -95,9 +99,9 @@ nb::object flatten_up_to(nb::handle self, nb::handle tree) {
     return found.take_list();
 }
 
-bool is_leaf(nb::handle self, bool strict) {
+bool is_leaf(nb::handle self, nb::handle strict) {
     const Node node = root(spec_of(self));
-    return strict ? node.is_leaf() : num_children(node) == 0;
+    return flag_argument(strict) ? node.is_leaf() : num_children(node) == 0;
 }
 
 nb::object entries(const Spec &spec) {
@@ -138,9 +142,9 @@ void bind_class(nb::module_ &module) {
         .def(
             "unflatten",
             [](nb::handle self, nb::handle leaves) { return unflatten(spec_of(self).structure(), leaves); },
-            nb::arg("leaves").none(), nb::sig("def unflatten(self, leaves: Iterable[Any], /) -> Any"),
+            nb::arg().none(), nb::sig("def unflatten(self, leaves: Iterable[Any], /) -> Any"),
             "Build the DAG with these leaves; every shared object is built once.")
-        .def("flatten_up_to", flatten_up_to, nb::arg("tree").none(),
+        .def("flatten_up_to", flatten_up_to, nb::arg().none(),
              nb::sig("def flatten_up_to(self, tree: Any, /) -> list[Any]"),
              "What stands in `tree` at the place of each leaf. Each shared object must have one answer.")
         .def("paths", on_structure(ways_to_leaves<add_paths>), nb::sig("def paths(self, /) -> list[tuple[Any, ...]]"),
@@ -149,7 +153,7 @@ void bind_class(nb::module_ &module) {
              nb::sig("def accessors(self, /) -> list[PyTreeAccessor]"), "The accessor of each leaf.")
         .def("entries", on_spec(entries), nb::sig("def entries(self, /) -> list[Any]"),
              "The entries of the root's children.")
-        .def("is_leaf", is_leaf, nb::kw_only(), nb::arg("strict") = true,
+        .def("is_leaf", is_leaf, nb::kw_only(), nb::arg("strict").none() = true,
              nb::sig("def is_leaf(self, /, *, strict: bool = True) -> bool"),
              "Whether the root is a leaf; with `strict=False`, whether it has no children.")
         .def(

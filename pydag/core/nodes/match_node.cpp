@@ -4,9 +4,8 @@
 #include "base/error.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
-#include "types/key_table.h"
+#include "types/key_match.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace pydag {
@@ -44,52 +43,17 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
          short_repr(object).ptr());
 }
 
-std::string list_text(nb::handle keys) { return text_of(short_repr(checked(PySequence_List(keys.ptr())))); }
-
-[[noreturn]] void fail_keys(Kind kind, const Keys &expected, const Keys &actual, nb::handle object) {
-    const auto sorted = [](RefBuffer<8> &keys) { return KeysBox::of(keys_of(keys.data(), keys.size(), true)).order(); };
-    // What `keys` has and `others` doesn't, as optree shows it: sorted.
-    const auto difference = [&](const char *label, const Keys &keys, const Keys &others) {
-        RefBuffer<8> missing;
-        const nb::object other_keys = checked(PySet_New(others.inserted.ptr()));
-        for (uint32_t i = 0; i < keys.size(); ++i)
-            if (!checked(PySet_Contains(other_keys.ptr(), keys.key(i)))) missing.push_borrowed(keys.key(i));
-        return missing.empty() ? "" : label + list_text(sorted(missing));
-    };
-    RefBuffer<8> got;
-    for (uint32_t i = 0; i < actual.size(); ++i) got.push_borrowed(actual.key(i));
-    const std::string missing = difference(", missing key(s): ", expected, actual);
-    const std::string extra = difference(", extra key(s): ", actual, expected);
-    const bool is_dict = traits(kind).is_mapping;
-    fail(PyExc_ValueError, "%s key mismatch; expected key(s): %s, got key(s): %s%s%s; %s: %U.",
-         is_dict ? "dictionary" : "fields", list_text(expected.order()).c_str(),
-         list_text(is_dict ? sorted(got) : actual.order()).c_str(), missing.c_str(), extra.c_str(),
-         is_dict ? traits(kind).name : "value", short_repr(object).ptr());
-}
-
 // Puts the children, which stand on the stack in the order of `actual`, in the order of `expected`.
-void reorder(Kind kind, const Keys &expected, const Keys &actual, nb::handle object, Stack &stack, size_t base) {
-    const uint32_t count = expected.size();
-    if (count != actual.size()) fail_keys(kind, expected, actual, object);
-    const nb::object places = checked(PyDict_New());
-    for (uint32_t i = 0; i < count; ++i)
-        checked(PyDict_SetItem(places.ptr(), actual.key(i), checked(PyLong_FromSize_t(i)).ptr()));
-    std::vector<uint32_t> order(count);
-    for (uint32_t i = 0; i < count; ++i) {
-        PyObject *const place = PyDict_GetItemWithError(places.ptr(), expected.key(i));
-        if (!place && PyErr_Occurred()) nb::raise_python_error();
-        // A key's own code can find the dict through the collector, and put anything there.
-        const size_t found = place && PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
-        PyErr_Clear();
-        if (found >= count) fail_keys(kind, expected, actual, object);
-        order[i] = static_cast<uint32_t>(found);
-    }
-    // A key whose `__eq__` changes its mind could claim two places.
-    std::vector<uint32_t> sorted = order;
-    std::sort(sorted.begin(), sorted.end());
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) fail_keys(kind, expected, actual, object);
+void reorder(Kind kind, nb::handle expected, nb::handle actual, nb::handle object, Stack &stack, size_t base) {
+    std::vector<uint32_t> places;
+    const bool is_mapping = traits(kind).is_mapping;
+    if (!match_keys(expected, actual, places))
+        fail(PyExc_ValueError, "%s key mismatch; %s; %s: %U.", is_mapping ? "dictionary" : "fields",
+             key_mismatch(KeysBox::of(expected), KeysBox::of(actual)).c_str(), is_mapping ? traits(kind).name : "value",
+             short_repr(object).ptr());
+    const auto count = static_cast<uint32_t>(places.size());
     const std::vector<PyObject *> children(stack.data() + base, stack.data() + base + count);
-    for (uint32_t i = 0; i < count; ++i) stack[base + count - 1 - i] = children[count - 1 - order[i]];
+    for (uint32_t i = 0; i < count; ++i) stack[base + count - 1 - i] = children[count - 1 - places[i]];
 }
 
 void check_meta(nb::handle expected, nb::handle found, nb::handle object) {
@@ -115,9 +79,7 @@ void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &
     const size_t base = stack.size();
     const uint32_t count = open_node(object.ptr(), info, options, stack, found);
     if (has_keys(node.kind)) {
-        const nb::handle expected = keys_box_of(node.kind, refs), actual = keys_box_of(node.kind, found.data());
-        if (!equal_keys(expected, actual))
-            reorder(node.kind, KeysBox::of(expected), KeysBox::of(actual), object, stack, base);
+        reorder(node.kind, keys_box_of(node.kind, refs), keys_box_of(node.kind, found.data()), object, stack, base);
         if (node.kind == Kind::kFields) check_meta(FieldsRefs{refs}.meta(), FieldsRefs{found.data()}.meta(), object);
         return;
     }

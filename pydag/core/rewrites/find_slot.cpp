@@ -35,12 +35,6 @@ std::string entries_text(const PlacedStructure &tree, uint32_t position) {
 
 }  // namespace
 
-PlacedStructure::PlacedStructure(const Structure &structure)
-    : structure(structure), places(find_places(structure, Which::kAllNodes)) {
-    for (uint32_t i = 0; i < structure.num_nodes; ++i)
-        if (structure.nodes[i].is_anchor) anchors.push_back(i);
-}
-
 uint32_t find_slot(const PlacedStructure &tree, nb::handle path) {
     uint32_t slot = 0;
     if (!is_filled(path)) fail_unfilled();

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "structure/compare.h"
-#include "structure/text.h"
 #include "types/keys.h"
 
 #include <cstdlib>
@@ -67,7 +66,7 @@ bool Spec::is_interchangeable(const Spec &other) const {
     return this == &other || are_interchangeable(a, b);
 }
 
-std::string Spec::text(bool with_orders) const { return spec_text(structure_, with_orders); }
+std::string Spec::text(SpecText which) const { return spec_text(structure_, which); }
 
 nb::object Spec::exchange_ref(uint32_t i, nb::object ref) {
     PyObject *&place = const_cast<PyObject **>(structure_.refs)[i];

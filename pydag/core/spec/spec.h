@@ -4,6 +4,7 @@
 #pragma once
 
 #include "structure/structure.h"
+#include "structure/text.h"
 
 #include <string>
 
@@ -48,7 +49,7 @@ public:
     // tell which (structure/interchange.h). Implies `is_same_order`.
     bool is_interchangeable(const Spec &other) const;
     // structure/text.h
-    std::string text(bool with_orders = false) const;
+    std::string text(SpecText which = SpecText::kWhole) const;
 
     int traverse(visitproc visit, void *arg) const;
     // Releases everything. Only for the collector and the destructor: a spec is immutable.

@@ -47,7 +47,7 @@ PyObject *repr_key(PyObject *self) {
             PyObject *object;
             ~Leave() { Py_ReprLeave(object); }
         } leave{self};
-        return PyUnicode_FromFormat("SpecKey(%s)", spec_of(spec).text(true).c_str());
+        return PyUnicode_FromFormat("SpecKey(%s)", spec_of(spec).text(SpecText::kWithOrders).c_str());
     });
 }
 

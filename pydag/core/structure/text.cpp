@@ -11,7 +11,10 @@
 namespace pydag {
 namespace {
 
-std::string repr_text(nb::handle object) { return text_of(checked(PyObject_Repr(object.ptr()))); }
+// How keys, aux_data and the like are shown.
+using Show = std::string (*)(nb::handle object);
+std::string show_whole(nb::handle object) { return text_of(checked(PyObject_Repr(object.ptr()))); }
+std::string show_briefly(nb::handle object) { return text_of(short_repr(object)); }
 
 std::string name_of(nb::handle type) { return text_of(checked(PyObject_GetAttrString(type.ptr(), "__name__"))); }
 
@@ -31,10 +34,10 @@ void check_fields(Kind kind, PyObject *cls, uint32_t count) {
 }
 
 // "maxlen=3", "name=value" of the meta fields, each behind a comma but for what stands at the beginning.
-std::string options_text(Kind kind, PyObject *const *refs, bool begins) {
+std::string options_text(Kind kind, PyObject *const *refs, bool begins, Show show) {
     const auto option = [&](const std::string &name, PyObject *value) {
         const std::string comma = std::exchange(begins, false) ? "" : ", ";
-        return comma + name + "=" + repr_text(value);
+        return comma + name + "=" + show(value);
     };
     const NodeRefs node{kind, refs};
     if (PyObject *const maxlen = node.find(Role::kMaxlen)) return maxlen == Py_None ? "" : option("maxlen", maxlen);
@@ -47,42 +50,42 @@ std::string options_text(Kind kind, PyObject *const *refs, bool begins) {
 }
 
 // What one of the marks in a pattern of kind.h stands for.
-std::string mark_text(char mark, Kind kind, PyObject *const *refs, uint32_t count) {
+std::string mark_text(char mark, Kind kind, PyObject *const *refs, uint32_t count, Show show) {
     const NodeRefs node{kind, refs};
     if (mark == 'n') return name_of(type_of(kind, refs));
     if (mark == 'q') return qualified_name_of(type_of(kind, refs));
     if (mark == 'd') {
         PyObject *const factory = node.find(Role::kFactory);
-        return repr_text(factory ? factory : node.find(Role::kAuxData));
+        return show(factory ? factory : node.find(Role::kAuxData));
     }
-    if (mark == 'o') return options_text(kind, refs, count == 0);
+    if (mark == 'o') return options_text(kind, refs, count == 0, show);
     return count == 1 ? "," : "";
 }
 
-std::string pattern_text(const char *pattern, Kind kind, PyObject *const *refs, uint32_t count) {
+std::string pattern_text(const char *pattern, Kind kind, PyObject *const *refs, uint32_t count, Show show) {
     std::string text;
     for (; *pattern; ++pattern) {
         if (*pattern != '%') text += *pattern;
-        else text += mark_text(*++pattern, kind, refs, count);
+        else text += mark_text(*++pattern, kind, refs, count, show);
     }
     return text;
 }
 
-std::string opening(Kind kind, PyObject *const *refs, uint32_t count) {
+std::string opening(Kind kind, PyObject *const *refs, uint32_t count, Show show) {
     if (traits(kind).entries == Entries::kTupleFields) check_fields(kind, TupleClassRefs{refs}.type(), count);
     const KindText &patterns = kind_text(kind);
     const bool is_empty = count == 0 && patterns.empty;
-    return pattern_text(is_empty ? patterns.empty : patterns.open, kind, refs, count);
+    return pattern_text(is_empty ? patterns.empty : patterns.open, kind, refs, count, show);
 }
 
-std::string closing(Kind kind, PyObject *const *refs, uint32_t count) {
+std::string closing(Kind kind, PyObject *const *refs, uint32_t count, Show show) {
     const KindText &patterns = kind_text(kind);
-    return count == 0 && patterns.empty ? "" : pattern_text(patterns.close, kind, refs, count);
+    return count == 0 && patterns.empty ? "" : pattern_text(patterns.close, kind, refs, count, show);
 }
 
-std::string label(Kind kind, PyObject *const *refs, uint32_t child) {
+std::string label(Kind kind, PyObject *const *refs, uint32_t child, Show show) {
     const Entries entries = traits(kind).entries;
-    if (entries == Entries::kKeys) return repr_text(entry_of(kind, refs, child)) + ": ";
+    if (entries == Entries::kKeys) return show(entry_of(kind, refs, child)) + ": ";
     if (entries == Entries::kIndex || entries == Entries::kCustom) return "";
     const Step step = step_of(kind, refs, child);
     if (step.is_attribute) return text_of(step.entry) + "=";
@@ -97,12 +100,12 @@ struct Frame {
 
 // ", in the order ['b', 'a']" of a mapping that was filled in another order than the one in which it is
 // traversed and written.
-std::string order_text(Kind kind, PyObject *const *refs) {
+std::string order_text(Kind kind, PyObject *const *refs, Show show) {
     if (!traits(kind).is_mapping || node_keys(kind, refs).in_order()) return "";
-    return ", in the order " + repr_text(checked(PySequence_List(node_keys(kind, refs).inserted.ptr())));
+    return ", in the order " + show(checked(PySequence_List(node_keys(kind, refs).inserted.ptr())));
 }
 
-std::string nodes_text(const Structure &structure, bool with_orders) {
+std::string nodes_text(const Structure &structure, Show show, bool with_orders) {
     std::string text;
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
@@ -111,17 +114,17 @@ std::string nodes_text(const Structure &structure, bool with_orders) {
         if (!frames.empty()) {
             Frame &frame = frames.back();
             if (frame.next > 0) text += ", ";
-            text += label(frame.kind, frame.refs, frame.next++);
+            text += label(frame.kind, frame.refs, frame.next++, show);
         }
         if (node.is_anchor) text += "&" + std::to_string(at.number()) + " ";
         const bool is_node = !node.is_leaf() && !node.is_none() && !node.is_alias();
         if (node.is_alias()) text += "*" + std::to_string(node.count);
-        else text += opening(node.kind, refs, node.count);
+        else text += opening(node.kind, refs, node.count, show);
         if (is_node) frames.push({refs, node.kind, node.count, 0});
         for (; !frames.empty() && frames.back().next == frames.back().count; frames.pop()) {
             const Frame frame = frames.back();
-            if (with_orders) text += order_text(frame.kind, frame.refs);
-            text += closing(frame.kind, frame.refs, frame.count);
+            if (with_orders) text += order_text(frame.kind, frame.refs, show);
+            text += closing(frame.kind, frame.refs, frame.count, show);
         }
     }
     return text;
@@ -129,11 +132,12 @@ std::string nodes_text(const Structure &structure, bool with_orders) {
 
 }  // namespace
 
-std::string spec_text(const Structure &structure, bool with_orders) {
+std::string spec_text(const Structure &structure, SpecText which) {
+    const Show show = which == SpecText::kBrief ? show_briefly : show_whole;
     if (structure.num_nodes == 0) return "PyDagSpec(<empty>)";
-    std::string text = "PyDagSpec(" + nodes_text(structure, with_orders);
+    std::string text = "PyDagSpec(" + nodes_text(structure, show, which == SpecText::kWithOrders);
     if (structure.none_is_leaf) text += ", NoneIsLeaf";
-    if (PyUnicode_GET_LENGTH(structure.namespace_) > 0) text += ", namespace=" + repr_text(structure.namespace_);
+    if (PyUnicode_GET_LENGTH(structure.namespace_) > 0) text += ", namespace=" + show(structure.namespace_);
     return text + ")";
 }
 

@@ -10,8 +10,11 @@
 
 namespace pydag {
 
-// `with_orders`: also in which order dicts were filled, where that isn't the order of their keys. The
-// structure may be empty. Runs the `__repr__` of keys and aux_data.
-std::string spec_text(const Structure &structure, bool with_orders);
+// `kWithOrders`: also in which order dicts were filled, where that isn't the order of their keys.
+// `kBrief`: keys and aux_data are shown as in error messages, so no `__repr__` of theirs runs.
+enum class SpecText { kWhole, kWithOrders, kBrief };
+
+// The structure may be empty. Runs the `__repr__` of keys and aux_data, unless `kBrief`.
+std::string spec_text(const Structure &structure, SpecText which);
 
 }  // namespace pydag

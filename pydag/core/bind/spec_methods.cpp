@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// optree's methods of a spec that give other specs, or go through it; and how specs are made of specs.
+#include "base/error.h"
+#include "bind/arguments.h"
+#include "bind/bind.h"
+#include "rewrites/collect.h"
+#include "rewrites/common_suffix.h"
+#include "rewrites/compose.h"
+#include "rewrites/transform.h"
+#include "rewrites/treespec.h"
+#include "spec/children.h"
+#include "structure/paths.h"
+#include "structure/prefix.h"
+#include "walks/options.h"
+#include "walks/traverse.h"
+
+namespace pydag {
+namespace {
+
+const Structure &structure_in(nb::handle self) { return spec_of(self).structure(); }
+
+// The place among the root's slots; a negative one counts from the end.
+uint32_t slot_argument(const Structure &structure, nb::handle index, const char *method) {
+    const auto count = static_cast<Py_ssize_t>(num_children(structure.nodes[0]));
+    const Py_ssize_t given = index_argument(index);
+    if (given < -count || given >= count) fail(PyExc_IndexError, "PyDagSpec::%s() index out of range.", method);
+    return static_cast<uint32_t>(given < 0 ? given + count : given);
+}
+
+nb::object child(nb::handle self, nb::handle index) {
+    const Structure &structure = structure_in(self);
+    return child_spec(structure, slot_argument(structure, index, "Child"));
+}
+
+nb::object entry(nb::handle self, nb::handle index) {
+    const Structure &structure = structure_in(self);
+    return entry_of(structure.nodes[0].kind, structure.refs, slot_argument(structure, index, "Entry"));
+}
+
+nb::object children(nb::handle self) { return children_specs(structure_in(self)); }
+
+nb::object one_level(nb::handle self) {
+    const Structure &structure = structure_in(self);
+    if (structure.nodes[0].is_leaf()) return nb::none();
+    return one_level_spec(structure.nodes[0], structure.refs, structure.none_is_leaf, structure.namespace_);
+}
+
+template <void (*combine)(const Structure &, const Structure &, StructureBuilder &)>
+nb::object combined(nb::handle self, nb::handle other) {
+    StructureBuilder result;
+    combine(structure_in(self), spec_argument(other), result);
+    return make_spec(Spec(std::move(result)));
+}
+
+template <NodeCall how>
+nb::object traversed(nb::handle self, nb::handle leaves, nb::handle f_node, nb::handle f_leaf) {
+    const nb::handle node_function = function_argument(f_node), leaf_function = function_argument(f_leaf);
+    return traverse(structure_in(self), iterator_argument(leaves), node_function, leaf_function, how);
+}
+
+nb::object transformed(nb::handle self, nb::handle f_node, nb::handle f_leaf) {
+    return transform(spec_of(self), function_argument(f_node), function_argument(f_leaf));
+}
+
+bool is_prefix_of(nb::handle self, nb::handle other, nb::handle strict) {
+    return is_prefix(structure_in(self), spec_argument(other), flag_argument(strict));
+}
+bool is_suffix_of(nb::handle self, nb::handle other, nb::handle strict) {
+    return is_prefix(spec_argument(other), structure_in(self), flag_argument(strict));
+}
+
+FlattenOptions options_of(nb::handle none_is_leaf, nb::handle namespace_) {
+    return FlattenOptions::parse(nb::none(), none_is_leaf, namespace_, nb::str("all"));
+}
+
+[[noreturn]] void fail_to_construct(nb::handle, const nb::args &, const nb::kwargs &) {
+    fail(PyExc_TypeError, "pydag.PyDagSpec: No constructor defined!");
+}
+
+}  // namespace
+
+void bind_spec_methods(nb::module_ &module) {
+    const auto given = nb::arg().none();
+    const auto optional = [](const char *name) { return nb::arg(name).none() = nb::none(); };
+    nb::borrow<nb::class_<Spec>>(nb::type<Spec>())
+        .def("__init__", fail_to_construct, nb::sig("def __init__(self, *args: Any, **kwargs: Any) -> None"))
+        .def("children", children, nb::sig("def children(self, /) -> list[PyDagSpec]"),
+             "The specs of what stands in the root's slots. Sharing with what lies outside of each is not in it.")
+        .def("child", child, given, nb::sig("def child(self, index: SupportsInt | SupportsIndex, /) -> PyDagSpec"),
+             "The spec of what stands in one of the root's slots; a negative index counts from the end.")
+        .def("entry", entry, given, nb::sig("def entry(self, index: SupportsInt | SupportsIndex, /) -> Any"),
+             "The entry of one of the root's slots; a negative index counts from the end.")
+        .def("one_level", one_level, nb::sig("def one_level(self, /) -> PyDagSpec | None"),
+             "The root with a leaf in each of its slots, never a shared one; None for a leaf.")
+        .def(
+            "is_one_level", [](nb::handle self) { return is_one_level(structure_in(self)); },
+            nb::sig("def is_one_level(self, /) -> bool"), "Whether the root is a node that holds only leaves.")
+        .def("is_prefix", is_prefix_of, given, nb::kw_only(), nb::arg("strict").none() = false,
+             nb::sig("def is_prefix(self, other: PyDagSpec, /, *, strict: bool = False) -> bool"),
+             "Whether `other` arises from this spec by putting structures in the place of leaves.\n\n"
+             "What is one object here must be one there, too, which may share more. With `strict=True` it must share "
+             "more, or hold a node where a leaf is here.")
+        .def("is_suffix", is_suffix_of, given, nb::kw_only(), nb::arg("strict").none() = false,
+             nb::sig("def is_suffix(self, other: PyDagSpec, /, *, strict: bool = False) -> bool"),
+             "Whether `other` is a prefix of this spec.")
+        .def("compose", combined<compose>, given, nb::sig("def compose(self, inner: PyDagSpec, /) -> PyDagSpec"),
+             "This spec with `inner` in the place of each leaf; in that of a shared leaf it is one shared object.")
+        .def("broadcast_to_common_suffix", combined<common_suffix>, given,
+             nb::sig("def broadcast_to_common_suffix(self, other: PyDagSpec, /) -> PyDagSpec"),
+             "This spec with what `other` has in the place of its leaves.\n\n"
+             "The sharing is this spec's, and within such a place that of `other`; a shared leaf must get the same "
+             "structure at all of its paths.")
+        .def("transform", transformed, optional("f_node"), optional("f_leaf"),
+             nb::sig("def transform(self, /, f_node: Callable[[PyDagSpec], PyDagSpec] | None = None, "
+                     "f_leaf: Callable[[PyDagSpec], PyDagSpec] | None = None) -> PyDagSpec"),
+             "The spec with other nodes and leaves.\n\n"
+             "`f_node` is called once for each distinct node, after what it holds, with a spec of that node alone, "
+             "and returns one with as many leaves; `f_leaf` once for each distinct leaf, and returns any. What was "
+             "one object stays one, unless a tuple stands for it: then what it holds is shared.")
+        .def("traverse", traversed<NodeCall::kBuilt>, given, optional("f_node"), optional("f_leaf"),
+             nb::sig("def traverse(self, leaves: Iterable[Any], /, f_node: Callable[[Any], Any] | None = None, "
+                     "f_leaf: Callable[[Any], Any] | None = None) -> Any"),
+             "From the leaves up: `f_leaf(leaf)` once for each distinct leaf, `f_node(node)` once for each distinct "
+             "node, built of what came of its children. What came of a shared object stands at all of its places.")
+        .def("walk", traversed<NodeCall::kParts>, given, optional("f_node"), optional("f_leaf"),
+             nb::sig("def walk(self, leaves: Iterable[Any], /, "
+                     "f_node: Callable[[type, Any, tuple[Any, ...]], Any] | None = None, "
+                     "f_leaf: Callable[[Any], Any] | None = None) -> Any"),
+             "As `traverse`, with `f_node(type, data, children)`, so that nothing needs to be built.")
+        .def(
+            "to_treespec", [](nb::handle self) { return to_treespec(structure_in(self)); },
+            nb::sig("def to_treespec(self, /) -> PyTreeSpec"),
+            "optree's `PyTreeSpec` of the unfolded tree: every path written out, nothing shared.")
+        .def(
+            "_brief_repr", [](nb::handle self) { return text_object(spec_of(self).text(SpecText::kBrief)); },
+            nb::sig("def _brief_repr(self, /) -> str"));
+    module.def(
+        "leaf_spec",
+        [](nb::handle none_is_leaf, nb::handle namespace_) {
+            return leaf_spec(options_of(none_is_leaf, namespace_).none_is_leaf, nb::str(""));
+        },
+        given, given, nb::sig("def leaf_spec(none_is_leaf: bool, namespace: str, /) -> PyDagSpec"));
+    module.def(
+        "collect_specs",
+        [](nb::handle collection, nb::handle none_is_leaf, nb::handle namespace_) {
+            return collect_specs(collection, options_of(none_is_leaf, namespace_));
+        },
+        given, given, given,
+        nb::sig("def collect_specs(collection: Any, none_is_leaf: bool, namespace: str, /) -> PyDagSpec"));
+}
+
+}  // namespace pydag

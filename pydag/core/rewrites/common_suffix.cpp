@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/common_suffix.h"
+
+#include "base/error.h"
+#include "structure/namespaces.h"
+#include "structure/node_difference.h"
+#include "structure/node_fit.h"
+#include "structure/paths.h"
+#include "structure/same_subtree.h"
+#include "structure/subtree.h"
+
+#include <algorithm>
+#include <set>
+
+namespace pydag {
+namespace {
+
+// Each slot of the first structure meets something in the second one: an object, or nothing that
+// would change it. A shared object is met at several slots, and what it meets must be the same.
+class Meeting {
+public:
+    Meeting(const Structure &first, const Structure &second)
+        : first_(first), second_(second), partners_(first.num_nodes, kLeaf) {}
+
+    void check() {
+        walk({0, 0, 0}, [this](const Visit &visit) { return meet(visit); });
+        std::sort(aliases_.begin(), aliases_.end(), [](const Visit &a, const Visit &b) { return a.slot < b.slot; });
+        for (const Visit &alias : aliases_) {
+            through_ = alias.slot;
+            walk(alias, [this](const Visit &visit) { return meet_again(visit); });
+        }
+    }
+
+    void write(StructureBuilder &result, nb::object namespace_) {
+        StructureWriter writer(result);
+        SubtreeCopier copier(second_);
+        rewrite(first_.structure, writer, [&](const Cursor &at) {
+            if (!at.node().is_leaf()) writer.add(at.node(), at.refs());
+            else if (partners_[at.position()] == kLeaf) writer.add_leaf();
+            else copier.copy(partners_[at.position()], writer);
+        });
+        writer.finish(first_.structure.none_is_leaf, std::move(namespace_));
+    }
+
+private:
+    static constexpr uint32_t kLeaf = UINT32_MAX;  // in the place of an object: a leaf, or below one
+    struct Visit {
+        uint32_t slot;     // of the first structure
+        uint32_t partner;  // the object of the second one that it meets, or kLeaf
+        uint32_t parent;   // in `trail_`
+    };
+
+    // Visits what goes together, from `start` down, as long as `visit` says so. The last slot of a
+    // node comes first, as in optree: where several things are wrong, the same one is told.
+    template <class Function>
+    void walk(const Visit &start, Function visit) {
+        std::vector<Visit> pending = {start};
+        trail_.clear();
+        while (!pending.empty()) {
+            Visit next = pending.back();
+            pending.pop_back();
+            if (next.partner != kLeaf) next.partner = second_.resolve(next.partner);
+            if (next.partner != kLeaf && second_.node(next.partner).is_leaf()) next.partner = kLeaf;
+            if (visit(next)) push_slots(next, pending);
+        }
+    }
+
+    // In the place where an object is met first; what stands in an alias is met elsewhere.
+    bool meet(const Visit &visit) {
+        if (first_.node(visit.slot).is_alias()) {
+            aliases_.push_back(visit);
+            return false;
+        }
+        partners_[visit.slot] = visit.partner;
+        return !first_.node(visit.slot).is_leaf();
+    }
+
+    // By way of an alias.
+    bool meet_again(const Visit &visit) {
+        const uint32_t position = first_.resolve(visit.slot), partner = partners_[position];
+        if (visit.partner == partner || !met_.emplace(position, visit.partner).second) return false;
+        if (!first_.node(position).is_leaf()) return true;
+        const bool may_be_same = visit.partner != kLeaf && partner != kLeaf;
+        if (!may_be_same || !same_.test(partner, visit.partner)) fail_conflict(visit);
+        return false;
+    }
+
+    void push_slots(const Visit &visit, std::vector<Visit> &pending) {
+        const uint32_t position = first_.resolve(visit.slot);
+        if (visit.partner != kLeaf) check_fit(visit, position);
+        const auto parent = static_cast<uint32_t>(trail_.size());
+        trail_.push_back(visit);
+        const size_t first = pending.size();
+        first_.for_each_slot(position, [&](uint32_t slot) { pending.push_back({slot, kLeaf, parent}); });
+        if (visit.partner == kLeaf) return;
+        slots_.clear();
+        second_.for_each_slot(visit.partner, [&](uint32_t slot) { slots_.push_back(slot); });
+        for (size_t i = 0; i < slots_.size(); ++i)
+            pending[first + i].partner = slots_[places_.empty() ? i : places_[i]];
+    }
+
+    void check_fit(const Visit &visit, uint32_t position) {
+        const Node node = first_.node(position), other = second_.node(visit.partner);
+        PyObject *const *const refs = first_.refs(position), *const *const others = second_.refs(visit.partner);
+        try {
+            const Fit fit = fit_node(node, refs, other, others, places_);
+            if (fit != Fit::kFits) fail(PyExc_ValueError, "%s", misfit(fit, node, refs, other, others).c_str());
+        } catch (...) {
+            rethrow_at(path_text(way_to(visit)), "broadcasting");
+        }
+    }
+
+    Steps steps(uint32_t slot) const { return steps_to(first_.structure, {slot}).front(); }
+
+    // The way that the walk has gone: to the alias that is being followed, and on from its anchor.
+    Steps way_to(const Visit &visit) const {
+        if (through_ == 0) return steps(visit.slot);
+        std::vector<uint32_t> slots;
+        for (Visit at = visit; at.slot != through_; at = trail_[at.parent]) slots.push_back(at.slot);
+        Steps way = steps(through_);
+        uint32_t position = first_.resolve(through_);
+        for (size_t i = slots.size(); i-- > 0; position = first_.resolve(slots[i])) {
+            uint32_t child = 0, found = 0;
+            first_.for_each_slot(position, [&](uint32_t slot) {
+                if (slot == slots[i]) found = child;
+                ++child;
+            });
+            way.push_back(step_of(first_.node(position).kind, first_.refs(position), found));
+        }
+        return way;
+    }
+
+    std::string outline_of(uint32_t partner) const {
+        if (partner == kLeaf) return "leaf";
+        return outline(second_.node(partner), second_.refs(partner));
+    }
+
+    [[noreturn]] void fail_conflict(const Visit &visit) const {
+        const uint32_t position = first_.resolve(visit.slot);
+        const std::string one = outline_of(partners_[position]), other = outline_of(visit.partner);
+        fail(sharing_error,
+             "the structures are shared differently\n  first structure:  %s and %s are one object\n"
+             "  other structure:  they are two: %s and %s%s\n"
+             "  What stands in the place of a shared leaf must be the same at all of its paths.",
+             path_text(steps(position)).c_str(), path_text(way_to(visit)).c_str(), one.c_str(), other.c_str(),
+             one == other ? ", which differ below" : "");
+    }
+
+    const PlacedStructure first_, second_;
+    SameSubtree same_{second_};
+    std::vector<uint32_t> partners_;  // of each node of the first structure, in its own place
+    std::vector<Visit> aliases_, trail_;
+    std::set<std::pair<uint32_t, uint32_t>> met_;  // what met by way of aliases
+    uint32_t through_ = 0;                         // the alias that is being followed
+    std::vector<uint32_t> places_, slots_;
+};
+
+}  // namespace
+
+void common_suffix(const Structure &first, const Structure &second, StructureBuilder &result) {
+    nb::object namespace_ = merge_namespaces(first, second);
+    Meeting meeting(first, second);
+    meeting.check();
+    meeting.write(result, std::move(namespace_));
+}
+
+}  // namespace pydag

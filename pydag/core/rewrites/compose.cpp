@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/compose.h"
+
+#include "structure/namespaces.h"
+#include "structure/subtree.h"
+
+namespace pydag {
+
+void compose(const Structure &outer, const Structure &inner, StructureBuilder &result) {
+    nb::object namespace_ = merge_namespaces(outer, inner);
+    if (uint64_t{outer.num_leaves} * inner.num_nodes >= UINT32_MAX) StructureBuilder::fail_too_many_nodes();
+    const PlacedStructure source(inner);
+    SubtreeCopier copier(source);
+    StructureWriter writer(result);
+    rewrite(outer, writer, [&](const Cursor &at) {
+        if (at.node().is_leaf()) copier.copy(0, writer);
+        else writer.add(at.node(), at.refs());
+    });
+    writer.finish(outer.none_is_leaf, std::move(namespace_));
+}
+
+}  // namespace pydag

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "structure/node_fit.h"
+
+#include "base/error.h"
+#include "structure/node_refs.h"
+#include "structure/paths.h"
+#include "types/key_match.h"
+
+namespace pydag {
+namespace {
+
+std::string text(nb::object str) { return text_of(str); }
+
+// Of a builtin the bare name; a class that is one of many as it shows itself.
+std::string class_text(Kind kind, PyObject *const *refs) {
+    const nb::object type = type_of(kind, refs);
+    if (!has_many_classes(kind)) return text(checked(PyObject_GetAttrString(type.ptr(), "__name__")));
+    return text(short_repr(type));
+}
+
+bool has_same_class(Node a, PyObject *const *refs_a, PyObject *const *refs_b) {
+    if (!has_many_classes(a.kind)) return true;
+    if (!is_registered(a.kind)) return TupleClassRefs{refs_a}.type() == TupleClassRefs{refs_b}.type();
+    return same_registration(CustomRefs{refs_a}.registration_box(), CustomRefs{refs_b}.registration_box());
+}
+
+Fit fit_data(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
+    if (!is_registered(kind)) return Fit::kFits;
+    const bool is_equal =
+        traits(kind).entries == Entries::kCustom
+            ? checked(PyObject_RichCompareBool(CustomRefs{refs_a}.aux_data(), CustomRefs{refs_b}.aux_data(), Py_EQ))
+            : equal_tuples(FieldsRefs{refs_a}.meta(), FieldsRefs{refs_b}.meta());
+    return is_equal ? Fit::kFits : Fit::kOtherData;
+}
+
+nb::handle data_of(Kind kind, PyObject *const *refs) {
+    return traits(kind).entries == Entries::kCustom ? CustomRefs{refs}.aux_data() : FieldsRefs{refs}.meta();
+}
+
+const char *noun_of(Kind kind) {
+    if (is_registered(kind)) return "Custom type";
+    if (!has_many_classes(kind)) return traits(kind).name;
+    return traits(kind).entries == Entries::kTupleFields ? "namedtuple" : "PyStructSequence";
+}
+
+}  // namespace
+
+Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, std::vector<uint32_t> &places) {
+    places.clear();
+    const bool are_mappings = traits(a.kind).is_mapping && traits(b.kind).is_mapping;
+    if (a.kind != b.kind && !are_mappings) return Fit::kOtherKind;
+    const bool has_other_class = !are_mappings && !has_same_class(a, refs_a, refs_b);
+    if (has_other_class && is_registered(a.kind)) return Fit::kOtherClass;
+    if (!has_keys(a.kind) && a.count != b.count) return Fit::kOtherCount;
+    if (has_other_class) return Fit::kOtherClass;
+    if (has_keys(a.kind) && !match_keys(keys_box_of(a.kind, refs_a), keys_box_of(b.kind, refs_b), places))
+        return Fit::kOtherKeys;
+    return fit_data(a.kind, refs_a, refs_b);
+}
+
+std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
+    if (fit == Fit::kOtherKind)
+        return "PyDagSpecs have incompatible node types; expected type: " + class_text(a.kind, refs_a) +
+               ", got: " + class_text(b.kind, refs_b) + ".";
+    if (fit == Fit::kOtherCount)
+        return std::string(noun_of(a.kind)) + " arity mismatch; expected: " + std::to_string(a.count) +
+               ", got: " + std::to_string(b.count) + ".";
+    if (fit == Fit::kOtherClass)
+        return std::string(is_registered(a.kind) ? "Custom node" : noun_of(a.kind)) +
+               " type mismatch; expected type: " + class_text(a.kind, refs_a) +
+               ", got type: " + class_text(b.kind, refs_b) + ".";
+    if (fit == Fit::kOtherKeys)
+        return std::string(traits(a.kind).is_mapping ? "dictionary" : "fields") + " key mismatch; " +
+               key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b)) + ".";
+    return std::string(is_registered(a.kind) && has_keys(a.kind)
+                           ? "Mismatch of meta fields"
+                           : "Mismatch custom node data") +
+           "; expected: " + text(short_repr(data_of(a.kind, refs_a))) +
+           ", got: " + text(short_repr(data_of(b.kind, refs_b))) + ".";
+}
+
+}  // namespace pydag

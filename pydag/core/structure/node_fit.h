@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a node of one structure goes with a node of another one, as a tree goes with a prefix:
+// dicts of all sorts with the same keys fit one another, and neither the order of keys, nor a
+// default factory, nor the limit of a deque counts.
+#pragma once
+
+#include "structure/structure.h"
+
+#include <string>
+#include <vector>
+
+namespace pydag {
+
+enum class Fit { kFits, kOtherKind, kOtherCount, kOtherClass, kOtherKeys, kOtherData };
+
+// `places[i]` is then the place, among the slots of `b`, of what goes with slot i of `a`; empty where
+// the order is the same. Neither node is a leaf or an alias. Keys and aux_data are compared by
+// identity, then `==`.
+Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, std::vector<uint32_t> &places);
+
+// In words, why they don't fit.
+std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b);
+
+}  // namespace pydag

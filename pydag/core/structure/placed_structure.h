@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A structure with the place of each of its nodes, so that one can go down from any of them. Who
+// only walks from the first node to the last one uses cursor.h.
+#pragma once
+
+#include "structure/structure.h"
+
+#include <vector>
+
+namespace pydag {
+
+struct PlacedStructure {
+    explicit PlacedStructure(const Structure &structure);
+
+    Node node(uint32_t position) const { return structure.nodes[position]; }
+    PyObject *const *refs(uint32_t position) const { return structure.refs + places[position].begin.ref; }
+    uint32_t leaf(uint32_t position) const { return places[position].begin.leaf; }  // how many lie before
+    // The first child of a node is behind it, each further one behind the one before.
+    uint32_t behind(uint32_t position) const { return places[position].end.node; }
+    // The node that really stands in a slot: of an alias its anchor.
+    uint32_t resolve(uint32_t slot) const { return node(slot).is_alias() ? anchors[node(slot).count] : slot; }
+    // The number of the anchor at this position.
+    uint32_t number(uint32_t anchor) const;
+    // Calls `visit(slot)` for each slot of a node, in order.
+    template <class Visit>
+    void for_each_slot(uint32_t position, Visit visit) const {
+        uint32_t slot = position + 1;
+        for (uint32_t i = 0; i < num_children(node(position)); ++i, slot = behind(slot)) visit(slot);
+    }
+
+    const Structure &structure;
+    std::vector<Place> places;
+    std::vector<uint32_t> anchors;  // the position of each anchor, by its number
+};
+
+}  // namespace pydag

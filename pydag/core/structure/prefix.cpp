@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "structure/prefix.h"
+
+#include "structure/cursor.h"
+#include "structure/namespaces.h"
+#include "structure/node_fit.h"
+#include "structure/placed_structure.h"
+
+#include <algorithm>
+
+namespace pydag {
+namespace {
+
+class PrefixTest {
+public:
+    PrefixTest(const Structure &a, const Structure &b) : a_(a), b_(b), is_taken_(b.num_nodes) {}
+
+    bool run(bool strict) {
+        slots_.push(0);
+        for (Cursor at(a_); at.is_at_node(); at.step())
+            if (!fits(at, b_.resolve(slots_.pop()))) return false;
+        return !strict || is_strict_;
+    }
+
+private:
+    // Whether the node of `a` goes with the object of `b` at this position.
+    bool fits(const Cursor &at, uint32_t position) {
+        const Node node = at.node(), other = b_.node(position);
+        if (node.is_alias()) return anchors_[node.count] == position;
+        if (node.is_anchor) anchors_.push(position);
+        // Two slots that hold two objects in `a` and one in `b`.
+        if (other.is_anchor && is_taken_[position]) is_strict_ = true;
+        is_taken_[position] = true;
+        if (node.is_leaf()) {
+            is_strict_ = is_strict_ || !other.is_leaf();
+            return true;
+        }
+        if (other.is_leaf()) return false;
+        if (fit_node(node, at.refs(), other, b_.refs(position), places_) != Fit::kFits) return false;
+        push_slots(node.count, position);
+        return true;
+    }
+
+    // The slots of a node of `b`, in the order of those of `a`, the last one first.
+    void push_slots(uint32_t count, uint32_t position) {
+        uint32_t *const first = slots_.extend(count);
+        uint32_t i = 0;
+        if (places_.empty()) {
+            b_.for_each_slot(position, [&](uint32_t slot) { first[count - ++i] = slot; });
+            return;
+        }
+        std::vector<uint32_t> slots;
+        b_.for_each_slot(position, [&](uint32_t slot) { slots.push_back(slot); });
+        for (; i < count; ++i) first[count - 1 - i] = slots[places_[i]];
+    }
+
+    const Structure &a_;
+    const PlacedStructure b_;
+    Buffer<uint32_t, 48> slots_;    // of `b`, to come
+    Buffer<uint32_t, 16> anchors_;  // what goes with each anchor of `a`, by its number
+    std::vector<bool> is_taken_;    // by an object of `a`
+    std::vector<uint32_t> places_;
+    bool is_strict_ = false;
+};
+
+}  // namespace
+
+bool is_prefix(const Structure &a, const Structure &b, bool strict) {
+    if (a.none_is_leaf != b.none_is_leaf || !are_compatible(a.namespace_, b.namespace_)) return false;
+    return PrefixTest(a, b).run(strict);
+}
+
+}  // namespace pydag

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "structure/writer.h"
+
+#include "structure/node_refs.h"
+
+#include <algorithm>
+
+namespace pydag {
+
+void StructureWriter::add(Node node, PyObject *const *refs) {
+    const uint32_t position = result_.add(node.kind, node.count);
+    note(position);
+    result_.add_refs(refs, num_refs(node));
+    result_.num_leaves += node.is_leaf();
+    if (node.count > 0) open_.push({position, node.count});
+    else close();
+}
+
+void StructureWriter::repeat(uint32_t position) {
+    Buffer<uint32_t, 24> pending;
+    pending.push(position);
+    while (!pending.empty()) {
+        const uint32_t next = pending.pop();
+        const Node node = result_.nodes[next];
+        if (node.is_alias()) {
+            add_alias(node.count);
+        } else if (has_identity(node.kind, refs_at(next))) {
+            result_.nodes[next].is_anchor = true;
+            add_alias(next);
+        } else {
+            add_copy(next);
+            uint32_t *const slots = pending.extend(node.count);
+            uint32_t child = next + 1;
+            for (uint32_t i = node.count; i-- > 0; child = written_[child].end) slots[i] = child;
+        }
+    }
+}
+
+void StructureWriter::finish(bool none_is_leaf, nb::object namespace_) {
+    if (has_aliases_) number_anchors(result_);
+    result_.none_is_leaf = none_is_leaf;
+    result_.namespace_ = std::move(namespace_);
+}
+
+void StructureWriter::add_alias(uint32_t target) {
+    has_aliases_ = true;
+    note(result_.add(Kind::kAlias, target));
+    close();
+}
+
+// The references are copied out before: those of the result may move when one is added.
+void StructureWriter::add_copy(uint32_t position) {
+    PyObject *copies[3];
+    const Node node = result_.nodes[position];
+    std::copy_n(refs_at(position), num_refs(node), copies);
+    add(node, copies);
+}
+
+void StructureWriter::note(uint32_t position) {
+    written_.push({position + 1, static_cast<uint32_t>(result_.refs.size())});
+}
+
+// Ends every node whose last child is complete.
+void StructureWriter::close() {
+    while (!open_.empty() && --open_.back().pending == 0) written_[open_.pop().node].end = position();
+}
+
+}  // namespace pydag

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes a structure from the root down, in which an object that was written before can be written
+// again: as an alias of the first time, or, where it is a value, once more, with what it holds
+// shared. So the result is what flattening would say of the objects that it stands for.
+#pragma once
+
+#include "structure/cursor.h"
+
+namespace pydag {
+
+class StructureWriter {
+public:
+    explicit StructureWriter(StructureBuilder &result) : result_(result) {}
+
+    // The position that the next node will have.
+    uint32_t position() const { return static_cast<uint32_t>(result_.nodes.size()); }
+    // Writes a node; what it holds is written next. It may have any mark: marks come from `repeat`.
+    void add(Node node, PyObject *const *refs);
+    void add_leaf() { add({Kind::kLeaf, false, 0, 0}, nullptr); }
+    // Writes what stands at an earlier position again. It must be complete.
+    void repeat(uint32_t position);
+    // To be called once, after the last node.
+    void finish(bool none_is_leaf, nb::object namespace_);
+
+private:
+    struct Written {
+        uint32_t end, ref;  // behind the node's subtree; its first reference
+    };
+    struct Open {
+        uint32_t node, pending;  // how many children are still to come
+    };
+    PyObject *const *refs_at(uint32_t position) const { return result_.refs.data() + written_[position].ref; }
+    void add_alias(uint32_t target);
+    void add_copy(uint32_t position);
+    void note(uint32_t position);
+    void close();
+
+    StructureBuilder &result_;
+    Buffer<Written, 96> written_;
+    Buffer<Open, 24> open_;
+    bool has_aliases_ = false;
+};
+
+// Writes a structure anew: `write(cursor)` writes what stands for a node, without what it holds, or
+// for a leaf, with all. What was one object stays one, unless a value stands for it now.
+template <class Write>
+void rewrite(const Structure &structure, StructureWriter &writer, Write write) {
+    Buffer<uint32_t, 16> anchors;  // where each is written, by its number
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        if (at.node().is_alias()) {
+            writer.repeat(anchors[at.node().count]);
+            continue;
+        }
+        if (at.node().is_anchor) anchors.push(writer.position());
+        write(at);
+    }
+}
+
+}  // namespace pydag

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How specs are made of specs, by names without a prefix, as in `optree.treespec`.
+
+>>> from pydag import dagspec
+>>> dagspec.dict(a=dagspec.leaf(), b=dagspec.list())
+PyDagSpec({'a': *, 'b': []})
+"""
+
+from .specs import dagspec_defaultdict as defaultdict
+from .specs import dagspec_deque as deque
+from .specs import dagspec_dict as dict
+from .specs import dagspec_from_collection as from_collection
+from .specs import dagspec_frozendict as frozendict
+from .specs import dagspec_leaf as leaf
+from .specs import dagspec_list as list
+from .specs import dagspec_namedtuple as namedtuple
+from .specs import dagspec_none as none
+from .specs import dagspec_ordereddict as ordereddict
+from .specs import dagspec_structseq as structseq
+from .specs import dagspec_tuple as tuple
+
+__all__ = [
+    "defaultdict",
+    "deque",
+    "dict",
+    "from_collection",
+    "frozendict",
+    "leaf",
+    "list",
+    "namedtuple",
+    "none",
+    "ordereddict",
+    "structseq",
+    "tuple",
+]

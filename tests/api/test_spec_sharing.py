@@ -1,0 +1,486 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on specs with sharing: the examples of the rules, the two laws, and the reference."""
+
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import optree
+import pytest
+import reference as ref
+import reference_specs as rules
+import specimens as sp
+import strategies
+from agreement import known
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_kinds import Shape
+from strategies import thorough
+
+import pydag
+
+W, V = sp.Opaque(), sp.Opaque()
+N = [W]
+Point = namedtuple("Point", "x y")
+
+
+def spec_of(tree: Any, **options: Any) -> pydag.PyDagSpec:
+    """With the classes of the specimens."""
+    return pydag.dag_structure(tree, **{"namespace": sp.NAMESPACE, **options})
+
+
+def shown(spec: Any) -> str:
+    """The text of a spec without what stands around the structure."""
+    text = repr(spec).removeprefix("PyDagSpec(").removesuffix(")")
+    return text.removesuffix(f", namespace={sp.NAMESPACE!r}")
+
+
+def test_children_are_structures_of_their_own() -> None:
+    """An alias whose anchor lies outside becomes the anchor; two slots of one object are equal."""
+    spec = spec_of((N, [N, N, W]))
+    assert [shown(s) for s in spec.children()] == ["[*]", "[&0 [&1 *], *0, *1]"]
+    assert spec.child(1) == spec_of([N, N, W])
+    left, right = spec_of([N, N]).children()
+    assert left == right == spec_of([W])
+
+
+def test_one_level_shares_nothing() -> None:
+    """Two slots that hold one object are two leaves."""
+    assert shown(spec_of([N, N]).one_level()) == "[*, *]"
+    assert spec_of(W).one_level() is None
+    assert spec_of([W, W]).is_one_level()
+    assert not spec_of([N, N]).is_one_level()
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        ([W, W], [1], "[&0 [*], *0]"),
+        ([W, W], ([1],), "[(&0 [*],), (*0,)]"),
+        ([W, W], (1, (2, None)), "[(&0 *, (&1 *, None)), (*0, (*1, None))]"),
+        ([W, W, V], [N, N], "[&0 [&1 [*], *1], *0, [&2 [*], *2]]"),
+        ([W, W], None, "[None, None]"),
+        ([N, N], {"a": 1}, "[&0 [{'a': *}], *0]"),
+        ([W, W], (sp.Loose(1),), "[(LOOSE[&0 *]),), (LOOSE[*0]),)]"),
+        ([W, W], sp.Registered(1, 2), "[&0 CustomTreeNode(Registered[None], [*, *]), *0]"),
+        ([W, W], (N, N), "[(&0 [*], *0), (*0, *0)]"),
+    ],
+)  # fmt: skip
+def test_compose(outer: Any, inner: Any, expected: str) -> None:
+    """A shared leaf becomes one shared structure; of a value what it holds is shared."""
+    composed = spec_of(outer).compose(spec_of(inner))
+    assert shown(composed) == expected.replace("LOOSE", "CustomTreeNode(Loose[None], ")
+    assert composed.num_leaves == spec_of(outer).num_leaves * spec_of(inner).num_leaves
+
+
+def test_transform_to_a_tuple_and_back() -> None:
+    """A list that becomes a tuple loses its mark, and what it holds keeps or gets one."""
+    spec = spec_of({"a": [N, W], "b": [N, W], "c": (tied := [N, V]), "d": tied})
+    lists_to_tuples = spec.transform(
+        lambda s: pydag.dagspec_tuple(s.children()) if s.type is list else s
+    )
+    assert shown(lists_to_tuples) == (
+        "{'a': ((&0 *,), *0), 'b': ((*0,), *0), 'c': ((*0,), &1 *), 'd': ((*0,), *1)}"
+    )
+    pair = (W, V)
+    tuples_to_lists = spec_of([pair, pair]).transform(
+        lambda s: pydag.dagspec_list(s.children()) if s.type is tuple else s
+    )
+    assert shown(tuples_to_lists) == "[[&0 *, &1 *], [*0, *1]]"
+
+
+def test_transform_calls_once() -> None:
+    """Each distinct node and leaf is asked about once, a tuple at each of its places."""
+    asked: list[str] = []
+
+    def note(spec: pydag.PyDagSpec) -> pydag.PyDagSpec:
+        asked.append(shown(spec))
+        return spec
+
+    pair = (W,)
+    spec = spec_of([N, {"k": N}, pair, pair])
+    assert spec.transform(note, note) == spec
+    assert asked == ["*", "[*]", "{'k': *}", "(*,)", "(*,)", "[*, *, *, *]"]
+
+
+def test_transform_of_shared_leaves() -> None:
+    """What stands for a shared leaf is shared, as in `compose`."""
+    spec = spec_of([W, W, V])
+    assert shown(spec.transform(None, lambda _: spec_of([1]))) == "[&0 [*], *0, [*]]"
+    assert shown(spec.transform(None, lambda _: spec_of(([1],)))) == "[(&0 [*],), (*0,), ([*],)]"
+
+
+def test_transform_refuses_shared_slots() -> None:
+    """A function may not tie the slots of a node: that would lose what stood in one of them."""
+    with pytest.raises(ValueError, match="same number of arity as the input \\(2\\)"):
+        spec_of([1, 2]).transform(lambda _: spec_of([W, W]))
+    with pytest.raises(ValueError, match="one-level PyDagSpec"):
+        spec_of([1, 2]).transform(lambda _: spec_of([W, W, V]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([W, W], [[1], [2]], "[&0 [*], *0]"),
+        ([W, V], [N, N], "[[*], [*]]"),
+        ([W, W], [N, N], "[&0 [*], *0]"),
+        (W, [N, N], "[&0 [*], *0]"),
+        ([N, N], W, "[&0 [*], *0]"),
+        ([N, N], [W, V], "[&0 [*], *0]"),
+        ([[1], 2], [W, W], "[[*], *]"),
+        ([W, W], [(V,), (V,)], "[(&0 *,), (*0,)]"),
+        ([W, W], [(1, [2]), (3, [4])], "[(&0 *, &1 [*]), (*0, *1)]"),
+        ([W, V], [N, [N, N]], "[[*], [&0 [*], *0]]"),
+        ([N, N], [[[N, N]], [[N, N]]], "[&0 [[&1 [*], *1]], *0]"),
+    ],
+)
+def test_broadcast(first: Any, second: Any, expected: str) -> None:
+    """The first structure decides what is shared; inside one of its leaves the second does."""
+    assert shown(spec_of(first).broadcast_to_common_suffix(spec_of(second))) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "paths"),
+    [
+        ([W, W], [[1], [2, 3]], ("tree[0]", "tree[1]")),
+        ([W, W], [[1], 2], ("tree[0]", "tree[1]")),
+        ({"a": N, "b": N}, {"a": [[1]], "b": [2]}, ("tree['a'][0]", "tree['b'][0]")),
+        ({"a": N, "b": [0, N]}, {"a": [[1]], "b": 2}, ("tree['a'][0]", "tree['b'][1][0]")),
+        ([W, W], [[N, N], [[1], [2]]], ("tree[0]", "tree[1]")),
+        ([W, W], [{"a": 1}, OrderedDict(a=1)], ("tree[0]", "tree[1]")),
+    ],
+)
+def test_broadcast_conflict(first: Any, second: Any, paths: tuple[str, str]) -> None:
+    """One leaf can't become two different structures: both paths are named, and both sides."""
+    with pytest.raises(pydag.SharingError) as info:
+        spec_of(first).broadcast_to_common_suffix(spec_of(second))
+    assert f"{paths[0]} and {paths[1]} are one object" in str(info.value)
+    assert "other structure:  they are two: " in str(info.value)
+
+
+def test_broadcast_error_below_an_alias() -> None:
+    """What doesn't fit below an alias is told with the path through the alias."""
+    first, second = spec_of([N, N]), spec_of([[1], (2,)])
+    with pytest.raises(ValueError, match=r"expected type: list, got: tuple.*\n  at tree\[1\]$"):
+        first.broadcast_to_common_suffix(second)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ([1, 2], [W, W], "<"),
+        ([W, W], [1, 2], "no"),
+        ([W, W], [W, W], "<="),
+        ([W, W], [N, N], "<"),
+        ([W, W], [[1], [1]], "no"),
+        ([[1], [2]], [N, N], "<"),
+        ([N, N], [[1], [2]], "no"),
+        ([N, N, [1]], [N, N, N], "<"),
+        ([N, N], [[[1]], [[1]]], "no"),
+        ([(W,), (W,)], [(W,), (W,)], "<="),
+        ([W, W], [(W,), (W,)], "no"),
+        ({"b": W, "a": W}, OrderedDict(b=V, a=V), "<="),
+        (W, [N, N], "<"),
+    ],
+)
+def test_prefix(a: Any, b: Any, expected: str) -> None:
+    """What is one object in the prefix is one in the other; the other may share more."""
+    x, y = spec_of(a), spec_of(b)
+    strict, loose = expected == "<", expected != "no"
+    assert (x <= y, y >= x, x.is_prefix(y), y.is_suffix(x)) == (loose,) * 4
+    assert (x < y, y > x, x.is_prefix(y, strict=True), y.is_suffix(x, strict=True)) == (strict,) * 4
+    if loose:
+        assert len(x.flatten_up_to(b)) == x.num_leaves
+
+
+def test_traverse_and_walk_call_once() -> None:
+    """Each distinct leaf and node once; what came of it stands at all of its places."""
+    spec, log = spec_of([N, N, W]), []
+
+    def note(*what: Any) -> Any:
+        log.append(what)
+        return ("seen", *what[-1:])
+
+    assert spec.traverse(["w"], note, note) == (
+        "seen",
+        [("seen", [("seen", "w")]), ("seen", [("seen", "w")]), ("seen", "w")],
+    )
+    assert log == [("w",), ([("seen", "w")],), (spec.unflatten([0]) and log[2][0],)]
+    log.clear()
+    spec.walk(["w"], note, note)
+    assert [what[:2] for what in log[1:]] == [(list, None), (list, None)]
+    assert log[2][2][0] is log[2][2][1]
+
+
+def test_walk_of_fields() -> None:
+    """Of a class that is opened by its fields the data are the names, and the meta values."""
+    seen: list[Any] = []
+    spec_of(sp.Linear(1, 2)).walk([3, 4], lambda *what: seen.append(what))
+    assert seen == [(sp.Linear, (("w", "b"), (3,)), (3, 4))]
+
+
+def test_constructors_tie_nothing() -> None:
+    """One spec given twice stands in two slots that share nothing; within each it shares."""
+    pair = spec_of([N, N])
+    assert shown(pydag.dagspec_list([pair, pair])) == "[[&0 [*], *0], [&1 [*], *1]]"
+    leaf = pydag.dagspec_leaf()
+    linear = pydag.dagspec_from_collection(sp.Linear(leaf, pair))
+    assert shown(linear) == "Linear(w=*, b=[&0 [*], *0], units=3)"
+
+
+def test_to_treespec_unfolds() -> None:
+    """Every path is written out; a class that optree doesn't know is named with its path."""
+    tree: Any = {"b": N, "a": [N, (W, None)], "c": OrderedDict(z=N, a=1)}
+    assert spec_of(tree).to_treespec() == optree.tree_structure(tree)
+    unknown = r"optree doesn't know the class .*Linear.*\n  at tree\[0\]"
+    with pytest.raises(ValueError, match=unknown):
+        spec_of([sp.Linear(1, 2)]).to_treespec()
+    doubled: Any = W
+    for _ in range(60):
+        doubled = [doubled, doubled]
+    with pytest.raises(ValueError, match="too large for a PyTreeSpec"):
+        spec_of(doubled).to_treespec()
+
+
+def test_to_treespec_of_derefed_trees() -> None:
+    """optree's own functions are asked about classes that pydag opens by their fields."""
+    tree = pydag.deref([N, N, {"k": W}])
+    assert pydag.dag_structure(tree).to_treespec() == optree.tree_structure(tree)
+
+
+def test_to_treespec_of_a_class_that_optree_opens_otherwise() -> None:
+    """A structure that optree would not find is refused, and no wrong one made."""
+    functions: list[Any] = [lambda x: (x.children, None), lambda _, c: sp.Twofold(*c)]
+    cls: Any = sp.Twofold
+    optree.register_pytree_node(cls, *functions, namespace="twofold")
+    pydag.register_pydag_node(sp.Twofold, functions[0], sp.Twofold, namespace="twofold")
+    spec = pydag.dag_structure(sp.Twofold(1), namespace="twofold")
+    with pytest.raises(ValueError, match=r"optree opens the class .*Twofold.* by other functions"):
+        spec.to_treespec()
+
+
+def test_values_multiply_within_bounds() -> None:
+    """Sixty levels of lists that become tuples are 2**60 tuples: refused at once."""
+    doubled: Any = W
+    for _ in range(60):
+        doubled = [doubled, doubled]
+    with pytest.raises(OverflowError, match="can't have more than 4294967294 nodes"):
+        spec_of(doubled).transform(lambda _: spec_of((1, 2)))
+    large = spec_of([0] * 70_000)
+    with pytest.raises(OverflowError, match="can't have more than 4294967294 nodes"):
+        large.compose(large)
+
+
+# --- the reference ---
+
+# Without Fresh, which wraps its children in a list of its own, whatever stands there.
+SHAPES = strategies.BUILTIN + strategies.CUSTOM + strategies.FIELDS
+dags = strategies.dags(SHAPES, max_nodes=6)
+pairs = st.tuples(dags, dags, strategies.options)
+
+
+def both(tree: Any, options: dict[str, Any]) -> tuple[pydag.PyDagSpec, ref.Spec]:
+    """The spec, and the reference's."""
+    spec = pydag.dag_structure(tree, **options)
+    expected = ref.flatten(tree, **known(options))[1]
+    assert repr(spec) == ref.text(expected)
+    return spec, expected
+
+
+def text(spec: Any) -> str:
+    """Of a spec, or of a reference's, without the namespace, which tells no structures apart."""
+    written = ref.text(spec) if isinstance(spec, ref.Spec) else repr(spec)
+    return written.replace(f", namespace={sp.NAMESPACE!r})", ")")
+
+
+@thorough
+@given(dags, strategies.options)
+def test_parts_agree(tree: Any, options: dict[str, Any]) -> None:
+    """Children and the one-level structure, for any DAG."""
+    spec, expected = both(tree, options)
+    found, children = spec.children(), rules.children(expected)
+    assert [text(child) for child in found] == [text(child) for child in children]
+    assert [spec.child(i) for i in range(-len(found), 0)] == found
+    assert [spec.entry(i) for i in range(len(found))] == spec.entries()
+    level = rules.one_level(expected)
+    assert text(spec.one_level()) == text(level) if level else spec.one_level() is None
+    assert spec.is_one_level() == rules.is_one_level(expected)
+
+
+@thorough
+@given(pairs)
+def test_compose_agrees(drawn: tuple[Any, Any, dict[str, Any]]) -> None:
+    """`compose` by the structure law, for any two DAGs."""
+    a, b, options = drawn
+    (x, outer), (y, inner) = both(a, options), both(b, options)
+    assert text(x.compose(y)) == text(rules.compose(outer, inner))
+
+
+HEADS: dict[str, tuple[Callable[[pydag.PyDagSpec], bool], Callable[..., Any], Any]] = {
+    "list to tuple": (lambda s: s.type is list, pydag.dagspec_tuple, tuple),
+    "tuple to list": (lambda s: s.type is tuple, pydag.dagspec_list, list),
+    "to tuple": (lambda s: s.type is not type(None), pydag.dagspec_tuple, tuple),
+    "dict to list": (lambda s: s.type in (dict, OrderedDict), pydag.dagspec_list, list),
+}
+
+
+@thorough
+@given(pairs, st.sampled_from(list(HEADS)))
+def test_transform_agrees(drawn: tuple[Any, Any, dict[str, Any]], how: str) -> None:
+    """`transform` by the structure law, with nodes of other kinds and structures for leaves."""
+    a, b, options = drawn
+    (x, before), (y, inner) = both(a, options), both(b, options)
+    is_meant, make, cls = HEADS[how]
+    given_options = {key: options[key] for key in ("none_is_leaf", "namespace")}
+
+    def f_node(spec: pydag.PyDagSpec) -> pydag.PyDagSpec:
+        return make(spec.children(), **given_options) if is_meant(spec) else spec
+
+    def head(shape: Shape) -> Shape:
+        is_other = {
+            "list to tuple": shape.cls is list,
+            "tuple to list": shape.cls is tuple,
+            "to tuple": shape.kind != "none",
+            "dict to list": shape.cls in (dict, OrderedDict),
+        }[how]
+        entries = tuple(range(len(shape.entries)))
+        return Shape(cls.__name__, cls, entries) if is_other else shape
+
+    assert text(x.transform(f_node, lambda _: y)) == text(rules.transform(before, head, inner))
+
+
+@thorough
+@given(st.lists(st.tuples(dags, st.booleans()), min_size=1, max_size=3), strategies.options)
+def test_collections_agree(drawn: list[tuple[Any, bool]], options: dict[str, Any]) -> None:
+    """A list of specs, some given twice, is a list of what they stand for, built apart."""
+    trees = [tree for tree, twice in drawn for _ in range(1 + twice)]
+    specs, expected = zip(*(both(tree, options) for tree in trees), strict=True)
+    shape = Shape("list", list, tuple(range(len(trees))))
+    made = pydag.dagspec_list(specs, none_is_leaf=options["none_is_leaf"])
+    assert text(made) == text(rules.collect(shape, list(expected)))
+
+
+GROWN: list[Callable[[], Any]] = [lambda: [W], lambda: (W, V), lambda: N, lambda: [N, N]]
+
+
+@st.composite
+def relatives(draw: st.DrawFn, tree: Any, memo: dict[int, Any] | None = None) -> Any:
+    """A DAG that looks like another one: parts are grown, cut off, untied or of another kind."""
+    memo = {} if memo is None else memo
+
+    def visit(x: Any) -> Any:
+        if id(x) in memo and draw(st.integers(0, 5)):
+            return memo[id(x)][1]
+        what = draw(st.sampled_from(["same"] * 9 + ["cut", "grow"]))
+        if what == "cut":
+            new: Any = sp.Opaque()
+        elif type(x) in (list, tuple):
+            new = type(x)([visit(y) for y in x])
+        elif type(x) in (dict, OrderedDict):
+            items = [(key, visit(y)) for key, y in x.items()]
+            new = draw(st.sampled_from([dict, OrderedDict]))(draw(st.permutations(items)))
+        elif type(x) is sp.Module:
+            new = sp.Module(**{key: visit(y) for key, y in vars(x).items()})
+        elif type(x) is sp.Opaque and what == "grow":
+            new = draw(st.sampled_from(GROWN))()
+        else:
+            new = x
+        memo[id(x)] = (x, new)
+        return new
+
+    return visit(tree)
+
+
+PLAIN = [
+    strategies.several,
+    lambda draw, take: tuple(strategies.several(draw, take)),
+    lambda draw, take: {k: take() for k in draw(st.lists(st.sampled_from("abc"), max_size=2))},
+    lambda draw, take: sp.Module(x=take(), w=take()),
+    lambda draw, take: [take(), take()],
+]
+plain = strategies.dags(PLAIN, max_nodes=5)
+related = plain.flatmap(lambda tree: st.tuples(st.just(tree), relatives(tree)))
+kin = st.tuples(dags, dags) | related | related.map(lambda pair: pair[::-1])
+
+
+@thorough
+@given(kin, strategies.options)
+def test_prefix_agrees(drawn: tuple[Any, Any], options: dict[str, Any]) -> None:
+    """The order of specs, for DAGs that mostly look like one another; and what it is good for."""
+    a, b = drawn
+    (x, first), (y, second) = both(a, options), both(b, options)
+    assert (x <= y, x < y) == (rules.is_prefix(first, second), rules.is_prefix(first, second, True))
+    assert (y <= x, x > y) == (rules.is_prefix(second, first), rules.is_prefix(second, first, True))
+    if x <= y:
+        assert len(x.flatten_up_to(y.unflatten([sp.Opaque() for _ in range(len(y))]))) == len(x)
+
+
+@thorough
+@given(kin, strategies.options)
+def test_broadcast_agrees(drawn: tuple[Any, Any], options: dict[str, Any]) -> None:
+    """The common suffix of DAGs that mostly look like one another, or the same sort of error."""
+    a, b = drawn
+    (x, first), (y, second) = both(a, options), both(b, options)
+    try:
+        expected = text(rules.common_suffix(first, second))
+    except rules.RefusedError as refused:
+        with pytest.raises(ValueError, match=r".") as info:
+            x.broadcast_to_common_suffix(y)
+        told = "sharing" if isinstance(info.value, pydag.SharingError) else "fit"
+        assert told in refused.problems  # noqa: PT017 (it is the reference's)
+        return
+    merged = x.broadcast_to_common_suffix(y)
+    assert text(merged) == expected
+    built = merged.unflatten([sp.Opaque() for _ in range(len(merged))])
+    assert len(x.flatten_up_to(built)) == len(x)
+
+
+@thorough
+@given(dags, strategies.options)
+def test_walk_agrees(tree: Any, options: dict[str, Any]) -> None:
+    """`traverse` and `walk` ask the same, in the same order, and give the same."""
+    spec, expected = both(tree, options)
+    leaves = [f"leaf {i}" for i in range(len(spec))]
+    mine: list[Any] = []
+    theirs: list[Any] = []
+
+    def f_node(cls: type, data: Any, children: tuple[Any, ...]) -> Any:
+        mine.append((cls, data, children))
+        return ("node", len(mine))
+
+    def shaped(shape: Shape, children: list[Any]) -> Any:
+        theirs.append((shape.cls, rules.node_data(shape), tuple(children)))
+        return ("node", len(theirs))
+
+    def leaf_to(log: list[Any]) -> Callable[[Any], Any]:
+        return lambda x: ("leaf", x, log.append(x))  # type: ignore[func-returns-value]  # None
+
+    got = spec.walk(leaves, f_node, leaf_to(mine))
+    assert got == rules.walk(expected, leaves, shaped, leaf_to(theirs))
+    assert mine == theirs
+    built, again = spec.traverse(leaves), spec.unflatten(leaves)
+    assert text(pydag.dag_structure(built, **options)) == text(
+        pydag.dag_structure(again, **options)
+    )
+
+
+@thorough
+@given(pairs)
+def test_unfolding_law(drawn: tuple[Any, Any, dict[str, Any]]) -> None:
+    """Unfolded, the results are what optree gives for the unfolded structures."""
+    a, b, options = drawn
+    x, y = pydag.dag_structure(a, **options), pydag.dag_structure(b, **options)
+    try:
+        first, second = x.to_treespec(), y.to_treespec()
+    except ValueError:
+        return  # a class that optree doesn't know
+    assert x.compose(y).to_treespec() == first.compose(second)
+    assert [s.to_treespec() for s in x.children()] == first.children()
+    assert x.transform(None, lambda _: y).to_treespec() == first.transform(None, lambda _: second)
+    if x <= y:
+        assert first <= second
+    try:
+        merged = x.broadcast_to_common_suffix(y)
+    except ValueError:
+        return
+    assert merged.to_treespec() == first.broadcast_to_common_suffix(second)
