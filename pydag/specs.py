@@ -136,7 +136,8 @@ def dagspec_transform(
         spec: The spec.
         f_node: Called once for each distinct node (for a tuple at each of its places), after what
             it holds, with a spec of that node alone: a leaf in each of its slots, none of them
-            shared. Returns one with as many leaves, in one level.
+            shared. Returns one of one level with as many slots; what is shared among them in
+            that one doesn't count.
         f_leaf: Called once for each distinct leaf, with its spec. Returns any spec.
 
     Raises:

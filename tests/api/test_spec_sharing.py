@@ -110,12 +110,17 @@ def test_transform_of_shared_leaves() -> None:
     assert shown(spec.transform(None, lambda _: spec_of(([1],)))) == "[(&0 [*],), (*0,), ([*],)]"
 
 
-def test_transform_refuses_shared_slots() -> None:
-    """A function may not tie the slots of a node: that would lose what stood in one of them."""
+def test_transform_asks_for_slots_alone() -> None:
+    """What a function ties among the slots of a node doesn't count: the places say what is shared."""
+    leaf = pydag.dagspec_leaf()
+    assert shown(spec_of([1, 2]).transform(lambda _: spec_of({"a": leaf, "b": leaf}))) == (
+        "{'a': *, 'b': *}"
+    )
+    assert shown(spec_of([W, W]).transform(lambda _: spec_of((W, V)))) == "(&0 *, *0)"
     with pytest.raises(ValueError, match="same number of arity as the input \\(2\\)"):
-        spec_of([1, 2]).transform(lambda _: spec_of([W, W]))
-    with pytest.raises(ValueError, match="one-level PyDagSpec"):
         spec_of([1, 2]).transform(lambda _: spec_of([W, W, V]))
+    with pytest.raises(ValueError, match="one-level PyDagSpec"):
+        spec_of([1, 2]).transform(lambda _: spec_of([[W], [V]]))
 
 
 @pytest.mark.parametrize(

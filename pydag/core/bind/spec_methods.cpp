@@ -116,7 +116,7 @@ void bind_spec_methods(nb::module_ &module) {
                      "f_leaf: Callable[[PyDagSpec], PyDagSpec] | None = None) -> PyDagSpec"),
              "The spec with other nodes and leaves.\n\n"
              "`f_node` is called once for each distinct node, after what it holds, with a spec of that node alone, "
-             "and returns one with as many leaves; `f_leaf` once for each distinct leaf, and returns any. What was "
+             "and returns one with as many slots; `f_leaf` once for each distinct leaf, and returns any. What was "
              "one object stays one, unless a tuple stands for it: then what it holds is shared.")
         .def("traverse", traversed<NodeCall::kBuilt>, given, optional("f_node"), optional("f_leaf"),
              nb::sig("def traverse(self, leaves: Iterable[Any], /, f_node: Callable[[Any], Any] | None = None, "

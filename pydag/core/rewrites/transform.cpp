@@ -91,12 +91,14 @@ private:
         const nb::object spec = spec_of_node(node, open.refs);
         const nb::object answer = asked(node_function_, spec);
         const Structure &given = spec_of(answer).structure();
-        if (given.num_leaves != node.count)
+        // Slots that hold one leaf are slots all the same: what is shared, the places of the node say.
+        const bool has_one_level = is_one_level(given);
+        if ((has_one_level ? given.nodes[0].count : given.num_leaves) != node.count)
             fail(PyExc_ValueError,
                  "Expected the PyDagSpec transform function returns a PyDagSpec with the same number of arity as the "
                  "input (%u), got %U (input: %U).",
                  node.count, short_repr(answer).ptr(), short_repr(spec).ptr());
-        if (given.nodes[0].count != node.count || given.nodes[0].is_leaf() || !is_one_level(given))
+        if (!has_one_level)
             fail(PyExc_ValueError,
                  "Expected the PyDagSpec transform function returns a one-level PyDagSpec as the input, got %U (input: "
                  "%U).",

@@ -66,8 +66,8 @@ nb::object decode_registration(nb::handle state, Kind kind) {
     const TypeInfo info = space->find(reinterpret_cast<PyTypeObject *>(type.ptr()));
     if (!info.registration || info.kind != kind)
         fail(PyExc_RuntimeError,
-             "Unknown custom type in pickled PyDagSpec: %R in namespace %R. Register it before the "
-             "spec is restored.",
+             "Unknown custom type in pickled PyDagSpec: %R in namespace %R.\n"
+             "  Register it before the spec is restored.",
              type.ptr(), namespace_.ptr());
     return nb::borrow(info.registration);
 }
