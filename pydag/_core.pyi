@@ -207,7 +207,7 @@ class PyDagSpec:
         """
         The spec with other nodes and leaves.
 
-        `f_node` is called once for each distinct node, after what it holds, with a spec of that node alone, and returns one with as many leaves; `f_leaf` once for each distinct leaf, and returns any. What was one object stays one, unless a tuple stands for it: then what it holds is shared.
+        `f_node` is called once for each distinct node, after what it holds, with a spec of that node alone, and returns one with as many slots; `f_leaf` once for each distinct leaf, and returns any. What was one object stays one, unless a tuple stands for it: then what it holds is shared.
         """
 
     def traverse(self, leaves: Iterable[Any], /, f_node: Callable[[Any], Any] | None = None, f_leaf: Callable[[Any], Any] | None = None) -> Any:

@@ -111,7 +111,7 @@ def test_transform_of_shared_leaves() -> None:
 
 
 def test_transform_asks_for_slots_alone() -> None:
-    """What a function ties among the slots of a node doesn't count: the places say what is shared."""
+    """What a function ties among the slots of a node doesn't count; the places do."""
     leaf = pydag.dagspec_leaf()
     assert shown(spec_of([1, 2]).transform(lambda _: spec_of({"a": leaf, "b": leaf}))) == (
         "{'a': *, 'b': *}"
