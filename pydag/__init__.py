@@ -20,9 +20,44 @@
 
 from typing import TYPE_CHECKING
 
+from optree import NONE_IS_LEAF as NONE_IS_LEAF
+from optree import NONE_IS_NODE as NONE_IS_NODE
+from optree import AutoEntry as AutoEntry
+from optree import CustomTreeNode as CustomTreeNode
+from optree import DataclassEntry as DataclassEntry
+from optree import FlattenedEntry as FlattenedEntry
+from optree import FlattenFunc as FlattenFunc
+from optree import GetAttrEntry as GetAttrEntry
+from optree import GetItemEntry as GetItemEntry
+from optree import MappingEntry as MappingEntry
+from optree import NamedTupleEntry as NamedTupleEntry
+from optree import PyTree as PyTree
+from optree import PyTreeAccessor as PyTreeAccessor
+from optree import PyTreeEntry as PyTreeEntry
+from optree import PyTreeKind as PyTreeKind
+from optree import PyTreeTypeVar as PyTreeTypeVar
+from optree import SequenceEntry as SequenceEntry
+from optree import StructSequenceEntry as StructSequenceEntry
+from optree import UnflattenFunc as UnflattenFunc
+from optree import dict_insertion_ordered as dict_insertion_ordered
+from optree import is_namedtuple as is_namedtuple
+from optree import is_namedtuple_class as is_namedtuple_class
+from optree import is_namedtuple_instance as is_namedtuple_instance
+from optree import is_structseq as is_structseq
+from optree import is_structseq_class as is_structseq_class
+from optree import is_structseq_instance as is_structseq_instance
+from optree import namedtuple_fields as namedtuple_fields
+from optree import structseq_fields as structseq_fields
+
 from . import _classify as _classify
+from . import accessors as accessors
+from . import dag as dag
 from . import dagspec as dagspec
+from . import dataclasses as dataclasses
 from . import files as files
+from . import functools as functools
+from . import integrations as integrations
+from . import typing as typing
 from ._core import PyDagSpec as PyDagSpec
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
@@ -32,6 +67,7 @@ from .ops.flatten import dag_accessors as dag_accessors
 from .ops.flatten import dag_flatten as dag_flatten
 from .ops.flatten import dag_flatten_with_accessor as dag_flatten_with_accessor
 from .ops.flatten import dag_flatten_with_path as dag_flatten_with_path
+from .ops.flatten import dag_iter as dag_iter
 from .ops.flatten import dag_leaves as dag_leaves
 from .ops.flatten import dag_paths as dag_paths
 from .ops.flatten import dag_structure as dag_structure
@@ -40,8 +76,22 @@ from .ops.fold import dag_fold as dag_fold
 from .ops.fold import dag_intern as dag_intern
 from .ops.fold import dag_rewrite as dag_rewrite
 from .ops.map import dag_map as dag_map
+from .ops.map import dag_map_ as dag_map_
 from .ops.map import dag_map_with_accessor as dag_map_with_accessor
+from .ops.map import dag_map_with_accessor_ as dag_map_with_accessor_
 from .ops.map import dag_map_with_path as dag_map_with_path
+from .ops.map import dag_map_with_path_ as dag_map_with_path_
+from .ops.one_level import all_leaves as all_leaves
+from .ops.one_level import dag_flatten_one_level as dag_flatten_one_level
+from .ops.one_level import dag_is_leaf as dag_is_leaf
+from .ops.partition import dag_partition as dag_partition
+from .ops.partition import dag_replace_nones as dag_replace_nones
+from .ops.reduce import dag_all as dag_all
+from .ops.reduce import dag_any as dag_any
+from .ops.reduce import dag_max as dag_max
+from .ops.reduce import dag_min as dag_min
+from .ops.reduce import dag_reduce as dag_reduce
+from .ops.reduce import dag_sum as dag_sum
 from .registry import RegistryEntry as RegistryEntry
 from .registry import clear_caches as clear_caches
 from .registry import register_pydag_node as register_pydag_node
@@ -96,33 +146,67 @@ if not TYPE_CHECKING:  # to a type checker it would mean that the package has ev
 __version__ = "0.1.0"
 
 __all__ = [
+    "NONE_IS_LEAF",
+    "NONE_IS_NODE",
     "Alias",
     "Anchor",
+    "AutoEntry",
+    "CustomTreeNode",
     "CycleError",
+    "DataclassEntry",
+    "FlattenFunc",
+    "FlattenedEntry",
+    "GetAttrEntry",
+    "GetItemEntry",
+    "MappingEntry",
+    "NamedTupleEntry",
     "Node",
     "PyDagSpec",
+    "PyTree",
+    "PyTreeAccessor",
+    "PyTreeEntry",
+    "PyTreeKind",
+    "PyTreeTypeVar",
     "RegistryEntry",
+    "SequenceEntry",
     "SharedObject",
     "SharingError",
+    "StructSequenceEntry",
+    "UnflattenFunc",
     "View",
+    "all_leaves",
     "clear_caches",
     "dag_accessors",
+    "dag_all",
+    "dag_any",
     "dag_combine",
     "dag_copy",
     "dag_flatten",
+    "dag_flatten_one_level",
     "dag_flatten_with_accessor",
     "dag_flatten_with_path",
     "dag_fold",
     "dag_intern",
+    "dag_is_leaf",
+    "dag_iter",
     "dag_leaves",
     "dag_map",
+    "dag_map_",
     "dag_map_with_accessor",
+    "dag_map_with_accessor_",
     "dag_map_with_path",
+    "dag_map_with_path_",
     "dag_mask",
+    "dag_max",
+    "dag_min",
+    "dag_partition",
     "dag_paths",
+    "dag_reduce",
     "dag_replace",
+    "dag_replace_nones",
     "dag_rewrite",
     "dag_structure",
+    "dag_sum",
     "dag_unflatten",
     "dag_update",
     "dagspec_accessors",
@@ -151,13 +235,22 @@ __all__ = [
     "dagspec_transform",
     "dagspec_tuple",
     "deref",
+    "dict_insertion_ordered",
     "explain",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "is_structseq",
+    "is_structseq_class",
+    "is_structseq_instance",
+    "namedtuple_fields",
     "register_fields",
     "register_pydag_node",
     "register_pydag_node_class",
     "reref",
     "retie",
     "shared_objects",
+    "structseq_fields",
     "tie",
     "unregister_pydag_node",
     "untie",

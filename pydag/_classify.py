@@ -50,7 +50,7 @@ def is_found_by_identity(cls: type) -> bool:
     return meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__
 
 
-def _optree_entry(cls: type, namespace: str) -> Any:
+def optree_entry(cls: type, namespace: str) -> Any:
     """What optree has registered for a class, or None."""
     if is_found_by_identity(cls):
         return optree.register_pytree_node.get(cls, namespace=namespace)
@@ -61,7 +61,7 @@ def _optree_entry(cls: type, namespace: str) -> Any:
 
 def _find_foreign(cls: type, namespace: str) -> Foreign | None:
     """How a class registered with another library, in just this namespace, is opened and built."""
-    entry = _optree_entry(cls, namespace)
+    entry = optree_entry(cls, namespace)
     if (
         entry is not None
         and entry.kind == optree.PyTreeKind.CUSTOM

@@ -1,7 +1,7 @@
 """The compiled core of pydag. Its public names are those of the package."""
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, SupportsIndex, SupportsInt, final
 
 from optree import (
@@ -14,12 +14,12 @@ from optree import (
 from pydag.sharing.shared_objects import SharedObject
 from pydag.typing import (
     Dag,
-    FlattenFunc,
+    FlattenFunction,
     Identity,
     IsLeaf,
     Leaf,
     Path,
-    UnflattenFunc
+    UnflattenFunction
 )
 
 
@@ -38,7 +38,9 @@ def register_node(type: type, flatten: object, unflatten: object, path_entry_typ
 
 def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, has_identity: bool, /) -> None: ...
 
-def unregister(type: type, namespace: str, /) -> tuple[FlattenFunc | None, UnflattenFunc | None, type[PyTreeEntry]]: ...
+def unregister(type: type, namespace: str, /) -> tuple[FlattenFunction | None, UnflattenFunction | None, type[PyTreeEntry]]: ...
+
+def find_registration(type: type, namespace: str, /) -> tuple[FlattenFunction | None, UnflattenFunction | None, type[PyTreeEntry], str] | None: ...
 
 def own_slots(cls: type, /) -> list[str]: ...
 
@@ -271,6 +273,28 @@ def map(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], is_leaf: Is
 def map_with_path(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
 
 def map_with_accessor(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def map_where(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], select: Callable[[list[Leaf], PyDagSpec], list[bool]] | None, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def map_with_path_where(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], select: Callable[[list[Leaf], PyDagSpec], list[bool]] | None, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def map_with_accessor_where(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], select: Callable[[list[Leaf], PyDagSpec], list[bool]] | None, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Dag: ...
+
+def for_each(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], select: Callable[[list[Leaf], PyDagSpec], list[bool]] | None, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> None: ...
+
+def for_each_with_path(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], select: Callable[[list[Leaf], PyDagSpec], list[bool]] | None, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> None: ...
+
+def for_each_with_accessor(func: Callable[..., Any], tree: Dag, rests: tuple[Dag, ...], select: Callable[[list[Leaf], PyDagSpec], list[bool]] | None, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> None: ...
+
+def iterate(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, identity: Identity, /) -> Iterator[Leaf]: ...
+
+def is_leaf(tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, /) -> bool: ...
+
+def are_leaves(iterable: Iterable[Dag], is_leaf: IsLeaf | None, none_is_leaf: bool, namespace: str, /) -> bool: ...
+
+def open_one_level(node: Dag, none_is_leaf: bool, namespace: str, /) -> tuple[list[Any], tuple[Any, ...], PyDagSpec]: ...
+
+def all_paths(spec: PyDagSpec, /) -> list[list[Path]]: ...
 
 def set_deref_classes(anchor: type, alias: type, node: type, /) -> None: ...
 

@@ -10,44 +10,19 @@ _LEAVES = "pydag.dag_leaves(tree)"
 # meanwhile; "" where only optree's own function does, which knows no sharing. The README lists the
 # names, and tests/docs/test_names.py sees to it that one is taken off when the function is there.
 NOT_YET: dict[str, str] = {
-    "all_leaves": "all(pydag.dag_structure(x).is_leaf() for x in iterable)",
     "broadcast_common": "",
     "broadcast_prefix": "",
-    "dag_all": f"all({_LEAVES})",
-    "dag_any": f"any({_LEAVES})",
     "dag_broadcast_common": "",
     "dag_broadcast_map": "",
     "dag_broadcast_map_with_accessor": "",
     "dag_broadcast_map_with_path": "",
     "dag_broadcast_prefix": "",
-    "dag_flatten_one_level": "",
-    "dag_is_leaf": "pydag.dag_structure(tree).is_leaf()",
-    "dag_iter": f"iter({_LEAVES})",
-    "dag_map_": f"for leaf in {_LEAVES}: func(leaf)",
-    "dag_map_with_accessor_": "pydag.dag_flatten_with_accessor(tree) and a loop",
-    "dag_map_with_path_": "pydag.dag_flatten_with_path(tree) and a loop",
-    "dag_max": f"max({_LEAVES})",
-    "dag_min": f"min({_LEAVES})",
-    "dag_partition": "pydag.dag_map(lambda x: x if predicate(x) else None, tree), and once more",
-    "dag_reduce": f"functools.reduce(func, {_LEAVES})",
-    "dag_replace_nones": "pydag.dag_map(func, tree, none_is_leaf=True)",
-    "dag_sum": f"sum({_LEAVES})",
     "dag_transpose": "",
     "dag_transpose_map": "",
     "dag_transpose_map_with_accessor": "",
     "dag_transpose_map_with_path": "",
     "prefix_errors": "",
 }
-
-# Names of optree's that pydag doesn't repeat.
-OPTREES = frozenset({
-    "AutoEntry", "CustomTreeNode", "DataclassEntry", "FlattenFunc", "FlattenedEntry",
-    "GetAttrEntry", "GetItemEntry", "MappingEntry", "NONE_IS_LEAF", "NONE_IS_NODE",
-    "NamedTupleEntry", "PyTree", "PyTreeAccessor", "PyTreeEntry", "PyTreeKind", "PyTreeTypeVar",
-    "SequenceEntry", "StructSequenceEntry", "UnflattenFunc", "dict_insertion_ordered",
-    "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq",
-    "is_structseq_class", "is_structseq_instance", "namedtuple_fields", "structseq_fields",
-})  # fmt: skip
 
 _PREFIXES = {
     "tree_": "dag_",
@@ -84,8 +59,6 @@ def advice(name: str) -> str:
         theirs = f"Where nothing is shared, optree.{_their_name(ours)} does the same."
         meanwhile = f"This does the same: {NOT_YET[ours]}" if NOT_YET[ours] else theirs
         return f"pydag has no {lacks}. {meanwhile}"
-    if name in OPTREES:
-        return f"pydag has no '{name}'; it uses optree's: optree.{name}"
     if name == "MAX_RECURSION_DEPTH":
         return "pydag has no 'MAX_RECURSION_DEPTH': only memory bounds the depth of a structure"
     if name in getattr(sys.modules.get("pydag.jaxinterop"), "__all__", ()):

@@ -18,7 +18,10 @@ import optree
 # Of these only arrays are long.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
 _UNNAMED = "unnamed field"  # as CPython calls it
-_BRIEF = (int, float, complex, range, types.FunctionType, types.BuiltinFunctionType)
+_BRIEF = (
+    int, float, complex, range, type(...), type(NotImplemented), types.FunctionType,
+    types.BuiltinFunctionType,
+)  # fmt: skip
 
 
 def _is_filled(x: Any) -> bool:
@@ -83,7 +86,7 @@ class _ShortRepr(reprlib.Repr):
             return f"{name}({', '.join(pairs + ['...'] * (len(x) > len(pairs)))})"
         if cls is collections.OrderedDict:
             if sys.version_info >= (3, 12):
-                return f"OrderedDict({self.repr_dict(x, level)})"
+                return f"OrderedDict({self.repr_dict(x, level) if x else ''})"
             return f"OrderedDict({self.repr_list(list(x.items()), level) if x else ''})"
         if cls is collections.defaultdict:
             factory = self.repr1(x.default_factory, level - 1)

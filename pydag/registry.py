@@ -9,13 +9,14 @@ globally, JAX (once `pydag.jaxinterop` is imported).
 import builtins
 import functools
 import inspect
+from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import optree
 
-from . import _core
-from .typing import FlattenFunc, UnflattenFunc
+from . import _classify, _core
+from .typing import FlattenFunction, UnflattenFunction
 
 C = TypeVar("C", bound=type)
 
@@ -23,7 +24,7 @@ _GLOBAL: Any = getattr(optree.registry, "__GLOBAL_NAMESPACE", object())
 
 
 class RegistryEntry(NamedTuple):
-    """What `unregister_pydag_node` took out.
+    """How a class is opened and built; what `unregister_pydag_node` took out.
 
     Args:
         type: The class.
@@ -34,8 +35,8 @@ class RegistryEntry(NamedTuple):
     """
 
     type: builtins.type
-    flatten_func: FlattenFunc | None
-    unflatten_func: UnflattenFunc | None
+    flatten_func: FlattenFunction | None
+    unflatten_func: UnflattenFunction | None
     path_entry_type: builtins.type[optree.PyTreeEntry]
     kind: optree.PyTreeKind
     namespace: str
@@ -56,17 +57,103 @@ def checked_namespace(cls: object, namespace: object) -> str:
     return str.__str__(namespace)  # an enum member hashes in its own way
 
 
+@overload
+def _get(cls: type, /, *, namespace: str = "") -> RegistryEntry | None: ...
+@overload
+def _get(cls: None = None, /, *, namespace: str = "") -> dict[type, RegistryEntry]: ...
+def _get(
+    cls: type | None = None, /, *, namespace: str = ""
+) -> dict[type, RegistryEntry] | RegistryEntry | None:
+    """What is registered for a class, or for all of them.
+
+    Args:
+        cls: The class; left out: all classes that the namespace sees.
+        namespace: Where to look first; the global one is seen from everywhere.
+
+    Returns:
+        The entry of the class, or None where it is a leaf; or a dict of entries by class.
+
+    Raises:
+        TypeError: `cls` is not a class, or the namespace is no string.
+    """
+    if namespace is _GLOBAL:
+        namespace = ""
+    if cls is not None and cls is not cast("type", namedtuple) and not inspect.isclass(cls):
+        raise TypeError(f"Expected a class or None, got {cls!r}.")
+    if not isinstance(namespace, str):
+        raise TypeError(f"The namespace must be a string, got {namespace!r}.")
+    namespace = str.__str__(namespace)
+    if cls is None:
+        return _get_all(namespace)
+    known = _classify.optree_entry(cls, namespace)
+    is_builtin = known is not None and known.type is cls and known.kind != optree.PyTreeKind.CUSTOM
+    if inspect.isclass(cls) and not is_builtin:
+        found = _core.find_registration(cls, namespace)
+        if found is not None:
+            return RegistryEntry(cls, *found[:3], optree.PyTreeKind.CUSTOM, found[3])
+    return None if known is None else _entry_of_optree(known)
+
+
+def _entry_of_optree(entry: Any) -> RegistryEntry:
+    return RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
+
+
+def _get_all(namespace: str) -> dict[type, RegistryEntry]:
+    all_of_optree: Any = optree.register_pytree_node.get
+    entries = {
+        cls: _entry_of_optree(entry) for cls, entry in all_of_optree(namespace=namespace).items()
+    }
+    others: list[Any] = [c for space, c in _core.registered_classes() if space in ("", namespace)]
+    for known in _classify.fallback_classes():
+        others += known
+    for cls in others:
+        if isinstance(cls, type) and (entry := _get(cls, namespace=namespace)) is not None:
+            entries[cls] = entry
+    return entries
+
+
+class _Register(Protocol):
+    """The type of `register_pydag_node`: a function that has a function."""
+
+    def __call__(
+        self,
+        cls: C,
+        /,
+        flatten_func: FlattenFunction,
+        unflatten_func: UnflattenFunction,
+        *,
+        path_entry_type: type[optree.PyTreeEntry] = optree.AutoEntry,
+        namespace: str = _GLOBAL,
+        preserve_relative_identities: bool = True,
+    ) -> C: ...
+
+    @overload
+    def get(self, cls: type, /, *, namespace: str = "") -> RegistryEntry | None: ...
+    @overload
+    def get(self, cls: None = None, /, *, namespace: str = "") -> dict[type, RegistryEntry]: ...
+
+
+def _with_get(function: Any) -> _Register:
+    function.get = _get
+    _get.__name__, _get.__qualname__ = "get", f"{function.__qualname__}.get"
+    return cast("_Register", function)
+
+
+@_with_get
 def register_pydag_node(
     cls: C,
     /,
-    flatten_func: FlattenFunc,
-    unflatten_func: UnflattenFunc,
+    flatten_func: FlattenFunction,
+    unflatten_func: UnflattenFunction,
     *,
     path_entry_type: type[optree.PyTreeEntry] = optree.AutoEntry,
     namespace: str = _GLOBAL,
     preserve_relative_identities: bool = True,
 ) -> C:
     """Make a class a node, by two functions.
+
+    `register_pydag_node.get(cls, namespace=...)` tells what is registered for a class, here or with
+    another library; without a class it gives all entries, by class.
 
     Args:
         cls: The class.
@@ -106,7 +193,7 @@ def register_pydag_node(
     return cls
 
 
-def _methods(cls: type) -> tuple[FlattenFunc, UnflattenFunc]:
+def _methods(cls: type) -> tuple[FlattenFunction, UnflattenFunction]:
     for flatten, unflatten in (
         ("__tree_flatten__", "__tree_unflatten__"),
         ("tree_flatten", "tree_unflatten"),

@@ -18,6 +18,8 @@ is handed down the DAG, once along each edge.
 """
 
 import difflib
+import functools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -239,6 +241,8 @@ def _outline(record: Record, entries: dict[Any, int]) -> str:
 
 def _flattened(where: Any, namespace: str) -> tuple[list[Leaf], PyDagSpec] | None:
     """The leaves and the structure of a selection that is a tree; None for a leaf."""
+    if isinstance(where, functools.partial):  # a predicate, though some of them are nodes
+        return None
     leaves, spec = _core.flatten(where, None, False, namespace, "nodes")
     return None if spec.is_leaf() else (leaves, spec)
 
@@ -321,6 +325,15 @@ def where_there(where: Where) -> Where:
 masks: dict[type, Callable[[Any, Where], Any]] = {}
 
 
+def selector(
+    where: Where, namespace: str = ""
+) -> Callable[[Sequence[Leaf], PyDagSpec], list[bool]]:
+    """A function that says of each leaf of a structure whether `where` selects it."""
+    if type(where) is types.FunctionType:  # neither a tree nor any other selection: most are
+        return lambda leaves, spec: [bool(where(leaf)) for leaf in leaves]
+    return lambda leaves, spec: select(where, Listing.of(spec), leaves, namespace)
+
+
 def dag_mask(
     tree: Dag,
     where: Where,
@@ -359,4 +372,4 @@ def dag_mask(
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
     leaves, spec = _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
-    return _core.unflatten(spec, select(where, Listing.of(spec), leaves, namespace))
+    return _core.unflatten(spec, selector(where, namespace)(leaves, spec))

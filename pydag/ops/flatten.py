@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DAGs taken apart and put together, by optree's functions; shared objects stay shared."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Literal, overload
 
 import optree
 
@@ -83,6 +84,39 @@ def dag_leaves(
     [0.5]
     """
     return _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+
+
+def dag_iter(
+    tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Iterator[Leaf]:
+    """An iterator over the distinct leaves of a DAG, each of which comes when it is first reached.
+
+    The children of a node are taken when it is opened: what is done to it later isn't seen, what is
+    done to it before is. What was met is kept alive until the last leaf has come.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself; raised when it is reached.
+        RuntimeError: A callback asks the iterator that called it for the next leaf.
+
+    >>> w = object()
+    >>> list(dag_iter([1, w, [w, 2]])) == [1, w, 2]
+    True
+    """
+    return _core.iterate(tree, is_leaf, none_is_leaf, namespace, identity)
 
 
 def dag_structure(
@@ -171,6 +205,7 @@ def dag_flatten_with_accessor(
     return _core.flatten_with_accessor(tree, is_leaf, none_is_leaf, namespace, identity)
 
 
+@overload
 def dag_paths(
     tree: Dag,
     /,
@@ -179,7 +214,29 @@ def dag_paths(
     none_is_leaf: bool = False,
     namespace: str = "",
     identity: Identity = "all",
-) -> list[Path]:
+    all_paths: Literal[False] = False,
+) -> list[Path]: ...
+@overload
+def dag_paths(
+    tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    all_paths: Literal[True],
+) -> list[list[Path]]: ...
+def dag_paths(
+    tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    all_paths: bool = False,
+) -> list[Path] | list[list[Path]]:
     """The path of each distinct leaf; a shared one's is its anchor's.
 
     Args:
@@ -189,14 +246,20 @@ def dag_paths(
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        all_paths: True gives for each leaf a list of all of its paths, in traversal order, as many
+            as there are: sixty-fold `t = [t, t]` has 2**60.
 
     Raises:
         CycleError: An object contains itself.
 
     >>> dag_paths({"a": [7, 8]})
     [('a', 0), ('a', 1)]
+    >>> w = [7, 8]
+    >>> dag_paths([w, w], all_paths=True)
+    [[(0, 0), (1, 0)], [(0, 1), (1, 1)]]
     """
-    return _core.structure(tree, is_leaf, none_is_leaf, namespace, identity).paths()
+    spec = _core.structure(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.all_paths(spec) if all_paths else spec.paths()
 
 
 def dag_accessors(

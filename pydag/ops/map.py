@@ -2,10 +2,13 @@
 """Functions mapped over the distinct leaves of DAGs."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from pydag import _core
-from pydag.typing import Dag, Identity, IsLeaf
+from pydag.selectors import selector
+from pydag.typing import Dag, Identity, IsLeaf, Where
+
+T = TypeVar("T")
 
 
 def dag_map(
@@ -17,6 +20,7 @@ def dag_map(
     none_is_leaf: bool = False,
     namespace: str = "",
     identity: Identity = "all",
+    where: Where | None = None,
 ) -> Dag:
     """Call a function once for each distinct leaf; the result is shared as `tree` is.
 
@@ -30,18 +34,79 @@ def dag_map(
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
+            are instances and all that lies below nodes that are; a pattern of the path, such as
+            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
+            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
+            counts. The function is called for these alone, the others stay as they are. Left out:
+            for all.
 
     Raises:
         ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers.
+        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
         CycleError: An object contains itself.
 
     >>> w = [1, 2]
     >>> out = dag_map(lambda x: x * 10, {"a": w, "b": w})
     >>> out, out["a"] is out["b"]
     ({'a': [10, 20], 'b': [10, 20]}, True)
+    >>> dag_map(lambda x: x * 10, {"a": w, "b": 3}, where="*a*")
+    {'a': [10, 20], 'b': 3}
     """
-    return _core.map(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
+    if where is None:
+        return _core.map(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
+    select = selector(where, namespace)
+    return _core.map_where(func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity)
+
+
+def dag_map_(
+    func: Callable[..., Any],
+    tree: T,
+    /,
+    *rests: Dag,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    where: Where | None = None,
+) -> T:
+    """Call a function once for each distinct leaf, for what it does to it.
+
+    An update in place happens once, however many paths lead to the leaf.
+
+    Args:
+        func: Gets the leaf, and what each of `rests` holds at its place.
+        tree: The DAG.
+        rests: Trees with at least the structure of `tree`, which give each of its shared objects
+            one answer: the same object at every path, or equal values.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
+            are instances and all that lies below nodes that are; a pattern of the path, such as
+            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
+            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
+            counts. The function is called for these alone, the others stay as they are. Left out:
+            for all.
+
+    Returns:
+        The tree itself.
+
+    Raises:
+        ValueError: A rest doesn't have the structure of `tree`.
+        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
+        CycleError: An object contains itself.
+
+    >>> w = bytearray(b"a")
+    >>> tree = dag_map_(lambda x: x.extend(b"b"), {"encoder": w, "decoder": w})
+    >>> tree["encoder"]
+    bytearray(b'ab')
+    """
+    select = None if where is None else selector(where, namespace)
+    _core.for_each(func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity)
+    return tree
 
 
 def dag_map_with_path(
@@ -53,6 +118,7 @@ def dag_map_with_path(
     none_is_leaf: bool = False,
     namespace: str = "",
     identity: Identity = "all",
+    where: Where | None = None,
 ) -> Dag:
     """As `dag_map`; the function also gets the path of the leaf, a tuple of entries.
 
@@ -68,16 +134,77 @@ def dag_map_with_path(
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
+            are instances and all that lies below nodes that are; a pattern of the path, such as
+            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
+            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
+            counts. The function is called for these alone, the others stay as they are. Left out:
+            for all.
 
     Raises:
         ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers.
+        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
         CycleError: An object contains itself.
 
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
     """
-    return _core.map_with_path(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
+    if where is None:
+        return _core.map_with_path(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
+    select = selector(where, namespace)
+    return _core.map_with_path_where(
+        func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity
+    )
+
+
+def dag_map_with_path_(
+    func: Callable[..., Any],
+    tree: T,
+    /,
+    *rests: Dag,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    where: Where | None = None,
+) -> T:
+    """As `dag_map_`; the function also gets the path of the leaf, a tuple of entries.
+
+    The path of a shared leaf is its anchor's, the first in traversal order.
+
+    Args:
+        func: Gets the path, the leaf, and what each of `rests` holds at its place.
+        tree: The DAG.
+        rests: Trees with at least the structure of `tree`, which give each of its shared objects
+            one answer: the same object at every path, or equal values.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
+            are instances and all that lies below nodes that are; a pattern of the path, such as
+            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
+            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
+            counts. The function is called for these alone, the others stay as they are. Left out:
+            for all.
+
+    Returns:
+        The tree itself.
+
+    Raises:
+        ValueError: A rest doesn't have the structure of `tree`.
+        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
+        CycleError: An object contains itself.
+
+    >>> found = {}
+    >>> _ = dag_map_with_path_(found.__setitem__, {"a": [7], "b": 8})
+    >>> found
+    {('a', 0): 7, ('b',): 8}
+    """
+    select = None if where is None else selector(where, namespace)
+    _core.for_each_with_path(func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity)
+    return tree
 
 
 def dag_map_with_accessor(
@@ -89,6 +216,7 @@ def dag_map_with_accessor(
     none_is_leaf: bool = False,
     namespace: str = "",
     identity: Identity = "all",
+    where: Where | None = None,
 ) -> Dag:
     """As `dag_map`; the function also gets the `PyTreeAccessor` of the leaf.
 
@@ -102,13 +230,76 @@ def dag_map_with_accessor(
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
+            are instances and all that lies below nodes that are; a pattern of the path, such as
+            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
+            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
+            counts. The function is called for these alone, the others stay as they are. Left out:
+            for all.
 
     Raises:
         ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers.
+        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
         CycleError: An object contains itself.
 
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
     """
-    return _core.map_with_accessor(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
+    if where is None:
+        return _core.map_with_accessor(
+            func, tree, rests, is_leaf, none_is_leaf, namespace, identity
+        )
+    select = selector(where, namespace)
+    return _core.map_with_accessor_where(
+        func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity
+    )
+
+
+def dag_map_with_accessor_(
+    func: Callable[..., Any],
+    tree: T,
+    /,
+    *rests: Dag,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+    where: Where | None = None,
+) -> T:
+    """As `dag_map_`; the function also gets the `PyTreeAccessor` of the leaf.
+
+    Args:
+        func: Gets the accessor, the leaf, and what each of `rests` holds at its place.
+        tree: The DAG.
+        rests: Trees with at least the structure of `tree`, which give each of its shared objects
+            one answer: the same object at every path, or equal values.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
+            are instances and all that lies below nodes that are; a pattern of the path, such as
+            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
+            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
+            counts. The function is called for these alone, the others stay as they are. Left out:
+            for all.
+
+    Returns:
+        The tree itself.
+
+    Raises:
+        ValueError: A rest doesn't have the structure of `tree`.
+        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
+        CycleError: An object contains itself.
+
+    >>> found = []
+    >>> _ = dag_map_with_accessor_(lambda accessor, x: found.append(accessor.codify()), {"a": [7]})
+    >>> found
+    ["*['a'][0]"]
+    """
+    select = None if where is None else selector(where, namespace)
+    _core.for_each_with_accessor(
+        func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity
+    )
+    return tree

@@ -32,6 +32,10 @@ def module_names() -> list[str]:
     return [name for name in names if HAS_JAX or not name.startswith("pydag.jaxinterop")]
 
 
+NEEDED = {f"pydag.integrations.{name}": name for name in ("attrs", "jax", "numpy", "torch")}
+"""What modules import that need not be installed."""
+
+
 def failures(test: doctest.DocTest) -> str:
     """What doctest has to say about examples that fail; `...` stands for what is left out."""
     report: list[str] = []
@@ -42,6 +46,8 @@ def failures(test: doctest.DocTest) -> str:
 @pytest.mark.parametrize("name", module_names())
 def test_docstring_examples_hold(name: str) -> None:
     """Every example in a docstring gives what it says. The usual imports are made already."""
+    if name in NEEDED:
+        pytest.importorskip(NEEDED[name])
     module = importlib.import_module(name)
     names = vars(module) | {"pydag": pydag}
     if name.startswith("pydag.jaxinterop"):

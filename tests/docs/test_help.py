@@ -6,15 +6,20 @@ import importlib.util
 import inspect
 import pydoc
 import re
-from typing import Any
+from typing import Any, get_origin
 
 import pytest
 
 import pydag
 
-PACKAGES = ["pydag", "pydag.files", "pydag.jaxinterop"]
+PACKAGES = ["pydag", "pydag.files", "pydag.integrations.numpy", "pydag.jaxinterop"]
 if importlib.util.find_spec("jax") is None:
     PACKAGES.remove("pydag.jaxinterop")
+
+
+def is_optrees(thing: Any) -> bool:
+    """Whether optree explains it."""
+    return (getattr(thing, "__module__", None) or "").startswith("optree")
 
 
 def callables() -> dict[str, Any]:
@@ -24,9 +29,14 @@ def callables() -> dict[str, Any]:
         for name in package.__all__:
             thing = getattr(package, name)
             if inspect.ismodule(thing):
+                inner = {name: getattr(thing, name) for name in thing.__all__}
                 found |= {
-                    f"{thing.__name__}.{name}": getattr(thing, name) for name in thing.__all__
+                    f"{thing.__name__}.{name}": function
+                    for name, function in inner.items()
+                    if inspect.isfunction(function) and not is_optrees(function)
                 }
+                continue
+            if not callable(thing) or get_origin(thing) is not None or is_optrees(thing):
                 continue
             found[f"{package.__name__}.{name}"] = thing
             if isinstance(thing, type):

@@ -109,7 +109,7 @@ def shard_map_prefixes(_: Any) -> None:
 
 
 def files(expected: Any) -> None:
-    """Each device reads its part of a saved array, once; trained on, it is the model that it was."""
+    """Each device reads its part of a saved array; the model trains on as it would have."""
     split = NamedSharding(mesh_of(model=8), P("model"))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "model.safetensors")

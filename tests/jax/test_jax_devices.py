@@ -45,7 +45,7 @@ def output(process: subprocess.Popen[str]) -> str:
 
 
 def test_eight_devices() -> None:
-    """A tied model gives the single device's result and stays tied: by `jit`, `shard_map` and files."""
+    """A tied model gives the single device's result, and stays tied: `jit`, `shard_map`, files."""
     program = start("eight_devices.py", flags="--xla_force_host_platform_device_count=8")
     assert output(program).split() == [
         "named_shardings",

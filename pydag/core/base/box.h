@@ -3,7 +3,7 @@
 // A C++ value inside a garbage-collected Python object, for the core's own records.
 //
 // The value lists its references once, as `auto python_refs()`; traverse is made from that list, so
-// it can't forget a member.
+// it can't forget a member. A value that owns more than a fixed list has a `traverse` of its own.
 //
 // As for a tuple, nothing is ever cleared: a record refers to what was there before it, and to
 // strings, so every cycle through it also leads through an object that was changed later, and there
@@ -23,13 +23,15 @@ namespace pydag {
 
 template <class Value>
 int traverse_refs(Value &value, visitproc visit, void *arg) {
-    return std::apply(
-        [&](auto &...ref) {
-            int status = 0;
-            (void)((ref.is_valid() && (status = visit(ref.ptr(), arg)) != 0) || ...);
-            return status;
-        },
-        value.python_refs());
+    if constexpr (requires { value.traverse(visit, arg); }) return value.traverse(visit, arg);
+    else
+        return std::apply(
+            [&](auto &...ref) {
+                int status = 0;
+                (void)((ref.is_valid() && (status = visit(ref.ptr(), arg)) != 0) || ...);
+                return status;
+            },
+            value.python_refs());
 }
 
 template <class Value>

@@ -138,6 +138,10 @@ public:
         this->resize_down(base);
         return list;
     }
+    int traverse(visitproc visit, void *arg) const {
+        for (size_t i = 0; i < this->size(); ++i) Py_VISIT((*this)[i]);
+        return 0;
+    }
     // Releases the objects from `size` on. An object's finalizer may run here.
     void drop_to(size_t size) {
         while (this->size() > size) decref(this->pop());

@@ -7,8 +7,11 @@
 #include "rewrites/deref.h"
 #include "spec/spec.h"
 #include "structure/paths.h"
+#include "walks/all_paths.h"
+#include "walks/iterate.h"
 #include "walks/map.h"
 #include "walks/match.h"
+#include "walks/one_level.h"
 #include "walks/unflatten.h"
 
 namespace pydag {
@@ -84,6 +87,33 @@ nb::object on_map(Arguments a) {
     return map(a[0], a[1], a[2], FlattenOptions::parse(a[3], a[4], a[5], a[6]), extra);
 }
 
+// (function, tree, rests, select, is_leaf, none_is_leaf, namespace, identity)
+template <Extra extra>
+nb::object on_map_where(Arguments a) {
+    return map_where(a[0], a[1], a[2], a[3], FlattenOptions::parse(a[4], a[5], a[6], a[7]), extra);
+}
+
+template <Extra extra>
+nb::object on_for_each(Arguments a) {
+    for_each(a[0], a[1], a[2], a[3], FlattenOptions::parse(a[4], a[5], a[6], a[7]), extra);
+    return nb::none();
+}
+
+nb::object iterate(Arguments a) { return make_iterator(a[0], FlattenOptions::parse(a[1], a[2], a[3], a[4])); }
+
+// (tree or iterable, is_leaf, none_is_leaf, namespace)
+template <bool (*question)(nb::handle, const FlattenOptions &)>
+nb::object on_question(Arguments a) {
+    return nb::bool_(question(a[0], FlattenOptions::parse(a[1], a[2], a[3], nb::handle(constants.all))));
+}
+
+// (node, none_is_leaf, namespace)
+nb::object on_one_level(Arguments a) {
+    return open_one_level(a[0], FlattenOptions::parse(nb::none(), a[1], a[2], nb::handle(constants.all)));
+}
+
+nb::object on_all_paths(Arguments a) { return all_paths(spec_of(a[0]).structure()); }
+
 nb::object on_unflatten(Arguments a) { return unflatten(spec_of(a[0]).structure(), a[1]); }
 
 PyMethodDef operations[] = {
@@ -101,6 +131,17 @@ PyMethodDef operations[] = {
     method<7, on_map<Extra::kNone>>("map"),
     method<7, on_map<Extra::kPath>>("map_with_path"),
     method<7, on_map<Extra::kAccessor>>("map_with_accessor"),
+    method<8, on_map_where<Extra::kNone>>("map_where"),
+    method<8, on_map_where<Extra::kPath>>("map_with_path_where"),
+    method<8, on_map_where<Extra::kAccessor>>("map_with_accessor_where"),
+    method<8, on_for_each<Extra::kNone>>("for_each"),
+    method<8, on_for_each<Extra::kPath>>("for_each_with_path"),
+    method<8, on_for_each<Extra::kAccessor>>("for_each_with_accessor"),
+    method<5, iterate>("iterate"),
+    method<4, on_question<is_leaf>>("is_leaf"),
+    method<4, on_question<are_leaves>>("are_leaves"),
+    method<3, on_one_level>("open_one_level"),
+    method<1, on_all_paths>("all_paths"),
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -108,6 +149,7 @@ PyMethodDef operations[] = {
 
 void bind_operations(nb::module_ &module) {
     checked(PyModule_AddFunctions(module.ptr(), operations));
+    make_iterator_type();
     module.def("set_deref_classes", set_deref_classes,
                nb::sig("def set_deref_classes(anchor: type, alias: type, node: type, /) -> None"));
 }

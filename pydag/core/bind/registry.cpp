@@ -58,6 +58,16 @@ void bind_registry(nb::module_ &module) {
             return nb::make_tuple(registration.flatten, registration.unflatten, registration.path_entry_type);
         },
         nb::sig("def unregister(type: type, namespace: str, /) -> tuple[object, object, type]"));
+    module.def(
+        "find_registration",
+        [](nb::handle type, nb::handle namespace_) -> nb::object {
+            const nb::object box = find_registration(type, namespace_);
+            if (!box.is_valid()) return nb::none();
+            const Registration &registration = RegistrationBox::of(box);
+            return nb::make_tuple(registration.flatten, registration.unflatten, registration.path_entry_type,
+                                  registration.namespace_);
+        },
+        nb::sig("def find_registration(type: type, namespace: str, /) -> tuple[object, object, type, str] | None"));
     module.def("own_slots", own_slots, nb::sig("def own_slots(cls: type, /) -> list[str]"));
     module.def("registered_classes", registered_classes, nb::sig("def registered_classes() -> list[tuple[str, type]]"));
     module.def("set_lookup", set_lookup,

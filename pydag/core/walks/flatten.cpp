@@ -1,153 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten.h"
 
+#include "walks/flatten_general.h"
 #include "walks/flatten_known.h"
-#include "walks/frames.h"
-#include "walks/open_objects.h"
 
 namespace pydag {
-namespace {
-
-// The general walk, in which Python code may run before or after any object.
-class Walk {
-public:
-    Walk(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves, NodeObjects *objects)
-        : options_(options),
-          builder_(builder),
-          leaves_(leaves),
-          objects_(objects),
-          open_options_{options.space.get(), {}, options.known_order()} {}
-
-    void run(PyObject *tree) {
-        stack_.push_borrowed(tree);
-        try {
-            visit_all();
-        } catch (...) {
-            rethrow_at([&] { return options_.path(steps()); }, "flattening");
-        }
-        if (has_aliases_) number_anchors(builder_);
-        options_.describe(builder_, leaves_.size(), has_registered_);
-    }
-
-private:
-    // Visits one object after the other, as they come from the stack.
-    void visit_all() {
-        const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
-        while (const size_t size = stack_.size()) {
-            if (frames_.back().base == size) {
-                close_frame();
-                continue;
-            }
-            height_ = size - 1;
-            nb::object object = stack_.pop_owned();
-            const TypeInfo info = options_.space->find_class_of(object.ptr());
-            const bool is_tracked = (info.identity & tracks) != 0;
-            if (objects_) objects_->push_borrowed(object.ptr());
-            if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);
-            else visit(std::move(object), info, is_leaf_kind(info.kind) || object.is(options_.whole), is_tracked);
-        }
-    }
-
-    bool is_leaf_kind(Kind kind) const {
-        return is_leaf(kind) || (is_none(kind) && options_.none_is_leaf) ||
-               (is_callback(kind) && !options_.opens_callbacks);
-    }
-
-    void visit(nb::object object, const TypeInfo &info, bool is_leaf, bool is_tracked) {
-        if (is_tracked) {
-            const uint32_t known = seen_.find_or_add(object.ptr(), num_nodes());
-            if (known != IdentityTable::kNew) return add_alias(known, object);
-        }
-        if (!is_leaf) return add_container(std::move(object), info, is_tracked);
-        builder_.add(Kind::kLeaf, 0);
-        leaves_.push_new(std::move(object));
-    }
-
-    // With a predicate: it is asked about what has not been met before.
-    void visit_asking(nb::object object, const TypeInfo &info, bool is_tracked) {
-        if (is_tracked)
-            if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew)
-                return add_alias(known, object);
-        // The predicate may unregister the class.
-        const nb::object registration = nb::borrow(info.registration);
-        const bool is_leaf = options_.asks_to_keep(object) || is_leaf_kind(info.kind);
-        visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || options_.leaf_identity));
-    }
-
-    void close_frame() {
-        const Frame frame = frames_.pop();
-        if (!frame.is_registered) return;
-        if (frame.is_callback) --num_callbacks_;
-        if (frame.is_untracked) open_untracked_.leave();
-    }
-
-    void add_alias(uint32_t target, nb::handle object) {
-        if (frames_.is_open(target)) fail_cycle(target, object);
-        builder_.nodes[target].is_anchor = has_aliases_ = true;
-        builder_.add(Kind::kAlias, target);
-    }
-
-    void add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {num_nodes(), false, false, false, stack_.size()};
-        if (info.registration) admit(object, info, frame);
-        builder_.add(info.kind, 0);
-        const uint32_t count = open_node(object.ptr(), info, open_options_, stack_, builder_.refs);
-        builder_.nodes[frame.node].count = count;
-        if (count > 0 || frame.is_registered) frames_.push(frame);
-        // What is known by address must stay alive.
-        if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
-    }
-
-    // Before a registered node is opened.
-    void admit(nb::handle object, const TypeInfo &info, Frame &frame) {
-        has_registered_ = frame.is_registered = true;
-        if (info.identity == kNoIdentity) {
-            const uint32_t known = open_untracked_.enter(object.ptr(), frame.node);
-            if (known != IdentityTable::kNew) fail_cycle(known, object);
-            frame.is_untracked = true;
-        }
-        frame.is_callback = is_callback(info.kind);
-        if (frame.is_callback && ++num_callbacks_ > Py_GetRecursionLimit())
-            fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
-    }
-
-    [[noreturn]] void fail_cycle(uint32_t target, nb::handle object) {
-        const std::string here = options_.path(steps()), ancestor = options_.path(steps(target));
-        fail(cycle_error,
-             "an object contains itself: %s is the %.200s at %s\n"
-             "  A structure with a cycle is not a DAG. Break it, or keep the object whole with is_leaf.",
-             here.c_str(), Py_TYPE(object.ptr())->tp_name, ancestor.c_str());
-    }
-
-    uint32_t num_nodes() const { return static_cast<uint32_t>(builder_.nodes.size()); }
-
-    Steps steps(uint32_t stop = UINT32_MAX) const {
-        return frames_.steps(builder_.nodes.data(), builder_.refs.data(), height_, stop);
-    }
-
-    const FlattenOptions &options_;
-    StructureBuilder &builder_;
-    Leaves &leaves_;
-    NodeObjects *const objects_;
-    OpenOptions open_options_;
-    bool has_registered_ = false, has_aliases_ = false;
-    Stack stack_;
-    size_t height_ = 0;  // of the stack below the object that is being visited
-    Frames frames_;
-    IdentityTable seen_;
-    RefBuffer<48> kept_;     // what is known by address and the leaves don't hold
-    int num_callbacks_ = 0;  // how many open frames a flatten function opened
-    OpenObjects open_untracked_;
-};
-
-}  // namespace
 
 Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects)
     : cached_(tree.ptr(), {options.space->id(), options.none_is_leaf, options.space_is_ordered}) {
     is_cached_ = flatten_known(cached_.structure(), tree.ptr(), options, leaves_, objects);
     if (is_cached_) return;
     if (!flatten_pure(tree.ptr(), options, builder_, leaves_, objects))
-        Walk(options, builder_, leaves_, objects).run(tree.ptr());
+        GeneralWalk(options, builder_, leaves_, objects).run(tree.ptr());
     is_cached_ = is_same(cached_.structure(), builder_.view());
 }
 

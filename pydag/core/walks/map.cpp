@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/map.h"
 
+#include "spec/spec.h"
+#include "structure/cursor.h"
 #include "structure/paths.h"
 #include "walks/match.h"
 #include "walks/unflatten.h"
@@ -11,49 +13,98 @@
 namespace pydag {
 namespace {
 
-class Results final : public LeafSource {
+// A tree and its rests, taken apart: what a function is called with for each leaf.
+class Rows final : public LeafSource {
 public:
-    // `ways`: what the function gets before the leaf, or null.
-    Results(nb::handle function, const Ways *ways, const Leaves &leaves,
-            const std::vector<std::unique_ptr<Leaves>> &rests)
-        : function_(function), ways_(ways), leaves_(leaves), rests_(rests) {}
+    Rows(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
+         Extra extra)
+        : function_(function), parts_(tree, options) {
+        parts_.remember();
+        structure_ = parts_.structure();
+        if (!select.is_none()) read_selection(select);
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rests.ptr()); ++i) {
+            rests_.push_back(std::make_unique<Leaves>());
+            PyObject *const rest = PyTuple_GET_ITEM(rests.ptr(), i);
+            if (!match_known(structure_, rest, *rests_.back())) match(structure_, rest, *rests_.back());
+        }
+        if (extra == Extra::kPath) add_paths(structure_, ways_);
+        if (extra == Extra::kAccessor) add_accessors(structure_, ways_);
+        has_ways_ = extra != Extra::kNone;
+        is_plain_ = !has_ways_ && rests_.empty() && select.is_none();
+    }
 
+    const Structure &structure() const { return structure_; }
+
+    // What the function gives for the next leaf; or the leaf, where it isn't called.
     nb::object next() override {
         const size_t i = next_++;
-        if (!ways_ && rests_.empty()) return call_array(function_, leaves_.data() + i, 1);
+        PyObject *const *const leaf = parts_.leaves().data() + i;
+        if (is_plain_) return call_array(function_, leaf, 1);
+        if (!selected_.empty() && !selected_[i]) return nb::borrow(*leaf);
         arguments_.resize_down(0);
-        if (ways_) arguments_.push((*ways_)[i]);
-        arguments_.push(leaves_[i]);
+        if (has_ways_) arguments_.push(ways_[i]);
+        arguments_.push(*leaf);
         for (const auto &rest : rests_) arguments_.push((*rest)[i]);
         return call_array(function_, arguments_.data(), arguments_.size());
     }
 
 private:
+    void read_selection(nb::handle select) {
+        nb::object leaves = checked(PyList_New(structure_.num_leaves));
+        for (uint32_t i = 0; i < structure_.num_leaves; ++i)
+            PyList_SET_ITEM(leaves.ptr(), i, incref(parts_.leaves()[i]));
+        spec_ = parts_.take_spec();
+        structure_ = spec_of(spec_).structure();
+        const nb::object answers = checked(PySequence_Tuple(call(select, leaves, spec_).ptr()));
+        if (static_cast<size_t>(PyTuple_GET_SIZE(answers.ptr())) != structure_.num_leaves)
+            fail(PyExc_ValueError, "%zu leaves, and %zd answers for them", size_t{structure_.num_leaves},
+                 PyTuple_GET_SIZE(answers.ptr()));
+        for (uint32_t i = 0; i < structure_.num_leaves; ++i)
+            selected_.push_back(PyTuple_GET_ITEM(answers.ptr(), i) == Py_True);
+    }
+
     nb::handle function_;
-    const Ways *ways_;
-    const Leaves &leaves_;
-    const std::vector<std::unique_ptr<Leaves>> &rests_;
+    Flattened parts_;
+    nb::object spec_;  // owns the structure where there is a selection
+    Structure structure_;
+    std::vector<bool> selected_;
+    std::vector<std::unique_ptr<Leaves>> rests_;
+    Ways ways_;  // not a list: that could be found by its items' referrers, and changed
+    bool has_ways_, is_plain_;
     Buffer<PyObject *, 8> arguments_;  // borrowed from the buffers above
     size_t next_ = 0;
 };
 
+uint32_t position_of_leaf(const Structure &structure, uint32_t leaf) {
+    Cursor at(structure);
+    while (!at.node().is_leaf() || at.leaf() < leaf) at.step();
+    return at.position();
+}
+
 }  // namespace
 
+nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select,
+                     const FlattenOptions &options, Extra extra) {
+    Rows rows(function, tree, rests, select, options, extra);
+    return unflatten(rows.structure(), rows, "mapping");
+}
+
 nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra) {
-    Flattened parts(tree, options);
-    parts.remember();
-    const Structure structure = parts.structure();
-    std::vector<std::unique_ptr<Leaves>> matched;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rests.ptr()); ++i) {
-        matched.push_back(std::make_unique<Leaves>());
-        PyObject *const rest = PyTuple_GET_ITEM(rests.ptr(), i);
-        if (!match_known(structure, rest, *matched.back())) match(structure, rest, *matched.back());
+    return map_where(function, tree, rests, nb::none(), options, extra);
+}
+
+void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
+              Extra extra) {
+    Rows rows(function, tree, rests, select, options, extra);
+    const Structure &structure = rows.structure();
+    for (uint32_t i = 0; i < structure.num_leaves; ++i) {
+        try {
+            rows.next();
+        } catch (...) {
+            rethrow_at([&] { return path_text(steps_to(structure, {position_of_leaf(structure, i)}).front()); },
+                       "mapping");
+        }
     }
-    Ways ways;  // not a list: that could be found by its items' referrers, and changed
-    if (extra == Extra::kPath) add_paths(structure, ways);
-    if (extra == Extra::kAccessor) add_accessors(structure, ways);
-    Results results(function, extra == Extra::kNone ? nullptr : &ways, parts.leaves(), matched);
-    return unflatten(structure, results, "mapping");
 }
 
 nb::object copy(nb::handle tree, const FlattenOptions &options) {

@@ -13,6 +13,15 @@ enum class Extra { kNone, kPath, kAccessor };  // what the function gets before 
 // the leaf. The function runs while the result is being built, as optree's does.
 nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra);
 
+// What the function is called for, of the leaves: `select(leaves, spec)` gives a list of bools, one for
+// each leaf; None: for all. The other leaves stay as they are.
+nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select,
+                     const FlattenOptions &options, Extra extra);
+
+// The same without a result: what the function returns is dropped.
+void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
+              Extra extra);
+
 // New containers around the same leaves.
 nb::object copy(nb::handle tree, const FlattenOptions &options);
 

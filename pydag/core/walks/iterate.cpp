@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "walks/iterate.h"
+
+#include "base/box.h"
+#include "walks/flatten_general.h"
+
+#include <memory>
+
+namespace pydag {
+namespace {
+
+struct Progress {
+    explicit Progress(FlattenOptions &&given) : options(std::move(given)), walk(options, builder, leaves, nullptr) {}
+
+    FlattenOptions options;
+    StructureBuilder builder;
+    Leaves leaves;
+    GeneralWalk walk;
+
+    int traverse(visitproc visit, void *arg) const {
+        Py_VISIT(options.is_leaf.ptr());
+        if (const int status = builder.refs.traverse(visit, arg)) return status;
+        if (const int status = leaves.traverse(visit, arg)) return status;
+        return walk.traverse(visit, arg);
+    }
+};
+
+struct LeafIterator {
+    std::unique_ptr<Progress> progress;  // null: there are no more leaves
+    bool is_running;
+
+    int traverse(visitproc visit, void *arg) const { return progress ? progress->traverse(visit, arg) : 0; }
+};
+using LeafIteratorBox = Box<LeafIterator>;
+
+nb::object next_of(LeafIterator &iterator) {
+    if (!iterator.progress) return nb::object();
+    if (iterator.is_running) fail(PyExc_RuntimeError, "PyTreeIter is already iterating.");
+    struct Running {
+        bool &is_running;
+        ~Running() { is_running = false; }
+    } const running{iterator.is_running = true};
+    if (iterator.progress->walk.advance()) return nb::borrow(iterator.progress->leaves.back());
+    // What is released may ask for the next leaf: there is none by then.
+    const std::unique_ptr<Progress> exhausted = std::move(iterator.progress);
+    return nb::object();
+}
+
+PyObject *next_leaf(PyObject *self) {
+    const nb::object owned = nb::borrow(self);  // a callback may drop the last other reference
+    try {
+        return next_of(LeafIteratorBox::of(self)).release().ptr();
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
+}  // namespace
+
+nb::object make_iterator(nb::handle tree, FlattenOptions &&options) {
+    auto progress = std::make_unique<Progress>(std::move(options));
+    progress->walk.begin(tree.ptr());
+    return LeafIteratorBox::make(std::move(progress), false);
+}
+
+void make_iterator_type() {
+    LeafIteratorBox::ready("pydag._core.LeafIterator", "The leaves of a DAG, one after the other.",
+                           {{Py_tp_iter, reinterpret_cast<void *>(PyObject_SelfIter)},
+                            {Py_tp_iternext, reinterpret_cast<void *>(next_leaf)}});
+}
+
+}  // namespace pydag

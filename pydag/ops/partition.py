@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leaves told apart: DAGs in which others stand in the places of some."""
+
+from typing import Any
+
+from pydag import _core
+from pydag.selectors import selector
+from pydag.typing import Dag, Identity, IsLeaf, Where
+
+
+def dag_partition(
+    predicate: Where,
+    tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    fillvalue: Any = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> tuple[Dag, Dag]:
+    """Two DAGs structured as `tree`: one with the selected leaves, one with the others.
+
+    Each distinct leaf is asked about once, and both halves are shared as the tree is, as far as what
+    stands in them has an identity: None has none. `dag_combine` puts the halves together again,
+    sharing included. The tree stands second here, as in optree; in `dag_mask(tree, where)` it stands
+    first.
+
+    Args:
+        predicate: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves
+            that are instances and all that lies below nodes that are; a pattern of the path, such
+            as `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a
+            tree prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
+            counts.
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        fillvalue: Stands in each half where the other one has the leaf; put there as it is.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        SharingError: A prefix of booleans gives one object two answers.
+        ValueError: A prefix of booleans doesn't have the structure of the tree.
+        CycleError: An object contains itself.
+
+    >>> w = [1.0, 2.0]
+    >>> dag_partition(lambda x: x > 1, {"encoder": w, "decoder": w})
+    ({'encoder': [None, 2.0], 'decoder': [None, 2.0]}, {'encoder': [1.0, None], 'decoder': [1.0, None]})
+    """  # noqa: E501  # what it prints is one line
+    leaves, spec = _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
+    chosen = selector(predicate, namespace)(leaves, spec)
+    pairs = list(zip(leaves, chosen, strict=True))
+    left = spec.unflatten([leaf if is_chosen else fillvalue for leaf, is_chosen in pairs])
+    return left, spec.unflatten([fillvalue if is_chosen else leaf for leaf, is_chosen in pairs])
+
+
+def dag_replace_nones(
+    sentinel: Any,
+    tree: Dag,
+    /,
+    namespace: str = "",
+    *,
+    identity: Identity = "all",
+) -> Dag:
+    """The DAG with something else in the place of each None.
+
+    Args:
+        sentinel: What stands there instead; the same object at each place.
+        tree: The DAG.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
+    >>> dag_replace_nones(0, {"a": None, "b": [1, None]})
+    {'a': 0, 'b': [1, 0]}
+    """
+    if tree is None:
+        return sentinel
+    leaves, spec = _core.flatten(tree, None, True, namespace, identity)
+    return spec.unflatten([sentinel if leaf is None else leaf for leaf in leaves])

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The distinct leaves of a DAG made into one value; a shared one counts once."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pydag import _core
+from pydag.typing import Dag, Identity, IsLeaf, Leaf
+
+
+class _Missing:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<MISSING>"
+
+
+_MISSING: Any = _Missing()
+
+
+def dag_reduce(
+    func: Callable[[Any, Any], Any],
+    tree: Dag,
+    /,
+    initial: Any = _MISSING,
+    *,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """Reduce the distinct leaves to one value, from left to right, as `functools.reduce` does.
+
+    Args:
+        func: Gets what there is so far, and the next leaf.
+        tree: The DAG.
+        initial: What there is before the first leaf; left out: the first leaf.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        TypeError: There are no leaves, and no `initial`.
+        CycleError: An object contains itself.
+
+    >>> w = [1, 2]
+    >>> dag_reduce(lambda x, y: 10 * x + y, {"encoder": w, "decoder": w})
+    12
+    """
+    leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    if initial is _MISSING:
+        return functools.reduce(func, leaves)
+    return functools.reduce(func, leaves, initial)
+
+
+def dag_sum(
+    tree: Dag,
+    /,
+    start: Any = 0,
+    *,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """The sum of the distinct leaves.
+
+    An object is added once, a value at each of its occurrences; but what a shared node holds once.
+
+    Args:
+        tree: The DAG.
+        start: What they are added to. A `str`, `bytes` or `bytearray` is joined with them.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
+    >>> n = [1, 2]
+    >>> dag_sum([n, n]), dag_sum([1, 1])
+    (3, 2)
+    """
+    leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    if isinstance(start, str):
+        return "".join([start, *leaves])
+    if isinstance(start, bytes):
+        return b"".join([start, *leaves])
+    if isinstance(start, bytearray):
+        return bytearray().join([start, *leaves])
+    return sum(leaves, start)
+
+
+def dag_max(
+    tree: Dag,
+    /,
+    *,
+    default: Any = _MISSING,
+    key: Callable[[Leaf], Any] | None = None,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """The greatest of the leaves.
+
+    Args:
+        tree: The DAG.
+        default: The answer where there are no leaves.
+        key: What of a leaf is compared; called once for each distinct leaf.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: There are no leaves, and no `default`.
+        CycleError: An object contains itself.
+
+    >>> dag_max({"a": [3, 1], "b": -4}), dag_max({"a": [3, 1], "b": -4}, key=abs)
+    (3, -4)
+    """
+    leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    if default is _MISSING:
+        return max(leaves, key=key)
+    return max(leaves, default=default, key=key)
+
+
+def dag_min(
+    tree: Dag,
+    /,
+    *,
+    default: Any = _MISSING,
+    key: Callable[[Leaf], Any] | None = None,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """The least of the leaves.
+
+    Args:
+        tree: The DAG.
+        default: The answer where there are no leaves.
+        key: What of a leaf is compared; called once for each distinct leaf.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: There are no leaves, and no `default`.
+        CycleError: An object contains itself.
+
+    >>> dag_min({"a": [3, 1], "b": -4}), dag_min({"a": [3, 1], "b": -4}, key=abs)
+    (-4, 1)
+    """
+    leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    if default is _MISSING:
+        return min(leaves, key=key)
+    return min(leaves, default=default, key=key)
+
+
+def dag_all(
+    tree: Dag,
+    /,
+    *,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> bool:
+    """Whether all leaves are true.
+
+    The DAG is opened as far as that takes: up to the first leaf that is false.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
+    >>> dag_all([1, {"a": 2}]), dag_all([1, 0]), dag_all([])
+    (True, False, True)
+    """
+    return all(_core.iterate(tree, is_leaf, none_is_leaf, namespace, identity))
+
+
+def dag_any(
+    tree: Dag,
+    /,
+    *,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> bool:
+    """Whether any leaf is true.
+
+    The DAG is opened as far as that takes: up to the first leaf that is true.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        CycleError: An object contains itself.
+
+    >>> dag_any([1, {"a": 2}]), dag_any([1, 0]), dag_any([])
+    (True, True, False)
+    """
+    return any(_core.iterate(tree, is_leaf, none_is_leaf, namespace, identity))

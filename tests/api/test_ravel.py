@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One flat array for the distinct leaves: each tied array once, and tied again on the way back."""
+
+import importlib
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from operations import doubled
+
+import pydag
+
+
+class Library:
+    """What the tests need of an array library and of its `dag_ravel`."""
+
+    def __init__(self, name: str) -> None:
+        pytest.importorskip(name)
+        self.ours: Any = importlib.import_module(f"pydag.integrations.{name}")
+        self.theirs: Any = importlib.import_module(f"optree.integrations.{name}")
+        module: Any = importlib.import_module({"jax": "jax.numpy"}.get(name, name))
+        self.make: Any = module.tensor if name == "torch" else module.asarray
+        self.float16, self.float32 = module.float16, module.float32
+
+
+@pytest.fixture(params=["numpy", "jax", "torch"])
+def library(request: pytest.FixtureRequest) -> Library:
+    return Library(request.param)
+
+
+def test_a_tied_array_is_in_it_once(library: Library) -> None:
+    """Distinct leaves one after the other, in first-visit order; the way back ties again."""
+    w, b = library.make([1.0, 2.0]), library.make([[3.0], [4.0]])
+    tree = {"decoder": [w, b], "encoder": (w, {"b": b}), "z": library.make(5.0)}
+    flat, unravel = library.ours.dag_ravel(tree)
+    assert flat.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    back = unravel(2 * flat)
+    assert pydag.dag_structure(back) == pydag.dag_structure(tree)
+    assert back["encoder"][0] is back["decoder"][0]
+    assert back["encoder"][1]["b"].tolist() == [[6.0], [8.0]]
+    assert back["z"].shape == ()
+
+
+def test_dtypes_come_back(library: Library) -> None:
+    """Arrays of several dtypes become one of the common dtype, and what they were again."""
+    tree = [library.make([1, 2], dtype=library.float16), library.make([3], dtype=library.float32)]
+    flat, unravel = library.ours.dag_ravel(tree)
+    assert flat.dtype == library.float32
+    assert [x.dtype for x in unravel(flat)] == [library.float16, library.float32]
+    with pytest.raises(ValueError, match="dtype"):
+        unravel(library.make([1, 2, 3], dtype=library.float16))
+
+
+def test_identity_of_nodes(library: Library) -> None:
+    """With `identity="nodes"` an array counts at each occurrence."""
+    w = library.make([1.0])
+    flat, unravel = library.ours.dag_ravel([w, w], identity="nodes")
+    assert flat.tolist() == [1.0, 1.0]
+    assert pydag.dag_structure(unravel(flat)).num_shared == 0
+
+
+def test_without_sharing_it_is_optrees(library: Library) -> None:
+    """The same array, the same tree back, the same refusals."""
+    trees: list[Any] = [[], {"b": library.make([1.0, 2.0]), "a": [library.make([[3.0]])]}]
+    for tree in trees:
+        flat, unravel = library.ours.dag_ravel(tree)
+        theirs, back = library.theirs.tree_ravel(tree)
+        assert flat.tolist() == theirs.tolist()
+        assert flat.dtype == theirs.dtype
+        assert str(unravel(flat)) == str(back(flat))
+        texts = []
+        for restore in (unravel, back):
+            with pytest.raises(ValueError, match="expected") as caught:
+                restore(library.make([1.0] * 9))
+            texts.append(str(caught.value))
+        assert texts[0] == texts[1]
+
+
+def test_values_count_at_each_occurrence() -> None:
+    """Numbers have no identity; NumPy takes them as leaves."""
+    numpy = Library("numpy")
+    n = [1.0, 2.0]
+    flat, unravel = numpy.ours.dag_ravel([n, n, 3.0, 3.0])
+    assert flat.tolist() == [1.0, 2.0, 3.0, 3.0]
+    assert unravel(flat)[0] is unravel(flat)[1] or unravel(flat)[0][0] == 1.0
+
+
+def test_ways_back_compare() -> None:
+    """Equal structures, shapes and dtypes make equal functions under JAX, which hash alike."""
+    jax = Library("jax")
+
+    def way(tree: Any) -> Any:
+        return jax.ours.dag_ravel(tree)[1]
+
+    w, v = jax.make([1.0]), jax.make([2.0])
+    assert way([w, w]) == way([v, v])
+    assert hash(way([w, w])) == hash(way([v, v]))
+    assert way([w, w]) != way([w, v])
+    assert way({"a": w, "b": v}) != way({"b": v, "a": w})
+    assert way([w]) != 1
+
+
+def test_gradients_of_a_flat_function() -> None:
+    """JAX differentiates through the way back: a tied array's gradient is the sum over its uses."""
+    jax = pytest.importorskip("jax")
+    library = Library("jax")
+    w = library.make([2.0, 3.0])
+    flat, unravel = library.ours.dag_ravel({"encoder": w, "decoder": w})
+
+    def loss(flat: Any) -> Any:
+        tree = unravel(flat)
+        return (tree["encoder"] * tree["decoder"]).sum()
+
+    assert jax.jit(jax.grad(loss))(flat).tolist() == [4.0, 6.0]
+
+
+def test_sixty_levels_are_raveled() -> None:
+    """Linear in objects."""
+    w = np.ones(2)
+    flat, unravel = Library("numpy").ours.dag_ravel(doubled(60, w))
+    assert flat.tolist() == [1.0, 1.0]
+    assert repr(pydag.dag_structure(unravel(flat))) == repr(pydag.dag_structure(doubled(60, w)))
+
+
+def test_the_way_back_pickles() -> None:
+    """As optree's for NumPy does, apart from specs that don't."""
+    _, unravel = Library("numpy").ours.dag_ravel([np.ones(2)])
+    again = pickle.loads(pickle.dumps(unravel))
+    assert again(np.zeros(2))[0].tolist() == [0.0, 0.0]

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is registered with optree, by whichever of its ways, is a node here as well, and as long."""
+
+import dataclasses
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from typing import Any
+
+import optree
+import optree.dataclasses
+import optree.functools
+import pytest
+import specimens as sp
+from agreement import known  # which registers the specimens
+from registering import Pair, flatten, fresh, register
+
+import pydag
+import pydag.dag
+import pydag.dataclasses
+import pydag.functools
+from pydag._missing import NOT_YET
+
+EVERY: Any = optree.registry.__dict__["__GLOBAL_NAMESPACE"]
+W = sp.Opaque()
+
+
+def by_functions(namespace: Any) -> Any:
+    cls = fresh()
+    build = lambda _, items: cls(*items)  # noqa: E731  # one line is enough
+    return cls, lambda: optree.register_pytree_node(cls, flatten, build, namespace=namespace)
+
+
+def by_methods(namespace: Any) -> Any:
+    class Node(Pair):
+        def tree_flatten(self) -> Any:
+            return (self.x, self.y), None
+
+        @classmethod
+        def tree_unflatten(cls, _: Any, items: Any) -> Any:
+            return cls(*items)
+
+    register_class: Any = optree.register_pytree_node_class
+    return Node, lambda: register_class(Node, namespace=namespace)
+
+
+def by_fields(namespace: Any) -> Any:
+    @dataclasses.dataclass
+    class Node:
+        x: Any = 1
+        y: Any = 2
+
+    return Node, lambda: optree.dataclasses.register_node(Node, namespace=namespace)
+
+
+def by_attrs(namespace: Any) -> Any:
+    attrs = pytest.importorskip("attrs")
+    integration = pytest.importorskip("optree.integrations.attrs")
+
+    @attrs.define
+    class Node:
+        x: Any = 1
+        y: Any = 2
+
+    return Node, lambda: integration.register_node(Node, namespace=namespace)
+
+
+WAYS = [by_functions, by_methods, by_fields, by_attrs]
+
+
+@pytest.mark.parametrize("namespace", ["joined", EVERY])
+@pytest.mark.parametrize("way", WAYS)
+def test_classes_of_optree_are_nodes_as_long_as_they_are_there(way: Any, namespace: Any) -> None:
+    """Registered after pydag saw the class as a leaf, it is a node; unregistered, a leaf again."""
+    cls, do_register = way(namespace)
+    node = cls(W, W)
+    options = {} if namespace is EVERY else {"namespace": namespace}
+    for _ in range(2):
+        assert pydag.dag_leaves([node], **options) == [node]
+        assert pydag.dag_is_leaf(node, **options)
+        assert pydag.register_pydag_node.get(cls, **options) is None
+    do_register()
+    try:
+        assert pydag.dag_leaves([node, node], **options) == [W]
+        out = pydag.dag_map(lambda x: [x], [node, node], **options)
+        assert out[0] is out[1]
+        assert out[0].x is out[0].y
+        entry = pydag.register_pydag_node.get(cls, **options)
+        theirs = optree.register_pytree_node.get(cls, namespace=options.get("namespace", ""))
+        assert theirs is not None
+        assert entry is not None
+        assert tuple(entry) == tuple(getattr(theirs, name) for name in entry._fields)
+        if options:
+            assert pydag.dag_is_leaf(node)
+    finally:
+        optree.unregister_pytree_node(cls, namespace=namespace)
+    assert pydag.dag_leaves([node], **options) == [node]
+    assert pydag.register_pydag_node.get(cls, **options) is None
+
+
+def test_partial_is_a_node() -> None:
+    """`partial` holds its arguments as children; it calls as the standard library's does."""
+    bound = pydag.functools.partial(divmod, W, end=W)
+    assert pydag.functools.partial is optree.functools.partial
+    assert pydag.dag_leaves([bound, bound]) == [W]
+    assert pydag.dag_map(lambda x: 7, pydag.functools.partial(divmod, 2))(2) == (3, 1)
+    assert pydag.functools.reduce is pydag.dag_reduce
+    assert pydag.dag_paths(bound) == [("args", 0)]
+
+
+def test_dataclasses_of_pydag_are_optrees() -> None:
+    """One decorator makes a node of both libraries; what is static is part of the structure."""
+    module: Any = pydag.dataclasses
+
+    @module.dataclass(namespace="joined dataclasses")
+    class Layer:
+        w: Any
+        units: int = module.field(default=3, pytree_node=False)
+
+    make: Any = Layer
+    model: Any = [make(W), make(W)]
+    out = pydag.dag_map(lambda x: [x], model, namespace="joined dataclasses")
+    assert out[0].w is out[1].w
+    assert out[0].units == 3
+    assert optree.tree_leaves(model, namespace="joined dataclasses") == [W, W]
+
+
+def test_attrs_classes_of_pydag_are_optrees() -> None:
+    """The same for attrs."""
+    pytest.importorskip("attrs")
+    attrs: Any = pytest.importorskip("pydag.integrations.attrs")
+
+    @attrs.define(namespace="joined attrs")
+    class Layer:
+        w: Any
+        units: int = attrs.field(default=3, pytree_node=False)
+
+    make: Any = Layer
+    out = pydag.dag_map(lambda x: [x], [make(W), make(W)], namespace="joined attrs")
+    assert out[0].w is out[1].w
+    assert out[0].units == 3
+    theirs: Any = pytest.importorskip("optree.integrations.attrs")
+    assert set(attrs.__all__) == set(theirs.__all__)
+
+
+@pytest.mark.parametrize("cls", [type(None), tuple, list, dict, OrderedDict, defaultdict, deque])
+@pytest.mark.parametrize("mode", [False, True])
+def test_builtin_classes_have_optrees_entries(cls: Any, mode: bool) -> None:
+    """Kind, functions and entry type of a builtin container are optree's, order included."""
+    with optree.dict_insertion_ordered(mode, namespace="joined order"):
+        entry: Any = pydag.register_pydag_node.get(cls, namespace="joined order")
+        theirs: Any = optree.register_pytree_node.get(cls, namespace="joined order")
+    assert tuple(entry) == tuple(getattr(theirs, name) for name in entry._fields)
+
+
+def test_entries_of_classes_of_ours() -> None:
+    """What was registered here is told with its kind; the namespace comes before the global one."""
+    cls = fresh()
+    register(cls)
+    get = pydag.register_pydag_node.get
+    [entry, other] = [get(cls), get(cls, namespace="other")]
+    assert entry == other
+    assert entry is not None
+    assert (entry.type, entry.kind, entry.namespace) == (cls, optree.PyTreeKind.CUSTOM, "")
+    build = lambda _, items: cls(*items)  # noqa: E731  # compared below
+    pydag.register_pydag_node(
+        cls, flatten, build, path_entry_type=optree.GetAttrEntry, namespace="other"
+    )
+    other = get(cls, namespace="other")
+    assert other == (cls, flatten, build, optree.GetAttrEntry, optree.PyTreeKind.CUSTOM, "other")
+    assert get(cls) == entry
+    assert sp.Linear in known({"namespace": ""})["registry"]
+    fields = get(sp.Linear)
+    assert fields is not None
+    assert (fields.flatten_func, fields.kind) == (None, optree.PyTreeKind.CUSTOM)
+    assert get(int) is None
+
+
+def test_entries_of_tuples_with_names() -> None:
+    """A namedtuple's and a struct sequence's class have entries of their kinds, as in optree."""
+    get: Any = pydag.register_pydag_node.get
+    get_theirs: Any = optree.register_pytree_node.get
+    for cls in (sp.Point, types.SimpleNamespace, type(sys.version_info), namedtuple):
+        theirs = get_theirs(cls)
+        ours = get(cls)
+        assert (ours and tuple(ours)) == (
+            theirs and tuple(getattr(theirs, name) for name in pydag.RegistryEntry._fields)
+        )
+    assert get(sp.Registered).flatten_func is not None
+
+
+def test_all_entries() -> None:
+    """Without a class: a dict of all that the namespace sees, whoever registered it."""
+    everything = pydag.register_pydag_node.get(namespace=sp.NAMESPACE)
+    get_theirs: Any = optree.register_pytree_node.get
+    assert everything.keys() >= get_theirs(namespace=sp.NAMESPACE).keys()
+    for cls in (list, sp.Box, sp.Local, sp.Foreign, sp.Linear):
+        assert everything[cls] == pydag.register_pydag_node.get(cls, namespace=sp.NAMESPACE)
+    assert sp.Local not in pydag.register_pydag_node.get()
+
+
+@pytest.mark.parametrize("bad", [1, "int", [int]])
+def test_entries_of_no_class(bad: Any) -> None:
+    """What is no class, and a namespace that is no string, are refused as optree does."""
+    with pytest.raises(TypeError, match=r"^Expected a class or None, got"):
+        pydag.register_pydag_node.get(bad)
+    get: Any = pydag.register_pydag_node.get
+    with pytest.raises(TypeError, match=r"^The namespace must be a string, got"):
+        get(int, namespace=bad if bad != "int" else None)
+
+
+def test_names_without_prefix() -> None:
+    """`pydag.dag` has the functions of the package under optree's names without prefix."""
+    for name in pydag.dag.__all__:
+        thing = getattr(pydag.dag, name)
+        others = (f"dag_{name}", name, name.replace("_node", "_pydag_node"))
+        assert name == "reexport" or any(getattr(pydag, n, None) is thing for n in others), name
+    theirs = {
+        name.replace("PyTreeSpec", "PyDagSpec") for name in optree.pytree.__all__
+    } - NOT_YET.keys()
+    lacking = {n for n in theirs if f"dag_{n}" not in NOT_YET}
+    assert lacking - set(pydag.dag.__all__) == set()
+
+
+def test_a_copy_of_the_module_with_a_namespace() -> None:
+    """`reexport` makes a module whose functions have another default namespace."""
+    cls = fresh()
+    register(cls, namespace="joined copy")
+    module: Any = pydag.dag.reexport(namespace="joined copy", module="joined_copy.tree")
+    assert sys.modules["joined_copy.tree"] is module
+    assert module.leaves(cls(1, [2])) == [1, 2]
+    assert len(module.leaves(cls(1, 2), namespace="")) == 1
+    assert module.replace_nones(0, [cls(None, 1)])[0].x == 0
+    assert module.register_node.get(cls) is not None
+    assert module.functools.reduce(max, cls(3, 4)) == 4
+
+    @module.dataclasses.dataclass
+    class Layer:
+        w: Any
+
+    make: Any = Layer
+    assert module.leaves(make([1])) == [1]
+    assert module.reduce.__name__ == "dag_reduce"
+    assert "leaves" in dir(module)
+    assert not hasattr(module, "reexport")
+    with pytest.raises(ValueError, match="already exists"):
+        pydag.dag.reexport(namespace="joined copy", module="joined_copy.tree")
+    with pytest.raises(ValueError, match="invalid module name"):
+        pydag.dag.reexport(namespace="joined copy", module="no name")
+    with pytest.raises(TypeError, match="must be a string"):
+        pydag.dag.reexport(namespace=1)  # type: ignore[arg-type]  # meant
+
+
+def test_names_of_optree_are_its_own_objects() -> None:
+    """What optree has besides its functions on trees is re-exported, the very objects."""
+    for name in ("accessors", "typing"):
+        ours: Any = getattr(pydag, name)
+        theirs: Any = sys.modules[f"optree.{name}"]
+        for public in set(theirs.__all__) - {"PyTreeSpec", "PyTreeDef", "FrozenDict"}:
+            assert getattr(ours, public) is getattr(theirs, public), public
+    for public in pydag.__all__:
+        if public in optree.__all__ and not public.startswith(("all_", "broadcast", "prefix_")):
+            assert getattr(pydag, public) is getattr(optree, public), public
