@@ -49,6 +49,8 @@ from optree.typing import is_structseq_instance as is_structseq_instance
 from optree.typing import namedtuple_fields as namedtuple_fields
 from optree.typing import structseq_fields as structseq_fields
 
+from pydag._core import PyDagSpec as PyDagSpec
+
 Leaf: TypeAlias = Any
 """What the library doesn't open."""
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/optree.md: the table of optree's names and ours."""
+
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import optree
+import pytest
+
+import pydag
+from pydag._missing import NOT_YET, our_name
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "optree.md"
+
+
+def script() -> ModuleType:
+    """The program that writes the page."""
+    spec = importlib.util.spec_from_file_location("optree_page", ROOT / ".ci" / "optree_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_what_the_script_writes() -> None:
+    """Whoever adds a function, or a note, writes the page anew: `python .ci/optree_page.py`."""
+    assert script().page() == PAGE.read_text("utf-8")
+
+
+def test_every_name_of_optree_is_on_the_page() -> None:
+    """Each of its public names has a row, with a line on sharing."""
+    rows = dict(
+        re.findall(r"^\| `(\w+)` \| (.+? \| .+?) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    )
+    assert set(optree.__all__) - set(rows) == set()
+    assert all(len(row.partition(" | ")[2]) > 5 for row in rows.values())
+
+
+@pytest.mark.parametrize("name", optree.__all__)
+def test_every_name_of_ours_is_there(name: str) -> None:
+    """What the page calls ours is a name of the package, or said to be not yet there."""
+    if name == "MAX_RECURSION_DEPTH":
+        assert name not in pydag.__all__
+        return
+    ours = our_name(name)
+    assert f"| `{name}` | `{ours}`" in PAGE.read_text("utf-8")
+    assert hasattr(pydag, ours) or ours in NOT_YET
+
+
+@pytest.mark.parametrize("theirs", list(script().MODULES))
+def test_every_module_of_ours_has_their_names(theirs: str) -> None:
+    """Each public name of a module of optree's is in ours, under pydag's name for it."""
+    ours = script().MODULES[theirs][0]
+    if importlib.util.find_spec(ours) is None:
+        pytest.skip("it isn't there yet")
+    for library in ("attrs", "jax", "torch"):
+        if theirs.endswith(f".{library}"):
+            pytest.importorskip(library)
+    names = set(importlib.import_module(theirs).__all__) - {"PyTreeDef"}
+    missing = {
+        name
+        for name in names
+        if not hasattr(importlib.import_module(ours), our_name(name))
+        and not {our_name(name), f"dag_{name}"} & NOT_YET.keys()
+    }
+    assert missing == set()
