@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each row of the README's table of libraries that pydag works with, with the real library.
+
+All train, solve, sample, save or show something with a tie, and the tie is there afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop as pj
+from pydag.jaxinterop import Dag
+
+ROOT = Path(__file__).parents[2]
+X = jnp.array([1.0, -2.0])
+
+
+def library(name: str) -> Any:
+    """A library; the test is skipped where it isn't installed."""
+    return pytest.importorskip(name)
+
+
+def tied() -> dict[str, Any]:
+    w = jnp.array([[1.0, 0.5], [-0.5, 2.0]])
+    return {"encoder": w, "decoder": w}
+
+
+def loss(model: Any) -> Any:
+    return jnp.sum((model["decoder"].T @ jnp.tanh(model["encoder"] @ X) - X) ** 2)
+
+
+def trained(model: Any, function: Any, steps: int = 3) -> Any:
+    """The model after some compiled steps of adam, of which only the first is traced."""
+    optimizer, traces = pj.optimizer(library("optax").adam(1e-2)), list[None]()
+
+    @pj.jit
+    def step(model: Any, state: Any) -> Any:
+        traces.append(None)
+        value, gradient = pj.value_and_grad(function)(model)
+        updates, state = optimizer.update(gradient, state, model)
+        return pj.apply_updates(model, updates), state, value
+
+    state, values = optimizer.init(model), []
+    for _ in range(steps):
+        model, state, value = step(model, state)
+        values.append(float(value))
+    assert values[-1] < values[0]
+    assert len(traces) == 1
+    return model
+
+
+def test_the_table_has_these_rows() -> None:
+    """The README names the libraries that are tested here, and no others."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    table = text.partition("### Works with\n")[2].partition("\n## ")[0]
+    rows = {
+        re.sub(r"\W", "_", name.lower()) for name in re.findall(r"^\| ([\w ]+?) \|", table, re.M)
+    }
+    tests = {name.removeprefix("test_with_") for name in globals() if name.startswith("test_with_")}
+    assert rows - {"library"} == tests
+
+
+def test_with_jax() -> None:
+    """Plain JAX takes a Dag in all of its functions."""
+    dag = jax.jit(lambda dag: jax.tree.map(lambda x: 2 * x, dag))(Dag(tied()))
+    assert dag.tree["encoder"] is dag.tree["decoder"]
+    gradient = jax.grad(lambda dag: loss(dag.tree))(Dag(tied()))
+    assert jnp.allclose(gradient.tree["encoder"], pj.grad(loss)(tied())["encoder"])
+
+
+def test_with_optax() -> None:
+    """Any transformation, on models as they are."""
+    model = trained(tied(), loss)
+    assert model["encoder"] is model["decoder"]
+
+
+def test_with_orbax(tmp_path: Path) -> None:
+    """Checkpoints of a Dag hold each array once, and are restored with their ties."""
+    ocp = library("orbax.checkpoint")
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(tmp_path / "model", Dag(tied()))
+        checkpointer.wait_until_finished()
+        model = checkpointer.restore(tmp_path / "model", Dag(pydag.dag_map(jnp.zeros_like, tied())))
+    assert model.tree["encoder"] is model.tree["decoder"]
+    assert jnp.array_equal(model.tree["encoder"], tied()["encoder"])
+
+
+def test_with_equinox() -> None:
+    """Modules that are tied by assignment train without filters."""
+    eqx = library("equinox")
+
+    class Net(eqx.Module):  # type: ignore[misc, name-defined]  # equinox is Any here
+        first: Any
+        second: Any
+
+        def __init__(self, key: Any) -> None:
+            self.first = eqx.nn.MLP(2, 2, 4, depth=1, key=key)
+            self.second = self.first
+
+        def __call__(self, x: Any) -> Any:
+            return self.second(self.first(x))
+
+    model = trained(Net(jax.random.key(0)), lambda model: jnp.sum((model(X) - 1) ** 2))
+    assert model.first is model.second
+
+
+def test_with_flax_linen() -> None:
+    """Parameters of linen are nested dicts: a table that is tied by assignment stays one."""
+    nn = library("flax.linen")
+    module = nn.Dense(2, use_bias=False)
+    kernel = module.init(jax.random.key(0), X)
+    model = {"first": kernel, "second": kernel}
+
+    def total(model: Any) -> Any:
+        hidden = module.apply(model["first"], X)
+        return jnp.sum((module.apply(model["second"], hidden) - X) ** 2)
+
+    model = trained(model, total)
+    assert model["first"]["params"]["kernel"] is model["second"]["params"]["kernel"]
+
+
+def test_with_flax_nnx() -> None:
+    """Modules of NNX, whose variables are held at two paths."""
+    nnx = library("flax.nnx")
+
+    class Net(nnx.Module):  # type: ignore[misc, name-defined]  # flax is Any here
+        def __init__(self) -> None:
+            self.layer = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+            self.same = self.layer
+
+        def __call__(self, x: Any) -> Any:
+            return self.same(jnp.tanh(self.layer(x)))
+
+    model = trained(Net(), lambda net: jnp.sum((net(X) - X) ** 2))
+    assert model.layer is model.same
+
+
+def test_with_chex() -> None:
+    """Dataclasses of chex are records: what they hold is trained."""
+    chex = library("chex")
+
+    class Pair:
+        encoder: Any
+        decoder: Any
+
+    w = tied()["encoder"]
+    model = trained(chex.dataclass(Pair)(encoder=w, decoder=w), lambda p: loss(vars(p)))
+    assert model.encoder is model.decoder
+    chex.assert_tree_all_finite(Dag(model))
+
+
+def test_with_haiku() -> None:
+    """Parameters of haiku are nested dicts, too."""
+    hk = library("haiku")
+    net = hk.without_apply_rng(
+        hk.transform(lambda x: hk.nets.MLP([2, 2], with_bias=False, activation=jnp.tanh)(x))
+    )
+    params = net.init(jax.random.key(0), X)
+    names = sorted(params)
+    assert len(names) == 2
+    params[names[1]] = params[names[0]]
+    model = trained(params, lambda params: jnp.sum((net.apply(params, X) - X) ** 2))
+    assert model[names[0]] is model[names[1]]
+
+
+def test_with_penzai() -> None:
+    """Named arrays of penzai are nodes, and one that is held twice is one."""
+    pz = library("penzai.pz")
+    weight = pz.nx.wrap(tied()["encoder"]).tag("out", "in")
+
+    def total(model: Any) -> Any:
+        x = pz.nx.wrap(X).tag("in")
+        hidden = pz.nx.nmap(jnp.vdot)(model["first"].untag("in"), x.untag("in"))
+        back = pz.nx.nmap(jnp.vdot)(model["second"].untag("out"), hidden.untag("out"))
+        return jnp.sum((back.untag("in").unwrap() - X) ** 2)
+
+    model = trained({"first": weight, "second": weight}, total)
+    assert model["first"] is model["second"]
+    assert model["first"].named_shape == {"out": 2, "in": 2}
+
+
+def test_with_diffrax() -> None:
+    """A state and parameters that share: two compartments with one rate."""
+    diffrax = library("diffrax")
+    rate = jnp.float32(2.0)
+
+    def derivative(t: Any, y: Any, rates: Any) -> Any:
+        return jax.tree.map(lambda x: -rates.tree["one"] * x, y)
+
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(derivative),
+        diffrax.Euler(),
+        t0=0.0,
+        t1=1.0,
+        dt0=0.25,
+        y0=Dag({"a": (part := jnp.ones(1)), "b": part}),
+        args=Dag({"one": rate, "other": rate}),
+    )
+    end = solution.ys.tree
+    assert end["a"] is end["b"]
+    assert jnp.allclose(end["a"], 0.5**4)
+
+
+def test_with_optimistix() -> None:
+    """An unknown that two equations hold is one unknown."""
+    optimistix = library("optimistix")
+    unknown = jnp.float32(2.0)
+
+    def residual(y: Any, args: Any) -> Any:
+        return Dag({"a": (r := y.tree["a"] * y.tree["b"] - 9.0), "b": r})
+
+    solution = optimistix.root_find(
+        residual, optimistix.Newton(1e-5, 1e-5), Dag({"a": unknown, "b": unknown})
+    )
+    assert solution.value.tree["a"] is solution.value.tree["b"]
+    assert float(solution.value.tree["a"]) == pytest.approx(3.0, abs=1e-3)
+
+
+def test_with_lineax() -> None:
+    """Linear equations whose unknowns are a DAG."""
+    lineax = library("lineax")
+    right = Dag({"a": (b := jnp.array([2.0, 4.0])), "b": b})
+    operator = lineax.FunctionLinearOperator(
+        lambda x: jax.tree.map(lambda x: 4.0 * x, x),
+        jax.eval_shape(lambda: right),
+        lineax.positive_semidefinite_tag,
+    )
+    solution = lineax.linear_solve(operator, right, lineax.CG(rtol=1e-5, atol=1e-5))
+    assert solution.value.tree["a"] is solution.value.tree["b"]
+    assert jnp.allclose(solution.value.tree["a"], b / 4)
+
+
+def log_density(dag: Any) -> Any:
+    return -jnp.sum(dag.tree["a"] * dag.tree["b"]) / 2
+
+
+def test_with_numpyro() -> None:
+    """Samples of a parameter that stands at two places: one coordinate."""
+    library("numpyro")
+    infer = library("numpyro.infer")
+    kernel = infer.HMC(
+        potential_fn=lambda dag: -log_density(dag), num_steps=3, trajectory_length=None
+    )
+    sampler = infer.MCMC(kernel, num_warmup=2, num_samples=4, progress_bar=False)
+    w = jnp.zeros(2)
+    sampler.run(jax.random.key(0), init_params=Dag({"a": w, "b": w}))
+    samples = sampler.get_samples().tree
+    assert samples["a"] is samples["b"]
+    assert samples["a"].shape == (4, 2)
+
+
+def test_with_blackjax() -> None:
+    """The same by blackjax: the mass matrix has two rows, not four."""
+    blackjax = library("blackjax")
+    w = jnp.zeros(2)
+    sampler = blackjax.hmc(
+        log_density, step_size=0.3, inverse_mass_matrix=jnp.ones(2), num_integration_steps=3
+    )
+    state = sampler.init(Dag({"a": w, "b": w}))
+    state, _ = jax.jit(sampler.step)(jax.random.key(0), state)
+    assert state.position.tree["a"] is state.position.tree["b"]
+    assert state.position.tree["a"].shape == (2,)
+
+
+@pytest.mark.filterwarnings("ignore:The chararray class")  # treescope asks NumPy for all it has
+def test_with_treescope() -> None:
+    """treescope shows a view, each shared array once."""
+    treescope = library("treescope")
+    assert "*0" in treescope.render_to_text(pydag.view(tied()))
