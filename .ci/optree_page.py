@@ -117,7 +117,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "treespec_from_collection": _SPECS,
     },
     "Registering": {
-        "register_pytree_node": "`preserve_relative_identities=False`: without identity; `.get`: either library's",
+        "register_pytree_node": (
+            "`preserve_relative_identities=False`: without identity; `.get`: either library's"
+        ),
         "register_pytree_node_class": "the same",
         "unregister_pytree_node": "specs that were made before keep working",
         "dict_insertion_ordered": f"{_SAME}: one flag for both libraries",
