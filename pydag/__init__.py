@@ -62,6 +62,7 @@ from ._core import PyDagSpec as PyDagSpec
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
 from .fields import register_fields as register_fields
+from .fields import register_module as register_module
 from .ops.copy import dag_copy as dag_copy
 from .ops.flatten import dag_accessors as dag_accessors
 from .ops.flatten import dag_flatten as dag_flatten
@@ -245,6 +246,7 @@ __all__ = [
     "is_structseq_instance",
     "namedtuple_fields",
     "register_fields",
+    "register_module",
     "register_pydag_node",
     "register_pydag_node_class",
     "reref",

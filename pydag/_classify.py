@@ -13,7 +13,8 @@ import optree
 from . import _core
 from ._private_names import is_dict_insertion_ordered, optree_registry
 
-Foreign = tuple[Callable[..., Any], Callable[..., Any], type]
+# (flatten, unflatten, path_entry_type), or what `_core.foreign_registration` makes of more.
+Foreign = tuple[Callable[..., Any], Callable[..., Any], type] | object
 Lookup = Callable[[type], Foreign | None]
 
 # What `copy.deepcopy` treats as atomic. Subclasses are objects again, but for classes and enums.

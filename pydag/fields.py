@@ -120,13 +120,76 @@ def register_fields(
     >>> pydag.dag_flatten((layer, layer))
     ([1.0, 0.0], PyDagSpec((&0 Layer(w=[*], b=*, name='tied'), *0)))
     """
+    return _register(cls, data_fields, meta_fields, namespace, preserve_relative_identities, False)
+
+
+@overload
+def register_module(
+    cls: C,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = _GLOBAL,
+    preserve_relative_identities: bool = True,
+) -> C: ...
+@overload
+def register_module(
+    cls: None = None,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = _GLOBAL,
+    preserve_relative_identities: bool = True,
+) -> Callable[[C], C]: ...
+def register_module(
+    cls: Any = None,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = _GLOBAL,
+    preserve_relative_identities: bool = True,
+) -> Any:
+    """Make a class a node, as `register_fields` does, and say that it is a module.
+
+    To `pydag.jaxinterop` the Python numbers and flags that a module holds, itself or in builtin
+    containers, are configuration: not traced, not differentiated, not optimized. A function can
+    branch on them. In records, the classes of `register_fields`, numbers are data. To everything
+    else, and to the structure, the two are the same.
+
+    Args:
+        cls: The class. Left out, `register_module` returns a decorator.
+        data_fields: The attributes that are children. None: as for `register_fields`.
+        meta_fields: The attributes that are part of the structure, compared by `==`.
+        namespace: Where the registration counts; left out: everywhere.
+        preserve_relative_identities: False makes each occurrence of an object a node of its own.
+
+    Raises:
+        ValueError: A name is both data and meta, or the class is registered already.
+        AttributeError: When flattening: a field is not set.
+
+    >>> class Module:
+    ...     def __init_subclass__(cls):
+    ...         register_module(cls)
+    >>> class Dropout(Module):
+    ...     def __init__(self, rate):
+    ...         self.rate, self.is_training = rate, True
+    >>> pydag.dag_leaves(Dropout(0.5))
+    [0.5, True]
+    """
+    return _register(cls, data_fields, meta_fields, namespace, preserve_relative_identities, True)
+
+
+def _register(
+    cls: Any,
+    data_fields: Iterable[str] | None,
+    meta_fields: Iterable[str],
+    namespace: str,
+    has_identity: bool,
+    is_module: bool,
+) -> Any:
     if cls is None:
-        return functools.partial(
-            register_fields,
-            data_fields=data_fields,
-            meta_fields=meta_fields,
-            namespace=namespace,
-            preserve_relative_identities=preserve_relative_identities,
+        return lambda cls: _register(
+            cls, data_fields, meta_fields, namespace, has_identity, is_module
         )
     namespace = checked_namespace(cls, namespace)
     for names in (data_fields, meta_fields):
@@ -138,11 +201,6 @@ def register_fields(
         if type(name) is not str:  # a subclass could run code when it is compared
             raise TypeError(f"the name of a field must be a string, got {name!r}")
     check_distinct(data or (), meta)
-    _core.register_fields(
-        cls,
-        functools.partial(resolve, cls, data, meta),
-        optree.GetAttrEntry,
-        namespace,
-        preserve_relative_identities,
-    )
+    resolved = functools.partial(resolve, cls, data, meta)
+    _core.register_fields(cls, resolved, optree.GetAttrEntry, namespace, has_identity, is_module)
     return cls

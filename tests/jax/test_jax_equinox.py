@@ -103,22 +103,30 @@ def test_filter_jit_and_filter_grad() -> None:
 
 
 def test_flags_and_numbers_beside_arrays() -> None:
-    """Flags are passed through by a gradient; equinox's filters keep them as they are."""
+    """Flags are configuration: a gradient has None for them, and a Dag keeps them from JAX."""
     layer = eqx.nn.Linear(3, 3, key=jax.random.key(0))
     model = {"a": layer, "b": layer, "dropout": eqx.nn.Dropout(0.5, inference=True)}
 
     def f(model: Any) -> Any:
         return jnp.sum(model["dropout"](model["b"](model["a"](X))))
 
-    gradient = jaxinterop.grad(f)(model)
+    gradient = jaxinterop.jit(jaxinterop.grad(f))(model)
     assert gradient["a"] is gradient["b"]
-    assert gradient["dropout"].inference is None
-    gradient = eqx.filter_jit(eqx.filter_grad(lambda dag: f(dag.tree)))(Dag(model)).tree
-    assert gradient["a"] is gradient["b"]
-    assert gradient["dropout"].inference is None
-    training = eqx.tree_at(lambda dag: dag.tree["dropout"].inference, Dag(model), False).tree
-    assert training["dropout"].inference is False
-    assert training["a"] is training["b"]
+    assert (gradient["dropout"].p, gradient["dropout"].inference) == (None, None)
+    filtered = eqx.filter_jit(eqx.filter_grad(lambda dag: f(dag.tree)))(Dag(model)).tree
+    assert filtered["a"] is filtered["b"]
+    assert filtered["dropout"].inference is True
+    assert jnp.allclose(filtered["a"].weight, gradient["a"].weight)
+
+
+def test_a_flag_is_set_on_the_model() -> None:
+    """Equinox's own ways to set one see the module itself; what is compiled takes it as it is."""
+    dropout = eqx.nn.Dropout(0.5)
+    noisy = jaxinterop.jit(lambda dropout, x, key: dropout(x, key=key))
+    key = jax.random.key(0)
+    assert 0.0 in noisy(dropout, X, key).tolist()
+    assert noisy(eqx.nn.inference_mode(dropout), X, key).tolist() == X.tolist()
+    assert noisy(eqx.tree_at(lambda d: d.p, dropout, 0.0), X, key).tolist() == X.tolist()
 
 
 def test_filter_vmap() -> None:

@@ -8,6 +8,7 @@
 #include "bind/result.h"
 #include "spec/spec.h"
 #include "spec/spec_key.h"
+#include "structure/owners.h"
 #include "walks/flatten.h"
 #include "walks/unflatten.h"
 
@@ -45,18 +46,22 @@ nb::object on_build_result(Arguments a) { return build_result(nb::borrow(a[0]));
 
 // What a function was compiled for, and how the leaves of one structure are handed to it: the key; a
 // tag, which belongs to the structure; the positions of the static leaves; these leaves; the positions
-// of the donated ones, None where there are none; those of the kept ones, None where all are kept.
+// of the donated ones, None where there are none; those of the kept ones, None where all are kept; the
+// positions of leaves that are traced or not according to their class, and the classes they must have.
 struct Recipe {
     explicit Recipe(nb::handle tuple) {
-        if (!PyTuple_CheckExact(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) != 6)
-            fail(PyExc_TypeError, "expected a tuple of six, got %U.", short_repr(tuple).ptr());
+        if (!PyTuple_CheckExact(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) != 8)
+            fail(PyExc_TypeError, "expected a tuple of eight, got %U.", short_repr(tuple).ptr());
         PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
         key = items[0], tag = items[1], positions = items[2], statics = items[3], donated = items[4], kept = items[5];
-        for (PyObject *part : {positions, statics, donated, kept})
-            if (!PyTuple_CheckExact(part) && (part != Py_None || part == positions || part == statics))
+        checked_leaves = items[6], classes = items[7];
+        for (PyObject *part : {positions, statics, checked_leaves, classes, donated, kept}) {
+            const bool may_be_none = part == donated || part == kept;
+            if (!PyTuple_CheckExact(part) && !(part == Py_None && may_be_none))
                 fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(part).ptr());
+        }
     }
-    PyObject *key, *tag, *positions, *statics, *donated, *kept;
+    PyObject *key, *tag, *positions, *statics, *donated, *kept, *checked_leaves, *classes;
 };
 
 PyObject *leaf_at(const Leaves &leaves, PyObject *position) {
@@ -82,6 +87,16 @@ bool has_statics(const Leaves &leaves, const Recipe &recipe) {
     return true;
 }
 
+bool has_classes(const Leaves &leaves, const Recipe &recipe) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(recipe.checked_leaves);
+    if (count != PyTuple_GET_SIZE(recipe.classes)) return false;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject *const leaf = leaf_at(leaves, PyTuple_GET_ITEM(recipe.checked_leaves, i));
+        if (as_object(Py_TYPE(leaf)) != PyTuple_GET_ITEM(recipe.classes, i)) return false;
+    }
+    return true;
+}
+
 FlattenOptions options_of_call(PyObject *namespace_, PyObject *identity) {
     FlattenOptions options = FlattenOptions::parse(nb::none(), nb::handle(Py_False), namespace_, identity);
     options.root = nb::borrow(constants.argument_names);
@@ -90,7 +105,7 @@ FlattenOptions options_of_call(PyObject *namespace_, PyObject *identity) {
 
 // (function, known, (args, kwargs), namespace, identity). Calls the function as the recipe says that
 // `known` has for the structure of the arguments, and finishes what it returns. NotImplemented where
-// there is no recipe, or one for other static leaves than these very objects.
+// there is no recipe, or one for other static leaves than these very objects or for other classes of leaves.
 nb::object call_flat(Arguments a) {
     Flattened parts(a[2], options_of_call(a[3], a[4]));
     const nb::object spec_key = SpecKeyBox::make(parts.take_spec());
@@ -100,7 +115,8 @@ nb::object call_flat(Arguments a) {
         return nb::borrow(Py_NotImplemented);
     }
     const Recipe recipe(tuple);
-    if (!has_statics(parts.leaves(), recipe)) return nb::borrow(Py_NotImplemented);
+    if (!has_statics(parts.leaves(), recipe) || !has_classes(parts.leaves(), recipe))
+        return nb::borrow(Py_NotImplemented);
     nb::object donated = nb::borrow(recipe.tag);
     if (recipe.donated != Py_None) donated = tuple_of(donated, leaves_at(parts.leaves(), recipe.donated));
     const nb::object kept = recipe.kept == Py_None ? parts.take_leaves() : leaves_at(parts.leaves(), recipe.kept);
@@ -112,12 +128,38 @@ nb::object spec_key(Arguments a) {
     return SpecKeyBox::make(nb::borrow(a[0]));
 }
 
+nb::object positions_of(const std::vector<uint32_t> &leaves) {
+    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(leaves.size())));
+    for (size_t i = 0; i < leaves.size(); ++i)
+        PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i),
+                         checked(PyLong_FromUnsignedLong(leaves[i])).release().ptr());
+    return tuple;
+}
+
+// (spec), to two tuples: the leaves whose nearest registered owner is a module along some path; of these
+// those for which it is none along another.
+nb::object on_module_leaves(Arguments a) {
+    const ModuleLeaves found = module_leaves(spec_of(a[0]).structure());
+    return tuple_of(positions_of(found.owned), positions_of(found.mixed));
+}
+
+// (class, namespace). Whether the class is registered there, as one of modules.
+nb::object is_module(Arguments a) {
+    const NamespaceRef space = Namespace::get(a[1]);
+    if (!PyType_Check(a[0])) return nb::borrow(Py_False);
+    const TypeInfo info = space->find(reinterpret_cast<PyTypeObject *>(a[0]));
+    const bool is_one = info.registration && RegistrationBox::of(info.registration).is_module;
+    return nb::borrow(is_one ? Py_True : Py_False);
+}
+
 PyMethodDef functions[] = {
     method<2, make_result>("make_result"),
     method<1, open_result>("open_result"),
     method<1, on_build_result>("build_result"),
     method<5, call_flat>("call_flat"),
     method<1, spec_key>("spec_key"),
+    method<1, on_module_leaves>("module_leaves"),
+    method<2, is_module>("is_module"),
     {nullptr, nullptr, 0, nullptr},
 };
 

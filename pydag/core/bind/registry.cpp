@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/registry.h"
+#include "base/constants.h"
 #include "base/error.h"
 #include "bind/bind.h"
 #include "rewrites/deref.h"
@@ -34,7 +35,7 @@ void bind_registry(nb::module_ &module) {
     module.def(
         "register_fields",
         [](nb::object type, nb::object resolve_fields, nb::object path_entry_type, nb::object namespace_,
-           bool has_identity) {
+           bool has_identity, bool is_module) {
             nb::object box = RegistrationBox::make();
             Registration &registration = RegistrationBox::of(box);
             registration.type = std::move(type);
@@ -44,10 +45,35 @@ void bind_registry(nb::module_ &module) {
             registration.path_entry_type = std::move(path_entry_type);
             registration.namespace_ = std::move(namespace_);
             registration.has_identity = has_identity;
+            registration.is_fields = true;
+            registration.is_module = is_module;
             add_registration(std::move(box));
         },
         nb::sig("def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, "
-                "has_identity: bool, /) -> None"));
+                "has_identity: bool, is_module: bool, /) -> None"));
+    // How a class of another library is opened: by two functions; or, if `resolve_fields` is given and the
+    // instances of the class hold nothing but attributes, by its fields. For `set_lookup`.
+    module.def(
+        "foreign_registration",
+        [](nb::object type, nb::object flatten, nb::object unflatten, nb::object path_entry_type,
+           nb::object resolve_fields, bool is_strict, bool is_module) {
+            nb::object box = RegistrationBox::make();
+            Registration &registration = RegistrationBox::of(box);
+            registration.is_fields = !resolve_fields.is_none() && has_plain_layout(type);
+            registration.type = std::move(type);
+            registration.flatten = std::move(flatten);
+            registration.unflatten = std::move(unflatten);
+            registration.path_entry_type = std::move(path_entry_type);
+            registration.namespace_ = nb::borrow(constants.empty_text);
+            registration.resolve_fields = std::move(resolve_fields);
+            registration.is_foreign = true;
+            registration.is_strict = is_strict;
+            registration.is_module = is_module;
+            return box;
+        },
+        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
+        nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
+                "resolve_fields: object, is_strict: bool, is_module: bool, /) -> object"));
     module.def(
         "unregister",
         [](nb::object type, nb::object namespace_) {

@@ -86,8 +86,12 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
         values.resize_down(base);
         return object;
     }
-    write_fields(object.ptr(), registration, fields.keys_box(), values.data() + base);
-    write_meta(object.ptr(), registration, meta);
+    if (registration.data.is_none()) {
+        write_fields(object.ptr(), registration, fields.keys_box(), values.data() + base);
+        write_meta(object.ptr(), registration, meta);
+    } else {
+        write_named(object.ptr(), registration, values.data() + base, meta);
+    }
     values.drop_to(base);
     return object;
 }

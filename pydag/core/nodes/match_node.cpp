@@ -71,7 +71,7 @@ void check_aux_data(nb::handle expected, nb::handle found, nb::handle object) {
 }  // namespace
 
 void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &space, Stack &stack) {
-    const TypeInfo info = space.find_class_of(object.ptr());
+    const TypeInfo info = as_opened(object.ptr(), space.find_class_of(object.ptr()));
     const nb::object registration = nb::borrow(info.registration);
     check_kind(node, refs, object, info);
     OpenOptions options{&space, {}, -1, false};

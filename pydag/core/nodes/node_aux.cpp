@@ -43,6 +43,7 @@ nb::object aux_of_node(Kind kind, PyObject *const *refs) {
         }
         case Kind::kFields: {
             const FieldsRefs fields{refs};
+            if (fields.registration().is_foreign) return nb::object();
             return tuple_of(fields.keys().order(), nb::borrow(fields.meta()));
         }
         default:

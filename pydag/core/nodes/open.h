@@ -86,6 +86,9 @@ inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack)
 }
 }  // namespace detail
 
+// How this very object is opened, given how its class is: see Registration::is_strict. Runs no Python code.
+TypeInfo as_opened(PyObject *object, TypeInfo info);
+
 // The children of `object`, in the order of the structure, if it is what the node says: of this
 // kind and size, and with these very references. They stand in the object itself, or else in
 // `values`, where there is room for them. Null if it is anything else, and where that can't be told

@@ -37,6 +37,8 @@ void learn_order(const Registration &registration, PyObject *dict) {
 
 // False for an instance that has an attribute in another place than the last one had it, too.
 bool read_dict_fields(const Registration &registration, PyObject *dict, PyObject **values, PyObject **meta) {
+    const auto size = static_cast<Py_ssize_t>(registration.dict_order.size());
+    if (registration.is_strict && PyDict_GET_SIZE(dict) != size) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
     for (const FieldPlace &field : registration.dict_order) {
@@ -95,6 +97,19 @@ bool read_all(PyObject *object, const Registration &registration, Add add, PyObj
     return num_meta == fields.size() && read_slots(object, fields, meta);
 }
 
+bool has_just_its_fields(PyObject *object, const Registration &registration) {
+    const GcPause pause;  // making the dict could start a collection, which runs finalizers
+    const nb::object dict = dict_of(object);
+    const auto &fields = registration.dict_order;
+    if (!dict.is_valid() || PyDict_GET_SIZE(dict.ptr()) != static_cast<Py_ssize_t>(fields.size())) return false;
+    Py_ssize_t position = 0;
+    for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
+        const auto is_it = [=](const FieldPlace &field) { return is_same_name(field.name, key); };
+        if (std::none_of(fields.begin(), fields.end(), is_it)) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **values) {
@@ -148,3 +163,14 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
 }
 
 }  // namespace pydag::detail
+
+namespace pydag {
+
+TypeInfo as_opened(PyObject *object, TypeInfo info) {
+    if (info.kind != Kind::kFields) return info;
+    const Registration &registration = RegistrationBox::of(info.registration);
+    if (registration.is_strict && !detail::has_just_its_fields(object, registration)) info.kind = Kind::kCustom;
+    return info;
+}
+
+}  // namespace pydag

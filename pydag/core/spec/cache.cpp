@@ -87,9 +87,10 @@ size_t slot_of(PyObject *root, const Setting &setting) {
 // Whether `flatten_known` could follow the structure to its end, and would find what the other walks
 // find. Keys of other classes could be sorted in another order the next time.
 bool can_be_followed(const Structure &structure) {
+    for (uint32_t i = 0; i < structure.num_nodes; ++i)
+        if (is_callback(structure.nodes[i].kind)) return false;
     for (PyObject *const ref : structure.all_refs()) {
         if (KeysBox::check(ref) && !KeysBox::of(ref).has_constant_hashes) return false;
-        if (RegistrationBox::check(ref) && !RegistrationBox::of(ref).is_fields()) return false;
     }
     return true;
 }

@@ -40,7 +40,7 @@ size_t harmless_size(PyObject *ref) {
 // About how many bytes a reference keeps alive; 0 if it must not be kept.
 size_t size_to_keep(PyObject *ref) {
     if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes;
-    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).is_fields() ? 1 : 0;
+    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).is_fields ? 1 : 0;
     if (!PyTuple_CheckExact(ref)) return harmless_size(ref);
     size_t total = 64;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i) {

@@ -64,7 +64,11 @@ nb::object decode_registration(nb::handle state, Kind kind) {
             "a registration must be a class and a namespace");
     const NamespaceRef space = Namespace::get(namespace_);
     const TypeInfo info = space->find(reinterpret_cast<PyTypeObject *>(type.ptr()));
-    if (!info.registration || info.kind != kind)
+    // Of a class that is opened by its fields some instances may be opened by a function.
+    const bool fits =
+        info.registration &&
+        (info.kind == kind || (is_callback(kind) && !RegistrationBox::of(info.registration).flatten.is_none()));
+    if (!fits)
         fail(PyExc_RuntimeError,
              "Unknown custom type in pickled PyDagSpec: %R in namespace %R.\n"
              "  Register it before the spec is restored.",

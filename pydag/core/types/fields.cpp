@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/fields.h"
 
+#include "base/buffer.h"
 #include "base/constants.h"
 #include "base/error.h"
 #include "types/key_table.h"
@@ -196,6 +197,25 @@ void write_field(PyObject *object, const TakenNames &taken, const FieldAccess &f
 }
 
 }  // namespace
+
+void write_named(PyObject *object, const Registration &registration, PyObject *const *values, PyObject *const *meta) {
+    TakenNames &taken = registration.taken_names;
+    taken.update(Py_TYPE(object));
+    const auto write = [&](bool is_meta, size_t i) {
+        const FieldAccess &field = (is_meta ? registration.meta_access : registration.data_access)[i];
+        write_field(object, taken, field, (is_meta ? meta : values)[i]);
+    };
+    // Code that a write may run, of a finalizer, can change the order.
+    Buffer<FieldPlace, 16> copy;
+    const size_t count = registration.dict_order.size();
+    const FieldPlace *const order = copy.extend(count);
+    std::copy_n(registration.dict_order.begin(), count, copy.data());
+    for (size_t i = 0; i < count; ++i) write(order[i].is_meta, order[i].index);
+    for (size_t i = 0; i < registration.data_access.size(); ++i)
+        if (registration.data_access[i].offset) write(false, i);
+    for (size_t i = 0; i < registration.meta_access.size(); ++i)
+        if (registration.meta_access[i].offset) write(true, i);
+}
 
 void write_fields(PyObject *object, const Registration &registration, PyObject *box, PyObject *const *values) {
     const Keys &keys = KeysBox::of(box);

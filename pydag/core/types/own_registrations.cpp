@@ -59,8 +59,7 @@ nb::object registered_classes() {
 bool same_registration(nb::handle a, nb::handle b) {
     if (a.is(b)) return true;
     const Registration &x = RegistrationBox::of(a), &y = RegistrationBox::of(b);
-    return x.type.is(y.type) && x.flatten.is(y.flatten) && x.unflatten.is(y.unflatten) && !x.is_fields() &&
-           !y.is_fields();
+    return x.type.is(y.type) && x.flatten.is(y.flatten) && x.unflatten.is(y.unflatten) && !x.is_fields && !y.is_fields;
 }
 
 }  // namespace pydag

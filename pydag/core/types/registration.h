@@ -27,8 +27,8 @@ struct FieldPlace {
 struct Registration {
     nb::object type;
     nb::object namespace_;  // str; "" is the global one
-    nb::object flatten;     // (object) -> (children, aux_data[, entries]); None for fields
-    nb::object unflatten;   // (aux_data, children) -> object; None for fields
+    nb::object flatten;     // (object) -> (children, aux_data[, entries]); None where no instance needs it
+    nb::object unflatten;   // (aux_data, children) -> object; None likewise
     nb::object path_entry_type;
     nb::object resolve_fields;  // () -> (data, slots, meta), until fields are first used
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
@@ -38,12 +38,16 @@ struct Registration {
     mutable std::vector<FieldPlace> dict_order;
     mutable TakenNames taken_names;
     bool has_identity = true;
+    bool is_fields = false;       // opened and built by its fields, not by two functions
+    bool is_module = false;       // to the JAX boundary the numbers that it holds are configuration
     bool is_foreign = false;      // registered with another library
     bool has_only_slots = false;  // the fields were named, and each is a `__slots__` member
+    // By its fields an instance is opened whose `__dict__` has these and nothing else; any other by
+    // `flatten`: only the library that registered the class knows what else there may be.
+    bool is_strict = false;
     auto python_refs() {
         return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names);
     }
-    bool is_fields() const { return flatten.is_none(); }
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
 // cycle.

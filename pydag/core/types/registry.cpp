@@ -28,6 +28,7 @@ nb::object find_foreign(nb::handle namespace_, nb::handle type) {
     if (!globals().find_foreign.is_valid()) return nb::object();
     const nb::object answer = call(globals().find_foreign, type, namespace_);
     if (answer.is_none()) return nb::object();
+    if (RegistrationBox::check(answer)) return answer;
     nb::object box = RegistrationBox::make();
     Registration &registration = RegistrationBox::of(box);
     registration.is_foreign = true;
@@ -63,9 +64,9 @@ TypeInfo look_up_type(PyTypeObject *type, nb::handle namespace_) {
     nb::object found = find_registration(cls, namespace_);
     if (!found.is_valid()) return classify_unregistered(cls);
     Registration &registration = RegistrationBox::of(found);
-    if (registration.is_fields()) resolve_fields(registration);
+    if (registration.is_fields) resolve_fields(registration);
     const Identity identity = registration.has_identity ? kObjectNode : kNoIdentity;
-    const Kind node_kind = registration.is_fields() ? Kind::kFields : Kind::kCustom;
+    const Kind node_kind = registration.is_fields ? Kind::kFields : Kind::kCustom;
     return {found.release().ptr(), node_kind, identity};
 }
 
@@ -89,7 +90,7 @@ void add_registration(nb::object box) {
         fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(registration.namespace_).ptr());
     if (!is_leaf(builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr()))))
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be re-registered.", type.ptr());
-    if (registration.is_fields() && !has_plain_layout(type))
+    if (registration.is_fields && !has_plain_layout(type))
         fail(PyExc_TypeError,
              "%R can't be registered by its fields: its instances hold more than attributes. Register "
              "it with register_pydag_node.",

@@ -23,7 +23,7 @@ PyTypeObject *builtin_class(Kind kind);
 void set_builtin_class(Kind kind, PyTypeObject *type);
 
 // Python's part of the lookup: `find_foreign(cls, namespace)` answers None or (flatten, unflatten,
-// path_entry_type) for a class registered with another library in exactly that namespace;
+// path_entry_type), or a Registration, for a class registered with another library in exactly that namespace;
 // `classify_leaf(cls)` answers "namedtuple", "structseq", "value" or "object";
 // `is_insertion_ordered(namespace, or_global)` answers a bool.
 void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is_insertion_ordered);

@@ -62,7 +62,7 @@ private:
             }
             height_ = size - 1;
             nb::object object = stack_.pop_owned();
-            const TypeInfo info = options_.space->find_class_of(object.ptr());
+            const TypeInfo info = as_opened(object.ptr(), options_.space->find_class_of(object.ptr()));
             const bool is_tracked = (info.identity & tracks) != 0;
             if (objects_) objects_->push_borrowed(object.ptr());
             if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);

@@ -26,7 +26,7 @@ nb::object open_one_level(nb::handle object, const FlattenOptions &options) {
     StructureBuilder builder;
     Stack children;
     OpenOptions open_options{options.space.get(), {}, options.known_order()};
-    const TypeInfo info = options.space->find_class_of(object.ptr());
+    const TypeInfo info = as_opened(object.ptr(), options.space->find_class_of(object.ptr()));
     const nb::object registration = nb::borrow(info.registration);
     builder.add(info.kind, 0);
     const uint32_t count = open_node(object.ptr(), info, open_options, children, builder.refs);

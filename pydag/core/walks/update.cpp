@@ -5,6 +5,7 @@
 #include "nodes/match_node.h"
 #include "nodes/write.h"
 #include "structure/cursor.h"
+#include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "walks/match.h"
 
@@ -94,10 +95,17 @@ private:
         const auto is_same = [](const nb::object &a, const nb::object &b) { return a.is(b); };
         if (std::equal(frame.after.begin(), frame.after.end(), frame.before.begin(), is_same)) return frame.object;
         current_ = frame.position;
-        if (is_writable(frame.node.kind)) {
+        const bool is_foreign =
+            is_registered(frame.node.kind) && !is_callback(frame.node.kind) && node_registration(frame.refs).is_foreign;
+        if (is_writable(frame.node.kind) && !is_foreign) {
             writes_.push_back({frame.object, frame.node.kind, frame.refs, frame.before, frame.after});
             return frame.object;
         }
+        if (is_foreign)
+            fail(PyExc_TypeError,
+                 "%R is registered with another library, and its objects are not changed in place\n"
+                 "  Build a new tree with pydag.dag_map.",
+                 class_of(frame.object).ptr());
         if (is_callback(frame.node.kind))
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"

@@ -207,7 +207,8 @@ class Divided:
         None stands for arrays and numbers that aren't differentiated by.
         """
         found = dict(zip(self.picked, leaves, strict=True))
-        return self.static_part.build([found.get(place) for place in self._chosen])
+        static_part = self.static_part.without_numbers()
+        return static_part.build([found.get(place) for place in self._chosen])
 
     def by_with_paths(self) -> Iterator[tuple[str, Leaf]]:
         """The leaves that are differentiated by, with their paths."""

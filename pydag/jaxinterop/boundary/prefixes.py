@@ -13,8 +13,8 @@ import optree
 from pydag import PyDagSpec, SharingError, _core
 from pydag.typing import Dag, Leaf, Path
 
+from .configuration import static_positions
 from .roots import shortened as shortened
-from .static import is_traced
 from .static_part import Options
 
 Way = list[tuple[optree.PyTreeAccessor, Dag]]
@@ -124,13 +124,12 @@ def treatments(
     if one_level(first, options)[2].is_leaf() and all(prefix is first for prefix in others):
         return [first] * len(leaves)
     found: list[_Region | None] = [None] * len(leaves)
+    static = frozenset(static_positions(leaves, spec, tuple(trees)))
     copies = _core.unflatten(spec, map(Slot, range(len(leaves))))
     for (root, prefix), tree in zip(prefixes.items(), copies, strict=True):
         for region in _regions(root, tree, prefix, question, options):
             for slot in options.leaves(region.tree):
-                if not is_traced(leaves[slot.index]) or (
-                    only is not None and slot.index not in only
-                ):
+                if slot.index in static or (only is not None and slot.index not in only):
                     continue
                 known = found[slot.index]
                 if not question.accepts(region.treatment):

@@ -10,16 +10,20 @@ from collections.abc import Sequence
 from operator import is_
 from typing import NamedTuple
 
+from pydag import SharingError
 from pydag._core import SpecKey, spec_key
 from pydag.typing import Dag, Leaf
 
-from .static import static_positions
+from .configuration import static_positions
+from .static import is_number, is_traced
 from .static_part import Options, StaticPart
 
 
 def may_hide(leaves: Sequence[Leaf]) -> bool:
     """Whether a tree with these leaves may have to be remembered: not if they are arrays, apart."""
-    return len(set(map(id, leaves))) < len(leaves) or bool(static_positions(leaves))
+    if len(set(map(id, leaves))) < len(leaves):
+        return True
+    return any(is_number(leaf) or not is_traced(leaf) for leaf in leaves)
 
 
 class _Look(NamedTuple):
@@ -45,6 +49,14 @@ class _Look(NamedTuple):
         )
 
 
+def _positions(look: _Look) -> tuple[int, ...] | None:
+    """Where its static leaves stand; None where that can't be said."""
+    try:
+        return None if look.spec_key is None else static_positions(look.leaves, look.spec_key.spec)
+    except SharingError:
+        return None
+
+
 class Remembered(NamedTuple):
     """The structure and the leaves that a tree was built from, and what it looked like then."""
 
@@ -57,7 +69,7 @@ class Remembered(NamedTuple):
         """What has to be remembered of a tree; None where it tells by itself."""
         look = _Look.at(tree, static_part.options)
         built = _Look(static_part.spec_key, static_part.all_leaves(leaves))
-        if look.is_like(built) and static_positions(look.leaves) == static_part.positions:
+        if look.is_like(built) and _positions(look) == static_part.positions:
             return None
         return cls(static_part, leaves, look)
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which leaves JAX traces; the others are static: part of what a compiled function is made for."""
+"""Which leaves JAX can trace, and what a static leaf is: a part of a compiled function's key."""
 
 import enum
 import types
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -45,12 +44,18 @@ def is_traced(leaf: Any) -> bool:
     return _is_traced.of(leaf)
 
 
-def static_positions(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """Where the leaves stand that JAX can't trace."""
-    examples = dict(zip(map(id, map(type, leaves)), leaves, strict=True))
-    if id(np.ndarray) not in examples and all(map(is_traced, examples.values())):
-        return ()
-    return tuple(i for i, leaf in enumerate(leaves) if not is_traced(leaf))
+_NUMBERS = (bool, int, float, complex)
+_is_number = ClassTable(
+    lambda leaf: (
+        any(inherits(type(leaf), number) for number in _NUMBERS)
+        and not inherits(type(leaf), np.generic)  # an array without dimensions
+    )
+)
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf is a number or a flag of Python's."""
+    return _is_number.of(leaf)
 
 
 def _typed(value: Any) -> Any:

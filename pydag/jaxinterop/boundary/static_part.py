@@ -17,8 +17,9 @@ from pydag._core import PyDagSpec, SpecKey
 from pydag._repr import short_repr
 from pydag.typing import Dag, Identity, Leaf
 
+from .configuration import static_positions
 from .roots import Roots, place_text, say_roots
-from .static import Static, static_positions
+from .static import Static, is_number
 from .unregistered import hidden_array, refusal
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
@@ -98,6 +99,11 @@ class StaticPart(NamedTuple):
         leaves = self.all_leaves(traced) if self.positions else traced
         return _core.unflatten(self.spec_key.spec, leaves)
 
+    def without_numbers(self) -> "StaticPart":
+        """This with None for each static number: what isn't differentiated by has no gradient."""
+        statics = tuple(Static(None) if is_number(s.inner) else s for s in self.statics)
+        return self._replace(statics=statics)
+
     def traced_positions(self) -> list[int]:
         """Where the traced leaves stand, among all."""
         skipped = frozenset(self.positions)
@@ -171,7 +177,7 @@ def take_apart(
         TypeError: A leaf is an object that nobody registered, and holds arrays.
     """
     leaves, spec = options.flatten(tree, roots)
-    positions = static_positions(leaves)
+    positions = static_positions(leaves, spec, roots)
     static_part = static_part_of(leaves, spec, positions, options, roots)
     if not positions:
         return static_part, leaves

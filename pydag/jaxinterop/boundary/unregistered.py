@@ -226,8 +226,10 @@ def _kind_and_cure(leaf: Any) -> tuple[str, str]:
         inherited = " A registration of a base class doesn't hold for it."
     return (
         f"an object of {name}, a class that is not registered",
-        f"Register the class: pydag.register_fields({_NAME(cls)}).{inherited} To keep the object a "
-        "constant, pass it to jit as an argument of its own that static_argnums names.",
+        f"Register the class: pydag.register_fields({_NAME(cls)}).{inherited} "
+        f"Where its numbers and flags are no data: pydag.register_module({_NAME(cls)}). "
+        "To keep the object a constant, pass it to jit as an argument of its own that "
+        "static_argnums names.",
     )
 
 

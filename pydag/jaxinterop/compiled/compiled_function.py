@@ -21,12 +21,13 @@ from pydag.jaxinterop.boundary.arguments import (
     argument_text,
     by_argument,
 )
+from pydag.jaxinterop.boundary.configuration import static_positions
 from pydag.jaxinterop.boundary.dag import unhashable
 from pydag.jaxinterop.boundary.naming import Source, named
 from pydag.jaxinterop.boundary.prefixes import Question
 from pydag.jaxinterop.boundary.result import result
 from pydag.jaxinterop.boundary.roots import CALL
-from pydag.jaxinterop.boundary.static import Static, static_positions
+from pydag.jaxinterop.boundary.static import Static
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart, static_part_of
 from pydag.sharing.tie import note_untie, num_unties
 from pydag.typing import Dag, Leaf
@@ -150,7 +151,8 @@ class CompiledFunction:
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
         division = self.leaf_groups.get(spec_key)
-        key = division.key(leaves) if division is not None else None
+        is_known = division is not None and division.fits(leaves, spec)
+        key = division.key(leaves) if division is not None and is_known else None
         if division is None or key is None:
             division, key = self._prepare(args, kwargs, leaves, spec_key)
         if not self.unties and (recipe := division.recipe()) is not None:
@@ -163,7 +165,7 @@ class CompiledFunction:
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
         division = self.leaf_groups.get(spec_key)
-        is_wrong = division is not None and division.positions != static_positions(leaves)
+        is_wrong = division is not None and division.positions != static_positions(leaves, spec)
         if is_wrong:
             self.leaf_groups.pop(spec_key, None)
             self.recipes.pop(spec_key, None)
@@ -176,7 +178,8 @@ class CompiledFunction:
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey
     ) -> tuple[LeafGroups, Key]:
-        positions, spec = static_positions(leaves), spec_key.spec
+        spec = spec_key.spec
+        positions = static_positions(leaves, spec, CALL)
         static_part = static_part_of(leaves, spec, positions, self.options, CALL)
         division = self.leaf_groups.get(spec_key)
         if division is None or division.positions != positions:

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.boundary.arguments import Args, Kwargs, argument_text, joined, unwrap_static
+from pydag.jaxinterop.boundary.configuration import static_positions
 from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.static import Static, is_settled
 from pydag.jaxinterop.boundary.static_part import Picker, StaticPart, picker
@@ -17,11 +19,21 @@ Tag = list[Any]
 
 Positions = tuple[int, ...]
 
-Recipe = tuple["Key", Tag, Positions, tuple[Any, ...], Positions | None, Positions | None]
+Recipe = tuple[
+    "Key",
+    Tag,
+    Positions,
+    tuple[Any, ...],
+    Positions | None,
+    Positions | None,
+    Positions,
+    tuple[type, ...],
+]
 """What `_core.call_flat` does with the leaves of one structure.
 
 The key; the tag; where which static leaves stand; the donated leaves, None if there are none; the
-kept ones, None if all leaves are kept.
+kept ones, None if all leaves are kept; where leaves stand that are traced or not according to their
+class, and their classes.
 """
 
 MOST = 4096  # plans and keys that are remembered; they are easily made again
@@ -104,8 +116,22 @@ class LeafGroups:
         is_plain = len(kept) == size and groups is None
         self.take_kept: Picker = (lambda leaves: leaves) if is_plain else take(kept)
         self._places = gone or None, None if is_plain else kept
+        # A module's numbers are static: so each of its leaves is looked at, whether it is one now.
+        skipped = frozenset(positions)
+        self.checked = tuple(i for i in _core.module_leaves(spec)[0] if i not in skipped)
+        self.classes: tuple[type, ...] = ()
         self.keys: dict[tuple[Static, ...], Key] = {}
         self.recent: tuple[Sequence[Leaf], Key] | None = None
+
+    def fits(self, leaves: Sequence[Leaf], spec: PyDagSpec) -> bool:
+        """Whether these leaves, of this structure, are divided so."""
+        classes = tuple(type(leaves[i]) for i in self.checked)
+        if len(classes) == len(self.classes) and all(map(is_, classes, self.classes)):
+            return True
+        if static_positions(leaves, spec) != self.positions:
+            return False
+        self.classes = classes
+        return True
 
     def key(self, leaves: Sequence[Leaf]) -> Key | None:
         """The key for these leaves, if there has been such a call.
@@ -125,6 +151,7 @@ class LeafGroups:
         if len(self.keys) >= MOST:
             self.keys.clear()
         self.keys[key.static_part.statics] = key
+        self.classes = tuple(type(leaves[i]) for i in self.checked)
         self._set_recent(self.pick_static(leaves), key)
 
     def _set_recent(self, static: Sequence[Leaf], key: Key) -> None:
@@ -138,4 +165,5 @@ class LeafGroups:
         if self.recent is None or self.order is not None:
             return None
         static, key = self.recent
-        return key, self.tag, self.positions, tuple(static), *self._places
+        places = self._places
+        return key, self.tag, self.positions, tuple(static), *places, self.checked, self.classes

@@ -12,6 +12,8 @@ from jax import tree_util
 from pydag import _classify, _core
 from pydag.jaxinterop.boundary import jax_private
 
+from .known_fields import is_module, known_fields
+
 
 class _OfClasses:
     """Something for each of some classes, as long as they live. They are found by identity."""
@@ -115,8 +117,9 @@ class _Opener:
         return (children, aux_data) if names is None else (children, aux_data, names)
 
 
-# One opener for each registration: by it the core knows a registration that it reads again.
-_openers = _OfClasses()
+# For each class its entry, and what the core is told of it: by that the core knows a registration
+# that it reads again.
+_registrations = _OfClasses()
 
 
 def _entry(cls: type) -> Any:
@@ -131,12 +134,29 @@ def _look_up(cls: type) -> "_classify.Foreign | None":
     entry = _entry(cls)
     if entry is None or asked_pydag.get(cls):
         return None
-    known, opener = _openers.get(cls, (None, None))
-    if opener is None or known is not entry:
-        opener = _Opener(cls, entry.to_iter)
-        _openers.set(cls, (entry, opener))
-    entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
-    return opener, entry.from_iter, entry_type
+    known, registration = _registrations.get(cls, (None, None))
+    if registration is None or known is not entry:
+        registration = _registration(cls, entry)
+        _registrations.set(cls, (entry, registration))
+    found: object = registration
+    return found
+
+
+def _registration(cls: type, entry: Any) -> object:
+    fields, resolve = known_fields(cls, entry), None
+    if fields is not None:
+        answer = fields.data, (), fields.meta
+        resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
+        _styles.set(cls, {str: ".{}"})
+    return _core.foreign_registration(
+        cls,
+        _Opener(cls, entry.to_iter),
+        entry.from_iter,
+        JaxField if dataclasses.is_dataclass(cls) else JaxEntry,
+        resolve,
+        fields is not None and fields.is_strict,
+        is_module(cls),
+    )
 
 
 _classify.add_fallback(_look_up, lambda: list(jax_private.registry))

@@ -59,7 +59,7 @@ class LinearMap:
             )
         leaves = self.static_part.match(given[0], "the cotangent", "cotangent")
         (cotangents,) = self._apply(leaves, "result", "cotangent")
-        return cotangents.tree
+        return cotangents._static_part.without_numbers().build(cotangents._leaves)
 
     def _apply(self, leaves: list[Leaf], point: str, direction: str) -> Any:
         dag = rebuilt(self.static_part, leaves, InnerDag)

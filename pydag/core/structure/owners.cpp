@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "structure/owners.h"
+
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
+
+#include <algorithm>
+
+namespace pydag {
+namespace {
+
+using Owners = uint8_t;  // what the paths to a node say, as bits
+constexpr Owners kModule = 1, kOther = 2;
+
+bool has_module(const Structure &structure) {
+    return std::any_of(structure.refs, structure.refs + structure.num_refs,
+                       [](PyObject *ref) { return RegistrationBox::check(ref) && RegistrationBox::of(ref).is_module; });
+}
+
+// What is known of a node before the owners are handed down.
+struct Item {
+    Node node;
+    uint32_t parent;  // its position; of the root the root's own
+    uint32_t leaf;
+    Owners own;  // what the node itself says to its children; 0: what its parent says
+};
+
+struct Frame {
+    uint32_t position, pending;
+};
+
+class Survey {
+public:
+    explicit Survey(const Structure &structure) {
+        for (Cursor at(structure); at.is_at_node(); at.step()) add(at);
+    }
+
+    // A node stands behind its parent, and an anchor behind its aliases, where the order in which nodes
+    // end is read backwards. So what is handed along each edge has arrived at a node by its turn.
+    ModuleLeaves found() const {
+        ModuleLeaves result;
+        std::vector<Owners> owners(items_.size(), 0);
+        owners[0] = kOther;
+        for (auto next = closed_.rbegin(); next != closed_.rend(); ++next) {
+            const Item &item = items_[*next];
+            const Item &parent = items_[item.parent];
+            if (*next > 0) owners[*next] |= parent.own ? parent.own : owners[item.parent];
+            if (item.node.is_alias()) owners[anchors_[item.node.count]] |= owners[*next];
+            if (!item.node.is_leaf() || !(owners[*next] & kModule)) continue;
+            result.owned.push_back(item.leaf);
+            if (owners[*next] & kOther) result.mixed.push_back(item.leaf);
+        }
+        std::sort(result.owned.begin(), result.owned.end());
+        std::sort(result.mixed.begin(), result.mixed.end());
+        return result;
+    }
+
+private:
+    void add(const Cursor &at) {
+        const Node node = at.node();
+        const uint32_t parent = frames_.empty() ? 0 : frames_.back().position;
+        Owners own = 0;
+        if (is_registered(node.kind)) own = node_registration(at.refs()).is_module ? kModule : kOther;
+        items_.push_back({node, parent, at.leaf(), own});
+        if (node.is_anchor) anchors_.push_back(at.position());
+        frames_.push_back({at.position(), num_children(node)});
+        while (!frames_.empty() && frames_.back().pending == 0) {
+            closed_.push_back(frames_.back().position);
+            frames_.pop_back();
+            if (!frames_.empty()) --frames_.back().pending;
+        }
+    }
+
+    std::vector<Item> items_;
+    std::vector<uint32_t> anchors_;  // their positions, by number
+    std::vector<uint32_t> closed_;   // positions in the order in which the nodes end
+    std::vector<Frame> frames_;
+};
+
+}  // namespace
+
+ModuleLeaves module_leaves(const Structure &structure) {
+    return has_module(structure) ? Survey(structure).found() : ModuleLeaves();
+}
+
+}  // namespace pydag

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which class a leaf belongs to: its nearest registered owner, looked for upwards through builtin
+// containers. The JAX boundary asks whether that is a module, whose numbers are configuration.
+#pragma once
+
+#include "structure/structure.h"
+
+namespace pydag {
+
+struct ModuleLeaves {
+    std::vector<uint32_t> owned;  // those of modules, along some path
+    std::vector<uint32_t> mixed;  // of these, those that belong to no module along another path
+};
+// In one pass over nodes and edges. Ascending.
+ModuleLeaves module_leaves(const Structure &structure);
+
+}  // namespace pydag
