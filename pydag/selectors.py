@@ -254,6 +254,20 @@ def _is_bool(x: Any) -> bool:
     return cls.__name__ in ("bool", "bool_") and cls.__module__ == "numpy"
 
 
+def is_prefix(where: Any, namespace: str = "") -> bool:
+    """Whether a selection is a tree prefix of booleans, or a bare one."""
+    if _is_bool(where):
+        return True
+    if isinstance(where, str | type):
+        return False
+    if type(where) is tuple and where and all(isinstance(item, type) for item in where):
+        return False
+    tree = _flattened(where, namespace)
+    if tree is None or (not tree[0] and type(where) is list):
+        return False
+    return all(map(_is_bool, tree[0]))
+
+
 def select(
     where: Where,
     listing: Listing,
@@ -291,7 +305,7 @@ def select(
     if type(where) is tuple and where and all(isinstance(item, type) for item in where):
         return _by_class(where, listing, leaves)
     tree = _flattened(where, namespace)
-    if tree is not None and all(map(_is_bool, tree[0])) and (tree[0] or type(where) is not list):
+    if tree is not None and is_prefix(where, namespace):
         return _Prefix([bool(flag) for flag in tree[0]], Listing.of(tree[1]), listing).select()
     if type(where) is list:
         found = [False] * len(leaves)

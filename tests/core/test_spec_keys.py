@@ -174,12 +174,17 @@ def test_an_error_of_a_keys_own_code() -> None:
         5,
         (),
         (1, 2, (), (), None),
-        (1, 2, 3, (), None, None),
-        (1, 2, None, (), None, None),
-        (1, 2, (), (), 5, None),
-        (1, 2, (), (), (7,), None),
-        (1, 2, (), (), None, (-1,)),
-        (1, 2, ("text",), (1.0,), None, None),
+        (1, 2, (), (), None, None),
+        (1, 2, 3, (), None, None, (), ()),
+        (1, 2, None, (), None, None, (), ()),
+        (1, 2, (), (), 5, None, (), ()),
+        (1, 2, (), (), (7,), None, (), ()),
+        (1, 2, (), (), None, (-1,), (), ()),
+        (1, 2, ("text",), (1.0,), None, None, (), ()),
+        (1, 2, (), (), None, None, None, ()),
+        (1, 2, (), (), None, None, (), 5),
+        (1, 2, (), (), None, None, (9,), (float,)),
+        (1, 2, (), (), None, None, ("text",), (float,)),
     ],
 )
 def test_a_malformed_recipe(recipe: Any) -> None:
@@ -190,7 +195,10 @@ def test_a_malformed_recipe(recipe: Any) -> None:
 
 
 def test_a_recipe() -> None:
-    """The function gets the key, the tag, the donated leaves beside it, and the kept ones."""
+    """The function gets the key, the tag, the donated leaves beside it, and the kept ones.
+
+    Where a static leaf is another object, or a leaf is of another class, it isn't called.
+    """
     tree: Any = (([1.0, "a", 2.0, 3.0],), {})
     spec = pydag.dag_structure((1, 2))
     calls: list[Any] = []
@@ -202,9 +210,11 @@ def test_a_recipe() -> None:
     def call(*recipe: Any) -> Any:
         return _core.call_flat(function, {key(tree): recipe}, tree, "", "all")
 
-    assert call("key", "tag", (), (), None, None) == (5, 6)
-    assert call("key", "tag", (1,), ("a",), (0,), (2, 3)) == (5, 6)
-    assert call("key", "tag", (1,), ("b",), (0,), (2, 3)) is NotImplemented
+    assert call("key", "tag", (), (), None, None, (), ()) == (5, 6)
+    assert call("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float, float)) == (5, 6)
+    assert call("key", "tag", (1,), ("b",), (0,), (2, 3), (), ()) is NotImplemented
+    assert call("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float, int)) is NotImplemented
+    assert call("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float,)) is NotImplemented
     assert _core.call_flat(function, {}, tree, "", "all") is NotImplemented
     assert calls == [("key", "tag", [1.0, "a", 2.0, 3.0]), ("key", ("tag", (1.0,)), (2.0, 3.0))]
 

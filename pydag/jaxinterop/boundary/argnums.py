@@ -18,7 +18,7 @@ from .blame import type_text
 from .call import Call, argument_paths
 from .dag import rebuilt
 from .prefixes import Question, Slot, shortened
-from .static_part import Options, StaticPart, take_apart
+from .static_part import Options, StaticPart, static_part_of, take_apart
 
 QUESTION = Question(
     "argnums",
@@ -119,12 +119,12 @@ class Divided:
         self.wanted = _wanted(argnums.numbers, len(args))
         self.call = Call.of(args, kwargs, options)
         tree = args[self.wanted[0]] if argnums.is_one else tuple(args[i] for i in self.wanted)
-        self.static_part, self._own = take_apart(tree, options)
-        copies = None
+        copies = None if options.static is None else self._copies()
+        self.static_part, self._own = self._own_part(tree, copies, argnums.is_one)
         if not kwargs and self.wanted == tuple(range(len(args))):
             places: Sequence[int] = range(len(self._own))
         else:
-            copies = self._copies()
+            copies = copies or self._copies()
             places = self._places(copies, argnums.is_one)
         self._depth = 0 if argnums.is_one else 1
         self._wrt = wrt
@@ -146,11 +146,26 @@ class Divided:
         static_part = self.call._static_part
         return _core.unflatten(static_part.spec, map(Slot, range(static_part.spec.num_leaves)))
 
-    def _places(self, copies: Any, is_one: bool) -> list[int]:
-        """For each traced leaf of the wanted arguments which one of the call's it is."""
+    def _own_part(self, tree: Any, copies: Any, is_one: bool) -> tuple[StaticPart, Sequence[Leaf]]:
+        """The wanted arguments, taken apart. In them is static what is static in the call."""
+        options = self.call._static_part.options
+        if copies is None:
+            return take_apart(tree, options)
+        static = frozenset(self.call._static_part.positions)
+        numbers = [slot.index for slot in self._slots(copies, is_one)]
+        positions = tuple(i for i, number in enumerate(numbers) if number in static)
+        leaves, spec = options.flatten(tree)
+        static_part = static_part_of(leaves, spec, positions, options, "tree", positions)
+        return static_part, [x for x, n in zip(leaves, numbers, strict=True) if n not in static]
+
+    def _slots(self, copies: Any, is_one: bool) -> list[Slot]:
         args = copies[0]
         tree = args[self.wanted[0]] if is_one else tuple(args[i] for i in self.wanted)
-        slots = self.static_part.options.leaves(tree)
+        return self.call._static_part.options.leaves(tree)
+
+    def _places(self, copies: Any, is_one: bool) -> list[int]:
+        """For each traced leaf of the wanted arguments which one of the call's it is."""
+        slots = self._slots(copies, is_one)
         numbers = {p: i for i, p in enumerate(self.call._static_part.traced_positions())}
         return [numbers[slots[p].index] for p in self.static_part.traced_positions()]
 

@@ -103,7 +103,9 @@ def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: 
     """What the prefixes say about each leaf of a call."""
     args, kwargs = call.tree
     trees = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
-    given = treatments(trees, {root: prefixes[root] for root in trees}, question, options)
+    traced = frozenset(call._static_part.traced_positions())
+    chosen = {root: prefixes[root] for root in trees}
+    given = treatments(trees, chosen, question, options, traced)
     return rebuilt(
         call._static_part, [given[i] for i in call._static_part.traced_positions()], Call
     )

@@ -21,12 +21,16 @@ _MOST_WAYS = 256  # to one leaf are looked through for two to name in an error
 
 
 def static_positions(
-    leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots = "tree"
+    leaves: Sequence[Leaf],
+    spec: PyDagSpec,
+    roots: Roots = "tree",
+    selected: Sequence[int] = (),
 ) -> tuple[int, ...]:
     """Where the static leaves of a tree stand.
 
     Args:
         roots: What errors call the tree.
+        selected: Those that `static=` selects.
 
     Raises:
         SharingError: A number is a module's by one path, and data by another.
@@ -36,8 +40,8 @@ def static_positions(
     if any(map(is_number, examples.values())):
         numbers = _numbers_of_modules(leaves, spec, roots)
     if id(np.ndarray) not in examples and all(map(is_traced, examples.values())):
-        return tuple(numbers)
-    chosen = frozenset(numbers)
+        return tuple(sorted({*numbers, *selected})) if selected else tuple(numbers)
+    chosen = {*numbers, *selected}
     return tuple(i for i, leaf in enumerate(leaves) if i in chosen or not is_traced(leaf))
 
 

@@ -15,6 +15,7 @@ from pydag.typing import Identity, Leaf, Where
 
 from .remembered import Remembered
 from .roots import Roots
+from .selection import is_array
 from .static_part import Options, StaticPart, take_apart
 
 if TYPE_CHECKING:
@@ -42,10 +43,13 @@ class Dag(Generic[T]):
         tree: The DAG.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are part of the structure: a predicate, a class or several,
+            a pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         CycleError: An object contains itself.
         TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+        ValueError: `static` selects nothing.
 
     >>> import jax
     >>> w = jax.numpy.ones(2)
@@ -62,8 +66,17 @@ class Dag(Generic[T]):
     # threads may be here.
     _built: tuple[T, Remembered | None] | None
 
-    def __init__(self, tree: T, *, namespace: str = "", identity: Identity = "all") -> None:
-        self._static_part, self._leaves = take_apart(tree, Options(namespace, identity))[0], ()
+    def __init__(
+        self,
+        tree: T,
+        *,
+        namespace: str = "",
+        identity: Identity = "all",
+        static: Where | None = None,
+    ) -> None:
+        options = Options.of(namespace, identity, static)
+        options.check_static(tree)
+        self._static_part, self._leaves = take_apart(tree, options)[0], ()
         self._built = tree, None
 
     @property
@@ -157,22 +170,24 @@ class Outcome(InnerDag):
 Inner = TypeVar("Inner", bound=InnerDag)
 
 
-def dag_of(cls: type[Inner], tree: AnyDag, options: Options, roots: Roots) -> Inner:
+def dag_of(
+    cls: type[Inner], tree: AnyDag, options: Options, roots: Roots, is_returned: bool = False
+) -> Inner:
     """The Dag of a tree; errors speak of the tree by the names that the user has for it."""
     dag = object.__new__(cls)
-    dag._static_part, dag._leaves = take_apart(tree, options, roots)
+    dag._static_part, dag._leaves = take_apart(tree, options, roots, is_returned)
     dag._built = tree, None
     return dag
 
 
 def to_dag(tree: AnyDag, options: Options, roots: Roots = "result") -> InnerDag:
-    """The Dag of a tree, for a wrapper with these options."""
-    return dag_of(InnerDag, tree, options, roots)
+    """The Dag of what a function returned, or of the like, for a wrapper with these options."""
+    return dag_of(InnerDag, tree, options, roots, True)
 
 
 def to_outcome(tree: AnyDag, options: Options, roots: Roots = "result") -> Outcome:
     """The Dag of what a function returned, for a wrapper with these options."""
-    return dag_of(Outcome, tree, options, roots)
+    return dag_of(Outcome, tree, options, roots, True)
 
 
 def keyed(tree: AnyDag, root: str, options: Options) -> InnerDag:
@@ -181,7 +196,8 @@ def keyed(tree: AnyDag, root: str, options: Options) -> InnerDag:
     Args:
         root: The name of the tree, for paths in errors.
     """
-    return hashable(to_dag(tree, options, root), lambda accessor: accessor.codify(root))
+    dag = dag_of(InnerDag, tree, options, root)
+    return hashable(dag, lambda accessor: accessor.codify(root))
 
 
 def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
@@ -198,12 +214,19 @@ def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
         try:
             static.check_hashable()
         except TypeError as error:
-            raise unhashable(text(static_part.spec.accessors()[position]), error) from error
+            where = text(static_part.spec.accessors()[position])
+            raise unhashable(where, error, static.value) from error
     return dag
 
 
-def unhashable(where: str, error: TypeError) -> TypeError:
+def unhashable(where: str, error: TypeError, leaf: Leaf) -> TypeError:
     """What is raised for a leaf that can be neither traced nor hashed."""
+    if is_array(leaf):
+        return TypeError(
+            f"{where} is an array, {_brief(leaf)}, and static= selects it: a static leaf is part "
+            f"of the key of the compiled function, and has to be hashable ({error})\n"
+            "  Select what is configuration, and leave arrays to be traced."
+        )
     return TypeError(
         f"{where} is no array and can't be hashed: {error}\n"
         "  A leaf that JAX can't trace is part of the key of the compiled function. Make it "

@@ -49,11 +49,14 @@ class _Look(NamedTuple):
         )
 
 
-def _positions(look: _Look) -> tuple[int, ...] | None:
+def _positions(look: _Look, options: Options) -> tuple[int, ...] | None:
     """Where its static leaves stand; None where that can't be said."""
+    if look.spec_key is None:
+        return None
+    leaves, spec = look.leaves, look.spec_key.spec
     try:
-        return None if look.spec_key is None else static_positions(look.leaves, look.spec_key.spec)
-    except SharingError:
+        return static_positions(leaves, spec, selected=options.selected(leaves, spec, "tree"))
+    except (SharingError, ValueError):
         return None
 
 
@@ -69,7 +72,7 @@ class Remembered(NamedTuple):
         """What has to be remembered of a tree; None where it tells by itself."""
         look = _Look.at(tree, static_part.options)
         built = _Look(static_part.spec_key, static_part.all_leaves(leaves))
-        if look.is_like(built) and _positions(look) == static_part.positions:
+        if look.is_like(built) and _positions(look, static_part.options) == static_part.positions:
             return None
         return cls(static_part, leaves, look)
 

@@ -15,11 +15,12 @@ import optree
 from pydag import SharingError, _core
 from pydag._core import PyDagSpec, SpecKey
 from pydag._repr import short_repr
-from pydag.typing import Dag, Identity, Leaf
+from pydag.typing import Dag, Identity, Leaf, Where
 
 from .configuration import static_positions
-from .roots import Roots, place_text, say_roots
-from .static import Static, is_number
+from .roots import CALL, Roots, place_text, say_roots
+from .selection import Selection, Shape
+from .static import Static, is_number, is_traced
 from .unregistered import hidden_array, refusal
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
@@ -30,10 +31,33 @@ class Options(NamedTuple):
 
     namespace: str = ""
     identity: Identity = "all"
+    static: Selection | None = None
+
+    @classmethod
+    def of(cls, namespace: str, identity: Identity, static: Where | None) -> "Options":
+        """The options of a wrapper as its caller gave them."""
+        return cls(namespace, identity, Selection.of(static))
 
     def flatten(self, tree: Dag, roots: Roots = "tree") -> tuple[list[Leaf], PyDagSpec]:
         """The leaves and the spec of a tree; errors speak of it by the user's names."""
         return _core.flatten_at(tree, self.namespace, self.identity, roots)
+
+    def selected(
+        self, leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, is_returned: bool = False
+    ) -> Sequence[int]:
+        """Which leaves of a tree are static because `static=` says so."""
+        if self.static is None:
+            return ()
+        if is_returned:
+            return self.static.returned(leaves, spec, "tree")
+        shape: Shape = "call" if roots == CALL else "tree"
+        return self.static.given(leaves, spec, shape, must_match=shape == "call")
+
+    def check_static(self, *trees: Dag) -> None:
+        """Raises what `Selection.given` raises where `static=` selects nothing of some trees."""
+        if self.static is not None:
+            leaves, spec = self.flatten(trees)
+            self.static.given(leaves, spec, "trees", must_match=True)
 
     def leaves(self, tree: Dag) -> list[Leaf]:
         return _core.leaves(tree, None, False, self.namespace, self.identity)
@@ -100,8 +124,12 @@ class StaticPart(NamedTuple):
         return _core.unflatten(self.spec_key.spec, leaves)
 
     def without_numbers(self) -> "StaticPart":
-        """This with None for each static number: what isn't differentiated by has no gradient."""
-        statics = tuple(Static(None) if is_number(s.inner) else s for s in self.statics)
+        """This with None for static numbers and arrays: they have no gradient."""
+        has_none = [is_number(s.inner) or is_traced(s.inner) for s in self.statics]
+        statics = tuple(
+            Static(None) if is_none else s
+            for s, is_none in zip(self.statics, has_none, strict=True)
+        )
         return self._replace(statics=statics)
 
     def traced_positions(self) -> list[int]:
@@ -150,35 +178,44 @@ def static_part_of(
     positions: tuple[int, ...],
     options: Options,
     roots: Roots,
+    selected: Sequence[int] = (),
 ) -> StaticPart:
     """The static part of a DAG with these leaves, of which those at `positions` are static.
+
+    Args:
+        selected: Those that `static=` selects. They may hold arrays: they are meant as constants.
 
     Raises:
         TypeError: One of them is an object that nobody registered, and holds arrays.
     """
+    exempt = frozenset(selected)
     for position in positions:
         leaf = leaves[position]
-        if type(leaf) is not Static and (hidden := hidden_array(leaf)) is not None:
+        if type(leaf) is Static or position in exempt:
+            continue
+        if (hidden := hidden_array(leaf)) is not None:
             raise TypeError(refusal(leaf, place_text(spec.accessors()[position], roots), hidden))
     statics = tuple(Static(leaves[i]) for i in positions)
     return StaticPart(_core.spec_key(spec), positions, statics, options)
 
 
 def take_apart(
-    tree: Dag, options: Options, roots: Roots = "tree"
+    tree: Dag, options: Options, roots: Roots = "tree", is_returned: bool = False
 ) -> tuple[StaticPart, Sequence[Leaf]]:
     """The static part of a DAG and its distinct traced leaves, in first-visit order.
 
     Args:
         roots: What errors call the tree.
+        is_returned: Whether a function returned it.
 
     Raises:
         CycleError: An object contains itself.
         TypeError: A leaf is an object that nobody registered, and holds arrays.
     """
     leaves, spec = options.flatten(tree, roots)
-    positions = static_positions(leaves, spec, roots)
-    static_part = static_part_of(leaves, spec, positions, options, roots)
+    selected = options.selected(leaves, spec, roots, is_returned)
+    positions = static_positions(leaves, spec, roots, selected)
+    static_part = static_part_of(leaves, spec, positions, options, roots, selected)
     if not positions:
         return static_part, leaves
     skipped = frozenset(positions)

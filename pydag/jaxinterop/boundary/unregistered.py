@@ -228,8 +228,8 @@ def _kind_and_cure(leaf: Any) -> tuple[str, str]:
         f"an object of {name}, a class that is not registered",
         f"Register the class: pydag.register_fields({_NAME(cls)}).{inherited} "
         f"Where its numbers and flags are no data: pydag.register_module({_NAME(cls)}). "
-        "To keep the object a constant, pass it to jit as an argument of its own that "
-        "static_argnums names.",
+        f"To keep the object a constant, say static={_NAME(cls)}, or pass it to jit as an argument "
+        "of its own that static_argnums names.",
     )
 
 

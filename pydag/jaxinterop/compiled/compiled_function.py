@@ -7,13 +7,13 @@ sequences of distinct leaves, or, where leaves get different shardings, one sequ
 first seen, so that a call does no work per leaf outside of the core.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 import jax
 
 from pydag import _core
-from pydag._core import SpecKey
+from pydag._core import PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.arguments import (
     Args,
     Chosen,
@@ -32,9 +32,10 @@ from pydag.jaxinterop.boundary.static_part import Options, StaticPart, static_pa
 from pydag.sharing.tie import note_untie, num_unties
 from pydag.typing import Dag, Leaf
 
+from .changes import CALLS, warn_of_changes
 from .difference import explain_cache_miss
 from .flat_names import FlatNames
-from .leaf_groups import MOST, Key, LeafGroups, Recipe
+from .leaf_groups import MOST, Key, LeafGroups, LookAgain, Recipe
 from .lost_tie import Ties
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
@@ -90,6 +91,7 @@ class CompiledFunction:
         self.names = FlatNames()
         self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static)
+        self.has_warned = False  # of a static number that is another one at each call
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
         self.options = options
@@ -124,7 +126,7 @@ class CompiledFunction:
         """A function that takes the arguments of a call; one frame and the core, where it can."""
         short, jitted, recipes = _core.call_flat, self.jitted, self.recipes
         has_static, arranged = self.has_static, self.arranged
-        namespace, identity = self.options
+        namespace, identity = self.options.namespace, self.options.identity
 
         def call(*args: Any, **kwargs: Any) -> Any:
             tree = arranged(args, kwargs) if has_static or kwargs else (args, kwargs)
@@ -151,7 +153,7 @@ class CompiledFunction:
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
         division = self.leaf_groups.get(spec_key)
-        is_known = division is not None and division.fits(leaves, spec)
+        is_known = division is not None and division.fits(leaves)
         key = division.key(leaves) if division is not None and is_known else None
         if division is None or key is None:
             division, key = self._prepare(args, kwargs, leaves, spec_key)
@@ -165,7 +167,7 @@ class CompiledFunction:
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
         division = self.leaf_groups.get(spec_key)
-        is_wrong = division is not None and division.positions != static_positions(leaves, spec)
+        is_wrong = division is not None and division.positions != self.positions(leaves, spec)[0]
         if is_wrong:
             self.leaf_groups.pop(spec_key, None)
             self.recipes.pop(spec_key, None)
@@ -179,13 +181,15 @@ class CompiledFunction:
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey
     ) -> tuple[LeafGroups, Key]:
         spec = spec_key.spec
-        positions = static_positions(leaves, spec, CALL)
-        static_part = static_part_of(leaves, spec, positions, self.options, CALL)
+        positions, selected = self.positions(leaves, spec)
+        static_part = static_part_of(leaves, spec, positions, self.options, CALL, selected)
         division = self.leaf_groups.get(spec_key)
         if division is None or division.positions != positions:
-            donated = self._donated_leaves(args, kwargs)
+            traced = frozenset(static_part.traced_positions())
+            donated = self._donated_leaves(args, kwargs, traced)
             groups = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
-            division = LeafGroups(spec, positions, donated, groups, self.shardings.number)
+            look = self._look_again(spec)
+            division = LeafGroups(spec, positions, donated, look, groups, self.shardings.number)
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
             self.leaf_groups[spec_key] = division
@@ -198,7 +202,13 @@ class CompiledFunction:
         key = Key(static_part, division.donated, division.order)
         explain_cache_miss(self.source, key.static_part, self.seen())
         division.remember(leaves, key)
+        self._warn_of_changes(division)
         return division, key
+
+    def _warn_of_changes(self, division: LeafGroups) -> None:
+        if not self.has_warned:
+            parts = [key.static_part for key in division.last_keys(CALLS)]
+            self.has_warned = warn_of_changes(self.source, parts)
 
     def seen(self) -> Iterator[StaticPart]:
         """The static parts of a few calls before, of which each may have been compiled for."""
@@ -206,7 +216,22 @@ class CompiledFunction:
         for division in reversed(divisions[-COMPARED:]):
             yield from (key.static_part for key in list(division.keys.values())[-COMPARED:])
 
-    def _donated_leaves(self, args: Args, kwargs: Kwargs) -> frozenset[int]:
+    def positions(
+        self, leaves: Sequence[Leaf], spec: PyDagSpec
+    ) -> tuple[tuple[int, ...], Sequence[int]]:
+        """Where the static leaves stand; and which of them `static=` selects."""
+        selected = self.options.selected(leaves, spec, CALL)
+        return static_positions(leaves, spec, CALL, selected), selected
+
+    def _look_again(self, spec: PyDagSpec) -> LookAgain:
+        static = self.options.static
+        return LookAgain(
+            lambda leaves: self.positions(leaves, spec)[0],
+            looks_at_all=static is not None and not static.is_structural,
+            asks=static is not None and static.asks,
+        )
+
+    def _donated_leaves(self, args: Args, kwargs: Kwargs, traced: Container[int]) -> frozenset[int]:
         spots = self.donated.spots(args, kwargs)
         if not spots:
             return frozenset()
@@ -216,6 +241,7 @@ class CompiledFunction:
             lambda spot: "donated" if spot in spots else "kept",
             _DONATION,
             self.options,
+            traced,
         )
         return frozenset(i for i, treatment in enumerate(given) if treatment == "donated")
 
@@ -230,4 +256,4 @@ class CompiledFunction:
                 "  A static argument is part of the key of the compiled function. Pass a hashable "
                 "value, such as a tuple for a list."
             )
-        return unhashable(where, error)
+        return unhashable(where, error, leaf)

@@ -49,7 +49,7 @@ tree_util.register_pytree_with_keys(
 
 def _dump(static_part: StaticPart) -> bytes:
     statics = tuple(static.value for static in static_part.statics)
-    parts = static_part.spec, static_part.positions, statics, tuple(static_part.options)
+    parts = static_part.spec, static_part.positions, statics, tuple(static_part.options[:2])
     return pickle.dumps(parts)
 
 

@@ -11,7 +11,7 @@ from pydag.jaxinterop.boundary.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity
+from pydag.typing import Identity, Where
 
 from .compiled_function import CompiledFunction
 from .shardings import UNSPECIFIED, Shardings
@@ -64,6 +64,7 @@ class JitOptions(TypedDict, total=False):
     compiler_options: dict[str, Any] | None
     namespace: str
     identity: Identity
+    static: Where | None
 
 
 class Decorator(Protocol):
@@ -88,6 +89,7 @@ def jit(
     donate_argnames: str | Iterable[str] | None = None,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
     **options: Any,
 ) -> Any:
     """Compile a function of DAGs; as `jax.jit`, and what is shared stays shared.
@@ -106,6 +108,8 @@ def jit(
         donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
         options: All other options that `jax.jit` has.
 
     Raises:
@@ -113,6 +117,7 @@ def jit(
             places of one array are given two shardings.
         CycleError: When called: an argument contains itself.
         TypeError: When called: a leaf is neither an array nor hashable.
+        ValueError: When called: `static` selects nothing, or doesn't fit.
 
     >>> w = jax.numpy.ones(2)
     >>> out = jit(lambda model: pydag.dag_map(lambda x: 2 * x, model))({"a": w, "b": w})
@@ -122,7 +127,7 @@ def jit(
     if fun is None:
         given = {name: value for name, value in locals().items() if name not in ("fun", "options")}
         return functools.partial(jit, **given, **options)
-    how = Options(namespace, identity)
+    how = Options.of(namespace, identity, static)
     shardings = Shardings(in_shardings, out_shardings, how)
     arguments = {
         "static_argnums": None if static_argnums is None else as_numbers(static_argnums),
@@ -131,12 +136,12 @@ def jit(
         "donate_argnames": None if donate_argnames is None else as_names(donate_argnames),
     }
     jax.jit(fun, **cast(Any, arguments))  # checks them against the signature
-    static = Chosen.of(fun, static_argnums, static_argnames)
+    chosen = Chosen.of(fun, static_argnums, static_argnames)
     donated = Chosen.of(fun, donate_argnums, donate_argnames)
     original, compiled = cached_for_function(
         fun,
-        ("jit", static, donated, how, shardings.key(how), frozen(options)),
-        lambda get: CompiledFunction(get, Source(fun), static, donated, shardings, how, options),
+        ("jit", chosen, donated, how, shardings.key(how), frozen(options)),
+        lambda get: CompiledFunction(get, Source(fun), chosen, donated, shardings, how, options),
     )
     return _wrapper(original, compiled)
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `jit` divides the leaves of one structure: static, donated and kept, by sharding."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
 from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.boundary.arguments import Args, Kwargs, argument_text, joined, unwrap_static
-from pydag.jaxinterop.boundary.configuration import static_positions
 from pydag.jaxinterop.boundary.prefixes import shortened
+from pydag.jaxinterop.boundary.selection import is_array
 from pydag.jaxinterop.boundary.static import Static, is_settled
 from pydag.jaxinterop.boundary.static_part import Picker, StaticPart, picker
 from pydag.typing import Leaf
@@ -74,6 +74,18 @@ def _tagged(tag: Tag, pick: Picker | None) -> Picker:
     return (lambda _: tag) if pick is None else (lambda leaves: (tag, pick(leaves)))
 
 
+class LookAgain(NamedTuple):
+    """When a division has to be made anew for other leaves of the structure, and how that is told.
+
+    What is static depends on the classes of leaves: of those of modules, whose numbers are static,
+    and where `static=` has classes or predicates, of all.
+    """
+
+    positions: Callable[[Sequence[Leaf]], Positions]  # of the static leaves, as they are now
+    looks_at_all: bool = False
+    asks: bool = False  # numbers, too: a predicate may tell them apart by their values
+
+
 class LeafGroups:
     """How the leaves of one structure are divided.
 
@@ -81,6 +93,7 @@ class LeafGroups:
         spec: The structure.
         positions: Of the static leaves.
         donated: Positions of the donated ones.
+        look: Says whether other leaves are divided so, too.
         groups: For each leaf, which of the shardings it gets; None where there is but one.
         number: Of shardings.
     """
@@ -90,6 +103,7 @@ class LeafGroups:
         spec: PyDagSpec,
         positions: tuple[int, ...],
         donated: frozenset[int],
+        look: LookAgain,
         groups: Sequence[int] | None = None,
         number: int = 0,
     ) -> None:
@@ -116,22 +130,34 @@ class LeafGroups:
         is_plain = len(kept) == size and groups is None
         self.take_kept: Picker = (lambda leaves: leaves) if is_plain else take(kept)
         self._places = gone or None, None if is_plain else kept
-        # A module's numbers are static: so each of its leaves is looked at, whether it is one now.
         skipped = frozenset(positions)
-        self.checked = tuple(i for i in _core.module_leaves(spec)[0] if i not in skipped)
+        looked_at = range(size) if look.looks_at_all else _core.module_leaves(spec)[0]
+        self.checked = tuple(i for i in looked_at if i not in skipped)
         self.classes: tuple[type, ...] = ()
+        self.is_told_by_classes = True
+        self._look = look
         self.keys: dict[tuple[Static, ...], Key] = {}
         self.recent: tuple[Sequence[Leaf], Key] | None = None
 
-    def fits(self, leaves: Sequence[Leaf], spec: PyDagSpec) -> bool:
+    def fits(self, leaves: Sequence[Leaf]) -> bool:
         """Whether these leaves, of this structure, are divided so."""
         classes = tuple(type(leaves[i]) for i in self.checked)
-        if len(classes) == len(self.classes) and all(map(is_, classes, self.classes)):
+        is_same = len(classes) == len(self.classes) and all(map(is_, classes, self.classes))
+        if is_same and self.is_told_by_classes:
             return True
-        if static_positions(leaves, spec) != self.positions:
+        if self._look.positions(leaves) != self.positions:
             return False
-        self.classes = classes
+        self._set_classes(leaves)
         return True
+
+    def _set_classes(self, leaves: Sequence[Leaf]) -> None:
+        checked = [leaves[i] for i in self.checked]
+        self.classes = tuple(map(type, checked))
+        self.is_told_by_classes = not self._look.asks or all(map(is_array, checked))
+
+    def last_keys(self, count: int) -> list[Key]:
+        """So many that came last, the last one behind."""
+        return list(self.keys.values())[-count:]
 
     def key(self, leaves: Sequence[Leaf]) -> Key | None:
         """The key for these leaves, if there has been such a call.
@@ -151,7 +177,7 @@ class LeafGroups:
         if len(self.keys) >= MOST:
             self.keys.clear()
         self.keys[key.static_part.statics] = key
-        self.classes = tuple(type(leaves[i]) for i in self.checked)
+        self._set_classes(leaves)
         self._set_recent(self.pick_static(leaves), key)
 
     def _set_recent(self, static: Sequence[Leaf], key: Key) -> None:
@@ -162,7 +188,7 @@ class LeafGroups:
 
         None where it can't: leaves are in groups, or static leaves have to be compared each time.
         """
-        if self.recent is None or self.order is not None:
+        if self.recent is None or self.order is not None or not self.is_told_by_classes:
             return None
         static, key = self.recent
         places = self._places

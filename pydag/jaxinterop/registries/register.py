@@ -11,7 +11,7 @@ from jax import tree_util
 from pydag.jaxinterop.boundary.dag import keys_of
 from pydag.jaxinterop.boundary.remembered import Remembered, may_hide
 from pydag.jaxinterop.boundary.static_part import Options, StaticPart, take_apart
-from pydag.typing import Identity, Leaf
+from pydag.typing import Identity, Leaf, Where
 
 from .jax_registry import asked_pydag
 
@@ -49,7 +49,9 @@ def _memory_of(node: Any) -> Remembered | None:
     return None
 
 
-def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
+def register(
+    cls: C, *, namespace: str = "", identity: Identity = "all", static: Where | None = None
+) -> C:
     """Make JAX see the instances of a class as it sees a `Dag` of them. Also a decorator.
 
     The leaves of an instance are then its distinct leaves, whatever function of plain JAX it is
@@ -60,6 +62,8 @@ def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
         cls: A class that is registered with pydag, and not with JAX.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         ValueError: The class is registered with JAX already.
@@ -73,7 +77,7 @@ def register(cls: C, *, namespace: str = "", identity: Identity = "all") -> C:
     >>> jax.tree.map(lambda x: x + 1, Pair(jnp.zeros(()))).b
     Array(1., dtype=float32)
     """
-    options = Options(namespace, identity)
+    options = Options.of(namespace, identity, static)
 
     def flatten(node: Any) -> tuple[Sequence[Leaf], StaticPart]:
         if (known := _memory_of(node)) is not None:

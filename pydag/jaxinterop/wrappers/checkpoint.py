@@ -11,7 +11,7 @@ from pydag.jaxinterop.boundary.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.boundary.call import Call, kept_flat, per_leaf
 from pydag.jaxinterop.boundary.prefixes import Question
 from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity
+from pydag.typing import Identity, Where
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,6 +30,7 @@ def checkpoint(
     static_argnames: str | Iterable[str] = (),
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[P, R]:
     """Compute `fun` again when it is differentiated, rather than keep its values.
 
@@ -43,17 +44,21 @@ def checkpoint(
         static_argnums, static_argnames: Arguments that are not opened.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> float(jax.grad(lambda w: checkpoint(lambda p: p["a"] * p["b"])({"a": w, "b": w}))(w))
     6.0
     """
-    options = Options(namespace, identity)
-    static = Chosen.of(fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None)
+    options = Options.of(namespace, identity, static)
+    arguments = Chosen.of(
+        fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None
+    )
 
     @functools.wraps(fun, updated=())
     def again(*args: P.args, **kwargs: P.kwargs) -> R:
-        call = Call.keyed(args, kwargs, options, static)
+        call = Call.keyed(args, kwargs, options, arguments)
         cse: Any = prevent_cse
         if not isinstance(cse, bool):
             prefixes = {"args": tuple(cse), "kwargs": True}

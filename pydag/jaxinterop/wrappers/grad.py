@@ -39,6 +39,7 @@ def value_and_grad(
     wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[P, tuple[R, Any]]:
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
@@ -62,6 +63,8 @@ def value_and_grad(
             is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         SharingError: When called: an array that is differentiated by is also in an argument that
@@ -74,7 +77,7 @@ def value_and_grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
-    options, by, source = Options(namespace, identity), Argnums.of(argnums), Source(fun)
+    options, by, source = Options.of(namespace, identity, static), Argnums.of(argnums), Source(fun)
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
@@ -110,6 +113,7 @@ def grad(
     wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[P, Any]:
     """A function that returns the gradient of `fun`; as `jax.grad`, and as `value_and_grad` here.
 
@@ -127,6 +131,8 @@ def grad(
             is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Returns:
         With `has_aux`, a function that returns the gradient and what `fun` passed on.
@@ -146,6 +152,7 @@ def grad(
         wrt=wrt,
         namespace=namespace,
         identity=identity,
+        static=static,
     )
 
     @functools.wraps(fun, updated=())

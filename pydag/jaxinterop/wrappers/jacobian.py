@@ -79,6 +79,7 @@ def jacfwd(
     wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
 
@@ -96,13 +97,15 @@ def jacfwd(
             is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> jacobian = jacfwd(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
     >>> float(jacobian[0]["a"]), jacobian[0]["a"] is jacobian[0]["b"]
     (6.0, True)
     """
-    options = Options(namespace, identity)
+    options = Options.of(namespace, identity, static)
     kind = differentiable(holomorphic, forward=True)
     jax_options = {"holomorphic": holomorphic}
     return _jacobian(jax.jacfwd, fun, argnums, wrt, has_aux, options, kind, jax_options)
@@ -118,6 +121,7 @@ def jacrev(
     wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, row by row; as `jax.jacrev`, see `jacfwd`.
 
@@ -133,13 +137,15 @@ def jacrev(
             is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> jacobian = jacrev(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
     >>> float(jacobian[0]["a"]), jacobian[0]["a"] is jacobian[0]["b"]
     (6.0, True)
     """
-    options = Options(namespace, identity)
+    options = Options.of(namespace, identity, static)
     jax_options = {"holomorphic": holomorphic, "allow_int": allow_int}
     kind = differentiable(holomorphic, allow_int)
     return _jacobian(jax.jacrev, fun, argnums, wrt, has_aux, options, kind, jax_options)
@@ -154,6 +160,7 @@ def hessian(
     wrt: Where | None = None,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[P, Any]:
     """A function that returns the Hessian of `fun`; as `jax.hessian`.
 
@@ -170,13 +177,15 @@ def hessian(
             is one. Left out: all that JAX can differentiate by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> second = hessian(lambda p: p["a"] * p["b"])({"a": w, "b": w})
     >>> float(second["a"]["b"]), second["a"] is second["b"]
     (2.0, True)
     """
-    options = Options(namespace, identity)
+    options = Options.of(namespace, identity, static)
     kind = differentiable(holomorphic, forward=True)
     jax_options = {"holomorphic": holomorphic}
     return _jacobian(jax.hessian, fun, argnums, wrt, has_aux, options, kind, jax_options, order=2)

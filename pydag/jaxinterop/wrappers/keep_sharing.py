@@ -10,7 +10,7 @@ import jax
 from pydag.jaxinterop.boundary.call import Call, owning_flat
 from pydag.jaxinterop.boundary.dag import Dag
 from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity
+from pydag.typing import Identity, Where
 
 
 def trees(result: Any) -> Any:
@@ -27,6 +27,7 @@ def keep_sharing(
     *,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[..., Callable[..., Any]]:
     """Make one of JAX's transformations keep sharing: for those that have no wrapper here.
 
@@ -38,6 +39,8 @@ def keep_sharing(
         transformation: Takes a function, and perhaps options, and gives a function that calls it.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Returns:
         A function like `transformation`. Where that gives back something that has the form of the
@@ -50,7 +53,7 @@ def keep_sharing(
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0, 9.0]
     """
-    how = Options(namespace, identity)
+    how = Options.of(namespace, identity, static)
 
     def transformed(fun: Callable[..., Any], /, *options: Any, **more: Any) -> Any:
         function = owning_flat(fun, how)

@@ -13,7 +13,7 @@ from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.boundary.naming import Source, named, signature_like
 from pydag.jaxinterop.boundary.prefixes import Question, treatments
 from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity
+from pydag.typing import Identity, Where
 
 C = TypeVar("C")
 Y = TypeVar("Y")
@@ -34,6 +34,7 @@ def scan(
     *,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> tuple[C, Y]:
     """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
 
@@ -50,6 +51,8 @@ def scan(
         unroll, _split_transpose: As in JAX.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         SharingError: An array is both carried and scanned, or the body changes what the carry
@@ -61,7 +64,8 @@ def scan(
     >>> carry["a"] is carry["b"], float(carry["a"]), seen.tolist()
     (True, 8.0, [1.0, 2.0, 4.0])
     """
-    options = Options(namespace, identity)
+    options = Options.of(namespace, identity, static)
+    options.check_static(init, xs)
     treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
 
     def make(get: Get) -> Callable[..., Any]:
@@ -106,6 +110,7 @@ def while_loop(
     *,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> C:
     """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
 
@@ -115,6 +120,8 @@ def while_loop(
         init_val: The first DAG.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         SharingError: The body changes what its argument shares.
@@ -125,7 +132,8 @@ def while_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 8.0)
     """
-    options = Options(namespace, identity)
+    options = Options.of(namespace, identity, static)
+    options.check_static(init_val)
 
     def make_condition(get: Get) -> Callable[[InnerDag], Any]:
         def condition(carry: InnerDag) -> Any:
@@ -159,6 +167,7 @@ def fori_loop(
     unroll: int | bool | None = None,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> C:
     """Apply `body_fun(i, carry)` for each `i` from `lower` to `upper`; as `jax.lax.fori_loop`.
 
@@ -169,6 +178,8 @@ def fori_loop(
         unroll: As in JAX.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         SharingError: The body changes what its argument shares.
@@ -178,7 +189,8 @@ def fori_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
-    options = Options(namespace, identity)
+    options = Options.of(namespace, identity, static)
+    options.check_static(init_val)
 
     def make(get: Get) -> Callable[[Any, InnerDag], InnerDag]:
         source = Source(body_fun)

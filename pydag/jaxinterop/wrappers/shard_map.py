@@ -146,7 +146,8 @@ def shard_map(
             out_specs=out_specs,
             in_specs=in_specs,
             **jax_options,
-            **options._asdict(),
+            namespace=namespace,
+            identity=identity,
         )
     fun = f
     outputs, source = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, options), Source(fun)

@@ -10,7 +10,7 @@ import jax
 from pydag.jaxinterop.boundary.arguments import Chosen, as_numbers
 from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity
+from pydag.typing import Identity, Where
 
 P = ParamSpec("P")
 
@@ -42,6 +42,7 @@ def make_jaxpr(
     *,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[P, Any]:
     """A function that returns the jaxpr of `fun`; as `jax.make_jaxpr`.
 
@@ -54,19 +55,21 @@ def make_jaxpr(
         return_shape: Whether a pair is returned, of the jaxpr and what `eval_shape` returns.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> print(make_jaxpr(lambda p: p["a"] * p["b"])({"a": w, "b": w}))
     { lambda ; a:f32[]. let b:f32[] = mul a a in (b,) }
     """
-    options = Options(namespace, identity)
-    static = Chosen(as_numbers(static_argnums), ())
+    options = Options.of(namespace, identity, static)
+    arguments = Chosen(as_numbers(static_argnums), ())
 
     @functools.wraps(fun, updated=())
     def jaxpr(*args: P.args, **kwargs: P.kwargs) -> Any:
         _owner, function = kept_flat(fun, options)
         make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
-        made = make(Call.keyed(args, kwargs, options, static))
+        made = make(Call.keyed(args, kwargs, options, arguments))
         return (made[0], made[1].tree) if return_shape else made
 
     return jaxpr

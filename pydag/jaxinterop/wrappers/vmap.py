@@ -14,7 +14,7 @@ from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.prefixes import Question, distinct
 from pydag.jaxinterop.boundary.same_treatment import is_one_axis_in, is_one_axis_out
 from pydag.jaxinterop.boundary.static_part import Options
-from pydag.typing import Identity
+from pydag.typing import Identity, Where
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,6 +44,7 @@ def vmap(
     *,
     namespace: str = "",
     identity: Identity = "all",
+    static: Where | None = None,
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
@@ -58,6 +59,8 @@ def vmap(
         axis_name, axis_size, spmd_axis_name, sum_match: As in JAX.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
+            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         SharingError: When called: two places of one array are given two axes.
@@ -67,7 +70,7 @@ def vmap(
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0]
     """
-    options = Options(namespace, identity)
+    options = Options.of(namespace, identity, static)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     outputs = Outputs(out_axes, None, _OUT_AXES, options)

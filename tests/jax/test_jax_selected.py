@@ -1,0 +1,293 @@
+"""`static=`: which leaves are static, said in one vocabulary; and numbers that change each time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+from pydag.jaxinterop import Dag
+
+
+@pydag.register_fields
+class Layer:
+    def __init__(self, width: Any = 2) -> None:
+        self.w, self.width, self.rate = jnp.ones(2), width, 0.5
+
+
+def kinds(layer: Layer) -> str:
+    """Which of the numbers are static."""
+    names = ("width", "rate")
+    return ",".join(n for n in names if not isinstance(getattr(layer, n), jax.core.Tracer))
+
+
+SELECTIONS: dict[str, tuple[Any, str]] = {
+    "predicate": (lambda leaf: leaf == 2 if isinstance(leaf, int) else False, "width"),
+    "class": (int, "width"),
+    "classes": ((int, float), "width,rate"),
+    "pattern": ("width", "width"),
+    "pattern with a dot": (".width", "width"),
+    "pattern with a star": ("*r*t*", "rate"),
+    "list": (["rate", int], "width,rate"),
+    "prefix": ((pydag.dag_mask(Layer(), "rate"),), "rate"),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_each_way_to_say_it(name: str) -> None:
+    """At each call, whatever was compiled before."""
+    where, expected = SELECTIONS[name]
+    f = jaxinterop.jit(kinds, static=where)
+    assert [f(Layer()), f(Layer()), f(Layer())] == [expected] * 3
+    assert jaxinterop.make_jaxpr(lambda layer: layer.w, static=where)(Layer()) is not None
+
+
+def scanned(f: Callable[[Any], Any], **options: Any) -> Any:
+    def body(carry: Any, _: Any) -> Any:
+        f(carry)
+        return carry, None
+
+    return lambda layer: jaxinterop.scan(body, layer, length=1, **options)[0]
+
+
+def looped(f: Callable[[Any], Any], **options: Any) -> Any:
+    def body(_: Any, carry: Any) -> Any:
+        f(carry)
+        return carry
+
+    return lambda layer: jaxinterop.fori_loop(0, 1, body, layer, **options)
+
+
+def whiled(f: Callable[[Any], Any], **options: Any) -> Any:
+    def body(carry: Any) -> Any:
+        f(carry)
+        return carry
+
+    return lambda layer: jaxinterop.while_loop(lambda c: c.w[0] < 0, body, layer, **options)
+
+
+WRAPPERS: dict[str, Callable[..., Any]] = {
+    "jit": jaxinterop.jit,
+    "vmap": lambda f, **o: jaxinterop.vmap(f, None, axis_size=2, **o),
+    "checkpoint": jaxinterop.checkpoint,
+    "grad": jaxinterop.grad,
+    "value_and_grad": jaxinterop.value_and_grad,
+    "jacfwd": jaxinterop.jacfwd,
+    "jacrev": jaxinterop.jacrev,
+    "hessian": jaxinterop.hessian,
+    "scan": scanned,
+    "fori_loop": looped,
+    "while_loop": whiled,
+    "make_jaxpr": jaxinterop.make_jaxpr,
+    "keep_sharing": jaxinterop.keep_sharing(jax.named_call, static="width"),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_every_wrapper_has_it(name: str) -> None:
+    """A static number is the number inside."""
+    seen = []
+
+    def f(layer: Layer) -> Any:
+        seen.append(type(layer.width))
+        return jnp.sum(layer.w) * layer.width
+
+    options = {} if name == "keep_sharing" else {"static": "width"}
+    WRAPPERS[name](f, **options)(Layer())
+    assert set(seen) == {int}
+
+
+def test_a_gradient_has_none_for_what_is_static() -> None:
+    """By one argument or by several; keyword arguments are looked at, too."""
+
+    def f(layer: Layer, other: Any, *, scale: Any) -> Any:
+        assert (layer.width, other["width"], scale["width"]) == (2, 3, 4)
+        return jnp.sum(layer.w) * layer.rate + other["x"] * scale["x"]
+
+    given: dict[str, Any] = {"scale": {"width": 4, "x": 2.0}}
+    one = jaxinterop.grad(f, static="*width*")(Layer(), {"width": 3, "x": 1.0}, **given)
+    assert one.width is None
+    assert (one.w.tolist(), float(one.rate)) == ([0.5, 0.5], 2.0)
+    two = jaxinterop.grad(f, (1, 0), static="*width*")(Layer(), {"width": 3, "x": 1.0}, **given)
+    assert two[0]["width"] is None
+    assert float(two[0]["x"]) == 2.0
+    assert two[1].width is None
+    prefix = (pydag.dag_mask(Layer(), "width"), {"width": True, "x": False})
+    both = jaxinterop.grad(
+        lambda layer, other: f(layer, other, scale={"width": 4, "x": 2.0}), 1, static=prefix
+    )(Layer(), {"width": 3, "x": 1.0})
+    assert both["width"] is None
+
+
+def test_results_keep_it() -> None:
+    """What was selected in the argument comes back as it is: a step can be called again."""
+
+    @jaxinterop.jit(static="*width")
+    def step(layer: Layer) -> tuple[Layer, Any]:
+        layer.w = layer.w * layer.width
+        return layer, layer.rate
+
+    layer, rate = step(Layer())
+    layer, rate = step(layer)
+    assert type(layer.width) is int
+    assert isinstance(rate, jax.Array)
+    assert layer.w.tolist() == [4.0, 4.0]
+
+
+def test_a_dag_with_static_leaves() -> None:
+    """They are in the structure: plain JAX doesn't see them."""
+    dag = Dag(Layer(), static="width")
+    assert len(jax.tree.leaves(dag)) == 2
+    assert jax.jit(lambda dag: dag)(dag).tree.width == 2
+
+    @pydag.register_fields
+    class Own:
+        def __init__(self) -> None:
+            self.n, self.x = 3, 0.5
+
+    jaxinterop.register(Own, static="n")
+    assert jax.tree.leaves(Own()) == [0.5]
+    assert jax.jit(lambda own: own)(Own()).n == 3
+
+
+def test_predicates_are_asked_at_each_call() -> None:
+    """One that looks at the value of a number: what was static may be data the next time."""
+    seen: list[bool] = []
+
+    def f(layer: Any) -> Any:
+        seen.append(isinstance(layer.width, int))
+        return layer.w * layer.width
+
+    jitted = jaxinterop.jit(f, static=lambda leaf: isinstance(leaf, int) and leaf < 3)
+    for width in (2, 3.5, 2, 1, np.float32(2), jnp.float32(2)):
+        layer = Layer(width)
+        layer.rate = 1
+        assert jitted(layer).tolist() == [float(width)] * 2
+    assert seen.count(True) == 2
+    by_class = jaxinterop.jit(f, static=int)
+    for width in (2, 3.5, 2, jnp.float32(2), 2):
+        layer = Layer(width)
+        layer.rate = 1
+        assert by_class(layer).tolist() == [float(width)] * 2
+
+
+def test_selected_twice_is_compiled_once() -> None:
+    """Equal selections are one: wrapping again compiles nothing anew."""
+    count = 0
+
+    def f(layer: Layer) -> Any:
+        nonlocal count
+        count += 1
+        return layer.w
+
+    for _ in range(3):
+        jaxinterop.jit(f, static=["width", int])(Layer())
+    assert count == 1
+    jaxinterop.jit(f, static=["rate", int])(Layer())
+    assert count == 2
+
+
+def test_an_object_that_holds_arrays_may_be_a_constant() -> None:
+    """`static=cls`, as the error about it says; the object itself comes in."""
+
+    class Table:
+        def __init__(self) -> None:
+            self.values = jnp.arange(3.0)
+
+    table = Table()
+    with pytest.raises(TypeError, match="static=Table"):
+        jaxinterop.jit(lambda tree: tree["table"].values)({"table": table})
+    f = jaxinterop.jit(lambda tree: (tree["table"].values * tree["x"], tree["table"]), static=Table)
+    values, out = f({"table": table, "x": 2.0})
+    assert values.tolist() == [0.0, 2.0, 4.0]
+    assert out is table
+
+
+def test_patterns_mean_the_same_everywhere() -> None:
+    """Each argument is a root of its own, by keyword as well."""
+    f = jaxinterop.jit(lambda a, b: type(a.width) is type(b["l"].width) is int, static="*width")
+    assert f(Layer(), b={"l": Layer(3)})
+    only_first = jaxinterop.jit(lambda a, b: isinstance(b["l"].width, int), static="width")
+    assert not only_first(Layer(), b={"l": Layer(3)})
+
+
+def test_a_selection_that_selects_nothing() -> None:
+    """The nearest paths that exist are told."""
+    with pytest.raises(ValueError, match="no path matches the pattern 'widht'") as caught:
+        jaxinterop.jit(kinds, static="widht")(Layer())
+    assert "width" in str(caught.value)
+    nothing: list[Any] = [lambda leaf: False, str, (bytes, str), [str]]
+    for where in nothing:
+        with pytest.raises(ValueError, match="selects nothing"):
+            jaxinterop.jit(kinds, static=where)(Layer())
+    for wrap in (jaxinterop.grad, jaxinterop.vmap, jaxinterop.checkpoint, scanned, looped):
+        with pytest.raises(ValueError, match="no path matches"):
+            wrap(lambda layer: 0.0, static="widht")(Layer())
+    with pytest.raises(ValueError, match="no path matches"):
+        Dag(Layer(), static="widht")
+    wrong: list[Any] = [3, {"a": 1}]
+    for where in wrong:
+        with pytest.raises(TypeError, match="which leaves"):
+            jaxinterop.jit(kinds, static=where)(Layer())
+
+
+def test_a_prefix_that_does_not_fit_or_disagrees() -> None:
+    """Another structure is a `ValueError`; two answers for one object a `SharingError`."""
+    sizes = [1, 2]
+    f = jaxinterop.jit(lambda a, b: 0, static=(True, False))
+    with pytest.raises(pydag.SharingError, match="two answers"):
+        f(sizes, sizes)
+    with pytest.raises(ValueError, match="doesn't fit"):
+        jaxinterop.jit(lambda a: 0, static=({"a": True},))([1])
+
+
+def test_an_array_that_is_selected() -> None:
+    """It can't be part of a key; the error says which one it is."""
+    with pytest.raises(TypeError, match=r"args\[0\]\.w is an array, float32\[2\], and static="):
+        jaxinterop.jit(kinds, static="w")(Layer())
+
+
+@pydag.register_module
+class Counter:
+    def __init__(self, step: Any) -> None:
+        self.w, self.step, self.on = jnp.ones(2), step, True
+
+
+def test_a_number_that_changes_at_each_call_is_told() -> None:
+    """After the third compilation, once, with its path and both values, at the caller's line."""
+    f = jaxinterop.jit(lambda model: model["counter"].w * model["counter"].step)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for step in (0, 1):
+            f({"counter": Counter(step)})
+        assert caught == []
+        for step in (2, 3, 4, 5):
+            f({"counter": Counter(step)})
+    [warning] = caught
+    assert "args[0]['counter'].step was 1, and is 2" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_numbers_that_do_not_change_are_not_told() -> None:
+    """Flags that flip, values that come again, other shapes, arguments that are named static."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f = jaxinterop.jit(lambda counter, x: counter.w[0] * x)
+        for size in range(1, 6):
+            counter = Counter(7)
+            counter.on = bool(size % 2)
+            f(counter, jnp.ones(size))
+        g = jaxinterop.jit(lambda n, x: x * n, static_argnums=0)
+        for n in range(5):
+            g(n, 1.0)
