@@ -230,3 +230,23 @@ class Registered:
 
 
 jax.tree_util.register_dataclass(Registered, ("x",), ("number",))
+
+
+def test_an_equinox_model_with_its_structure(path: Path) -> None:
+    """Arrays, ties, numbers, flags and static fields come back, in modules of the same classes."""
+    eqx: Any = pytest.importorskip("equinox")
+    dropout = eqx.nn.Dropout(0.25, inference=True)
+    layer = eqx.nn.Linear(2, 2, key=jax.random.key(0))
+    model = eqx.nn.Sequential([layer, dropout, layer])
+    pj.save(path, model)
+    other = eqx.nn.Linear(2, 2, key=jax.random.key(1))
+    like = eqx.nn.Sequential([other, dropout, other])
+    for found in (pj.load(path), pj.load(path, like), pydag.files.load(path)):
+        assert type(found) is eqx.nn.Sequential
+        assert found.layers[0] is found.layers[2]
+        assert (found.layers[1].p, found.layers[1].inference) == (0.25, True)
+        assert (found.layers[0].in_features, found.layers[0].use_bias) == (2, True)
+        assert np.asarray(found.layers[0].weight).tolist() == layer.weight.tolist()
+        assert pydag.dag_structure(found) == pydag.dag_structure(model)
+    spec = pydag.dag_structure(model)
+    assert pydag.PyDagSpec.from_json(spec.to_json()) == spec

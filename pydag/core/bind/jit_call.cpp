@@ -55,11 +55,12 @@ struct Recipe {
         PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
         key = items[0], tag = items[1], positions = items[2], statics = items[3], donated = items[4], kept = items[5];
         checked_leaves = items[6], classes = items[7];
-        for (PyObject *part : {positions, statics, checked_leaves, classes, donated, kept}) {
-            const bool may_be_none = part == donated || part == kept;
-            if (!PyTuple_CheckExact(part) && !(part == Py_None && may_be_none))
-                fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(part).ptr());
-        }
+        for (PyObject *part : {positions, statics, checked_leaves, classes}) require_tuple(part);
+        for (PyObject *part : {donated, kept})
+            if (part != Py_None) require_tuple(part);
+    }
+    static void require_tuple(PyObject *part) {
+        if (!PyTuple_CheckExact(part)) fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(part).ptr());
     }
     PyObject *key, *tag, *positions, *statics, *donated, *kept, *checked_leaves, *classes;
 };

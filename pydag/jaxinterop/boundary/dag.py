@@ -16,6 +16,7 @@ from pydag.typing import Identity, Leaf, Where
 from .remembered import Remembered
 from .roots import Roots
 from .selection import is_array
+from .static import is_traced
 from .static_part import Options, StaticPart, take_apart
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
 
 def unhashable(where: str, error: TypeError, leaf: Leaf) -> TypeError:
     """What is raised for a leaf that can be neither traced nor hashed."""
-    if is_array(leaf):
+    if is_array(leaf) and is_traced(leaf):
         return TypeError(
             f"{where} is an array, {_brief(leaf)}, and static= selects it: a static leaf is part "
             f"of the key of the compiled function, and has to be hashable ({error})\n"

@@ -38,6 +38,7 @@ hide_frames_of: Callable[[str], None] = _of_jax("jax.extend.source_info_util", "
 convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
 """Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
 
+
 @dataclasses.dataclass
 class _Known:
     """A class to try out how JAX opens classes by fields."""
