@@ -105,7 +105,7 @@ from .sharing.deref import Node as Node
 from .sharing.deref import deref as deref
 from .sharing.deref import reref as reref
 from .sharing.explain import explain as explain
-from .sharing.shared_objects import SharedObject as SharedObject
+from .sharing.shared_object import SharedObject as SharedObject
 from .sharing.shared_objects import shared_objects as shared_objects
 from .sharing.tie import retie as retie
 from .sharing.tie import tie as tie

@@ -11,7 +11,7 @@ from optree import (
     PyTreeSpec
 )
 
-from pydag.sharing.shared_objects import SharedObject
+from pydag.sharing.shared_object import SharedObject
 from pydag.typing import (
     Dag,
     FlattenFunction,
@@ -144,6 +144,25 @@ class PyDagSpec:
     def kind(self, /) -> PyTreeKind:
         """The kind of the root."""
 
+    @property
+    def shared(self, /) -> list[SharedObject]:
+        """The shared objects: index, kind, type and paths."""
+
+    def to_json(self, /) -> str:
+        """
+        The structure as JSON, which `from_json` reads back, in any process.
+
+        Keys, aux_data and the values of meta fields may be None, bool, int, float, str, bytes, tuples of them, and registered classes, which are written by name. TypeError for anything else, with its path.
+        """
+
+    @staticmethod
+    def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
+        """
+        The structure that was written by `to_json`. Nothing is imported for it, and nothing run.
+
+        Registered classes are looked up in `namespace`, or in that which was written. ValueError names the field that is malformed, or the class that isn't registered.
+        """
+
     def _listing(self, /) -> list[tuple[Any, ...]]: ...
 
     def _shared(self, /) -> list[tuple[int, PyTreeKind, builtins.type | None, tuple[Path, ...]]]: ...
@@ -231,16 +250,7 @@ class PyDagSpec:
 
     def _brief_repr(self, /) -> str: ...
 
-    def to_json(self, /) -> str:
-        """The structure as JSON, which `from_json` reads back, in any process."""
-
-    @staticmethod
-    def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
-        """The structure that was written by `to_json`."""
-
-    @property
-    def shared(self) -> list[SharedObject]:
-        """The shared objects: index, kind, type and paths."""
+def node_kinds() -> list[tuple[str, int, tuple[str, ...], bool, bool]]: ...
 
 def explain(a: PyDagSpec, b: PyDagSpec, /, exactly: bool = False) -> str: ...
 

@@ -26,11 +26,11 @@ from typing import Any
 from . import _core
 from ._core import PyDagSpec, SharingError
 from ._repr import short_repr
+from .sharing.kinds import MAPPINGS, NAMED
 from .sharing.listing import Listing, Record, shorten, step_text
 from .typing import Dag, Identity, IsLeaf, Leaf, Where
 
 _COMPARED = 2000  # so many paths are looked through for one that is spelt as a pattern is
-_MAPPINGS = frozenset({"dict", "OrderedDict", "defaultdict"})
 
 
 class _Pattern:
@@ -132,7 +132,7 @@ def _by_class(classes: tuple[type, ...], listing: Listing, leaves: Sequence[Leaf
 
 
 def _is_named(record: Record) -> bool:
-    return record.kind in _MAPPINGS or record.kind == "fields"
+    return record.kind in NAMED
 
 
 def _entries(listing: Listing, position: int) -> dict[Any, int]:
@@ -144,7 +144,7 @@ def _entries(listing: Listing, position: int) -> dict[Any, int]:
 
 def _fits(prefix: Record, node: Record) -> bool:
     """Whether a node of a prefix fits a node, but for the keys of a mapping."""
-    if prefix.kind in _MAPPINGS and node.kind in _MAPPINGS:
+    if prefix.kind in MAPPINGS and node.kind in MAPPINGS:
         return prefix.num_children == node.num_children
     return (prefix.kind, prefix.type, prefix.num_children) == (
         node.kind,

@@ -4,7 +4,6 @@
 Needs the extra `files`: `pip install "pydag-tree[files]"`.
 """
 
-from .json import from_json as _from_json  # noqa: F401  (gives PyDagSpec its two methods)
 from .load import load as load
 from .save import save as save
 

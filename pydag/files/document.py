@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
 from pydag.registered import ClassNames
+from pydag.sharing.kinds import NODE_KINDS, NodeKind
 from pydag.sharing.listing import Listing
 
 from .values import decode
@@ -21,30 +22,35 @@ _MOST = 2**32 - 2  # nodes, children
 
 
 class Kind(NamedTuple):
-    """A kind of node in JSON, by its number in the pickle format."""
+    """A kind of node in JSON."""
 
     name: str
-    roles: tuple[str, ...]  # of its references
+    roles: tuple[str, ...]  # of its references: under which name they are written
+    known: NodeKind
+
+    def place(self, *roles: str) -> int | None:
+        """Where among the references the one stands that has one of these roles in the core."""
+        return next((i for i, role in enumerate(self.known.roles) if role in roles), None)
 
 
-KINDS = (
-    Kind("custom", ("node", "value", "value")),
-    Kind("*", ()),
-    Kind("None", ()),
-    Kind("tuple", ()),
-    Kind("list", ()),
-    Kind("dict", ("keys",)),
-    Kind("namedtuple", ("class",)),
-    Kind("OrderedDict", ("keys",)),
-    Kind("defaultdict", ("keys", "factory")),
-    Kind("deque", ("value",)),
-    Kind("structseq", ("class",)),
-    Kind("fields", ("node", "keys", "value")),
-    Kind("alias", ()),
-)
-_BY_NAME = {kind.name: number for number, kind in enumerate(KINDS)}
-_IN_LISTING = {"custom": "custom type", "*": "leaf", "structseq": "struct sequence"}
-_VALUES = frozenset({"tuple", "namedtuple", "structseq"})  # can't be shared
+# Where JSON has a name of its own. All other roles are "value".
+_NAMES = {"custom type": "custom", "leaf": "*", "struct sequence": "structseq"}
+_ROLES = {
+    "registration": "node",
+    "class": "class",
+    "default_factory": "factory",
+    "keys": "keys",
+    "names": "keys",
+}
+KINDS = {  # by their codes in pickles
+    known.code: Kind(
+        _NAMES.get(known.name, known.name),
+        tuple(_ROLES.get(role, "value") for role in known.roles),
+        known,
+    )
+    for known in NODE_KINDS
+}
+_BY_NAME = {kind.name: code for code, kind in KINDS.items()}
 
 
 class MalformedError(ValueError):
@@ -144,7 +150,7 @@ class Document:
         number = _BY_NAME.get(name)
         if number is None or name in ("*", "None", "alias") or len(node[0]) > len(name) + 1:
             raise MalformedError(field, f"unknown kind {node[0][:40]!r}")
-        if name != node[0] and name in _VALUES:
+        if name != node[0] and not KINDS[number].known.has_identity:
             raise MalformedError(field, f"a {name} can't be shared")
         count = _checked_count(field, node[1])
         return Node(number, name != node[0], count, self._checked_refs(field, number, node[2:]))
@@ -330,7 +336,7 @@ class _Records:
             own = node.size if name == "alias" else number if node.is_anchor else -1
             number += node.is_anchor
             count = 0 if name == "alias" else node.size
-            kind = _IN_LISTING.get(name, name)
+            kind = KINDS[node.kind].known.name
             records.append(
                 (kind, own, count, entry, attribute, self._type(node), self._detail(node))
             )
@@ -341,14 +347,14 @@ class _Records:
         return records
 
     def _entry(self, parent: Node, child: int) -> tuple[Any, str | None]:
-        name = KINDS[parent.kind].name
-        if name == "fields":
-            field = self._refs[parent.refs[1]][child]
+        kind = KINDS[parent.kind]
+        if (names := kind.place("names")) is not None:
+            field = self._refs[parent.refs[names]][child]
             return field, field if isinstance(field, str) else None
-        if "keys" in KINDS[parent.kind].roles:
-            return self._refs[parent.refs[0]][child], None
-        if name == "custom":
-            entries = self._refs[parent.refs[2]]
+        if (keys := kind.place("keys")) is not None:
+            return self._refs[parent.refs[keys]][child], None
+        if (place := kind.place("entries")) is not None:
+            entries = self._refs[parent.refs[place]]
             if isinstance(entries, tuple) and child < len(entries):
                 return entries[child], None
         return child, None
@@ -362,9 +368,9 @@ class _Records:
         return "NoneType" if name == "None" else name
 
     def _detail(self, node: Node) -> Any:
-        name = KINDS[node.kind].name
-        if name == "fields":
-            values = self._refs[node.refs[2]]
+        kind = KINDS[node.kind]
+        if (meta := kind.place("meta")) is not None:
+            values = self._refs[node.refs[meta]]
             return tuple(("", value) for value in values) if isinstance(values, tuple) else ()
-        place = {"custom": 1, "defaultdict": 1, "deque": 0}.get(name)
+        place = kind.place("aux_data", "default_factory", "maxlen")
         return None if place is None else self._refs[node.refs[place]]

@@ -173,7 +173,3 @@ def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
     if not isinstance(text, str):
         raise TypeError(f"expected text, got {type(text)!r}")
     return Document.read(parse(text)).spec(namespace)
-
-
-setattr(PyDagSpec, "to_json", to_json)  # noqa: B010 (the stub has it as a method already)
-setattr(PyDagSpec, "from_json", staticmethod(from_json))  # noqa: B010 (likewise)

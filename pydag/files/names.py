@@ -9,6 +9,7 @@ of two paths that would get the same name.
 import re
 from collections.abc import Iterable, Iterator
 
+from pydag.sharing.kinds import NAMED
 from pydag.sharing.listing import Listing, Record, step_text
 
 RESERVED = "__metadata__"
@@ -30,7 +31,7 @@ class _Steps:
         """The step to a node as a part of a dotted name; None where it can't be one."""
         record = self._listing.records[position]
         text = record.entry if record.attribute is None else record.attribute
-        if type(text) is int and self._kind_above(position) in _NUMBERED:
+        if type(text) is int and self._kind_above(position) not in NAMED:
             return str(text)
         is_part = type(text) is str and text and "." not in text and _is_writable(text)
         return text if is_part else None
@@ -64,7 +65,6 @@ class _Steps:
         return found
 
 
-_NUMBERED = frozenset({"tuple", "list", "deque", "namedtuple", "struct sequence", "custom type"})
 _STEP = re.compile(
     r"""\.[^.\[\]]+|\[(?:[^\[\]'"]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*\]""", re.DOTALL
 )

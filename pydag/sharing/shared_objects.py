@@ -1,40 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shared objects of a DAG, and where they are held."""
 
-import builtins
-from dataclasses import dataclass, replace
-from typing import Any
-
-import optree
+from dataclasses import replace
 
 from pydag import _core
-from pydag._core import PyDagSpec
-from pydag.typing import Dag, Identity, IsLeaf, Path
+from pydag.typing import Dag, Identity, IsLeaf
 
-
-@dataclass(frozen=True, slots=True)
-class SharedObject:
-    """A shared object of a DAG.
-
-    Args:
-        index: Its number, in traversal order.
-        kind: The kind of node that it is.
-        type: Its class; None for a leaf where there is only a spec.
-        paths: One path for each slot that holds the object, reached through anchors; the first is
-            the anchor's.
-        object: The object itself; None where there is only a spec.
-    """
-
-    index: int
-    kind: optree.PyTreeKind
-    type: builtins.type | None
-    paths: tuple[Path, ...]
-    object: Any = None
-
-
-def shared_of_spec(spec: PyDagSpec) -> list[SharedObject]:
-    """What `PyDagSpec.shared` returns."""
-    return [SharedObject(index, kind, cls, paths) for index, kind, cls, paths in spec._shared()]
+from .shared_object import SharedObject, shared_of_spec
 
 
 def shared_objects(
@@ -68,7 +40,3 @@ def shared_objects(
         replace(shared, object=found, type=type(found))
         for shared, found in zip(shared_of_spec(spec), objects, strict=True)
     ]
-
-
-_shared = property(shared_of_spec, doc="The shared objects: index, kind, type and paths.")
-setattr(PyDagSpec, "shared", _shared)  # noqa: B010 (the stub has it as a property already)

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pydag._core import PyDagSpec
+from pydag.sharing.kinds import MAPPINGS, NAMED
 from pydag.sharing.listing import Listing
 
 from .leaves import LeafInfo, cut
 from .model import Model, Row
 from .text import row_text
-
-_MAPPINGS = frozenset({"dict", "OrderedDict", "defaultdict"})
 
 
 class Pair(NamedTuple):
@@ -62,7 +61,7 @@ class _Comparison:
             return False
         if not _equal(x.detail, y.detail):
             return False
-        return x.kind not in _MAPPINGS or self._entries(0, a).keys() == self._entries(1, b).keys()
+        return x.kind not in MAPPINGS or self._entries(0, a).keys() == self._entries(1, b).keys()
 
     def _entries(self, side: int, position: int) -> dict[object, int]:
         listing = self._sides[side]
@@ -71,7 +70,7 @@ class _Comparison:
     def _children(self, a: int, b: int) -> list[tuple[int | None, int | None]]:
         left, right = self._sides
         kind = left.records[a].kind
-        if kind not in _MAPPINGS and kind != "fields":
+        if kind not in NAMED:
             return list(itertools.zip_longest(left.children(a), right.children(b)))
         own, other = self._entries(0, a), self._entries(1, b)
         both: list[tuple[int | None, int | None]] = [

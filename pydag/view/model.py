@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pydag.sharing.kinds import DETAILS
 from pydag.sharing.listing import Listing, shorten, step_text
 
 from .leaves import LeafInfo, brief, cut, printable
@@ -108,18 +109,16 @@ class Model:
     def configuration(self, position: int) -> str:
         """What a node holds beside its children, in brackets; nothing where there is nothing."""
         record = self.listing.records[position]
-        detail = record.detail
-        if record.kind == "fields":
+        detail, role = record.detail, DETAILS.get(record.kind)
+        if role == "meta":
             parts = [
                 f"{printable(cut(name, 40))}={brief(value)}" if name else brief(value)
                 for name, value in detail
             ]
-        elif record.kind == "defaultdict":
-            parts = [] if detail is None else [f"default_factory={brief(detail)}"]
-        elif record.kind == "deque":
-            parts = [] if detail is None else [f"maxlen={detail}"]
+        elif detail is None:
+            parts = []
         else:
-            parts = [] if detail is None else [brief(detail)]
+            parts = [brief(detail) if role == "aux_data" else f"{role}={brief(detail)}"]
         if not parts:
             return ""
         return f"[{cut(', '.join(parts), 200)}]"

@@ -93,6 +93,17 @@ def test_no_call_to_build_a_node(kind: str) -> None:
     assert [name for name in names if "<lambda>" not in name] == ["dag_unflatten"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_call_to_match_a_node(kind: str) -> None:
+    """A tree that fits a structure as it is, whenever that was made, is matched without a call."""
+    shared = [0.5]
+    spec = pydag.dag_structure([KINDS[kind](shared) for _ in range(200)])
+    tree = [KINDS[kind](shared) for _ in range(200)]
+    assert spec.flatten_up_to(tree) == pydag.dag_leaves(tree)
+    names = python_calls(lambda: spec.flatten_up_to(tree))
+    assert [name for name in names if "<lambda>" not in name] == []
+
+
 def test_flatten_costs_one_call() -> None:
     """So does flattening, and copying, every kind at once."""
     tree = [make([0.5]) for make in KINDS.values()]

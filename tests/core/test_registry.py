@@ -127,6 +127,36 @@ def test_specs_outlive_their_registration() -> None:
         spec.flatten_up_to([cls()])
 
 
+def test_a_spec_matches_what_a_class_is_now() -> None:
+    """A tree that fits at first sight doesn't match if its class is registered otherwise since."""
+    cls = fresh()
+    pydag.register_fields(cls, data_fields=("x", "y"))
+    node = cls(1, 2)
+    spec = pydag.dag_structure([node])
+    for _ in range(2):
+        assert spec.flatten_up_to([node]) == [1, 2]
+    pydag.unregister_pydag_node(cls)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="Custom node type mismatch"):
+            spec.flatten_up_to([node])
+    pydag.register_fields(cls, data_fields=("x",))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="Custom node type mismatch"):
+            spec.flatten_up_to([node])
+
+
+def test_a_spec_of_a_namedtuple_matches_none_that_is_registered() -> None:
+    """A namedtuple class that is registered later has nodes of another kind."""
+    cls: Any = namedtuple("cls", "x y")
+    spec = pydag.dag_structure((cls(1, 2),))
+    for _ in range(2):
+        assert spec.flatten_up_to((cls(3, 4),)) == [3, 4]
+    pydag.register_pydag_node(cls, lambda p: (tuple(p), None), lambda _, items: cls(*items))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"Expected an instance of collections\.namedtuple"):
+            spec.flatten_up_to((cls(3, 4),))
+
+
 def test_late_registration() -> None:
     """A class registered after it was seen as a leaf is a node from then on, and back."""
     cls = fresh()

@@ -37,6 +37,9 @@ void make_constants() {
         made.tree_kinds[i] = call(kinds, checked(PyLong_FromSize_t(i))).release().ptr();
     made.new_object = imported("copyreg", "__newobj__");
     made.short_repr = imported("pydag._repr", "short_repr");
+    made.spec_shared = imported("pydag.sharing.shared_object", "shared_of_spec");
+    made.spec_to_json = imported("pydag._spec_methods", "to_json");
+    made.spec_from_json = imported("pydag._spec_methods", "from_json");
     made.no_items = checked(PyTuple_New(0)).release().ptr();
     made.empty_text = interned("");
     made.argument_names = checked(Py_BuildValue("(ss)", "args", "kwargs")).release().ptr();

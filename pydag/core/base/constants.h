@@ -21,12 +21,14 @@ struct Constants {
     // optree's classes and functions
     PyObject *accessor, *sequence_entry, *mapping_entry, *namedtuple_entry, *structseq_entry, *attribute_entry;
     PyObject *structseq_fields;
-    PyObject *tree_kinds[kNumTreeKinds];  // the members of PyTreeKind, by number
-    PyObject *new_object;                 // copyreg.__newobj__
-    PyObject *short_repr;                 // pydag._repr.short_repr
-    PyObject *no_items;                   // ()
-    PyObject *empty_text;                 // ""
-    PyObject *argument_names;             // ("args", "kwargs")
+    PyObject *tree_kinds[kNumTreeKinds];      // the members of PyTreeKind, by number
+    PyObject *new_object;                     // copyreg.__newobj__
+    PyObject *short_repr;                     // pydag._repr.short_repr
+    PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
+    PyObject *spec_to_json, *spec_from_json;  // pydag._spec_methods
+    PyObject *no_items;                       // ()
+    PyObject *empty_text;                     // ""
+    PyObject *argument_names;                 // ("args", "kwargs")
     // The strings whose names they have.
     PyObject *add_note, *notes, *all, *default_factory, *fields, *maxlen, *tree;
 };

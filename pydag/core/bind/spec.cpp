@@ -95,7 +95,7 @@ nb::object root_kind(const Spec &spec) { return nb::borrow(tree_kind(root(spec).
 
 nb::object flatten_up_to(nb::handle self, nb::handle tree) {
     Leaves found;
-    match(spec_of(self).structure(), tree.ptr(), found);
+    match(spec_of(self).structure(), tree.ptr(), found, ClassesOf::kAnyTime);
     return found.take_list();
 }
 
@@ -181,6 +181,25 @@ void bind_class(nb::module_ &module) {
         .def_prop_ro("type", on_spec(root_type), nb::sig("def type(self, /) -> type | None"),
                      "The class of the root; None for a leaf.")
         .def_prop_ro("kind", on_spec(root_kind), nb::sig("def kind(self, /) -> PyTreeKind"), "The kind of the root.")
+        .def_prop_ro(
+            "shared", [](nb::handle self) { return call(nb::handle(constants.spec_shared), self); },
+            nb::sig("def shared(self, /) -> list[SharedObject]"), "The shared objects: index, kind, type and paths.")
+        .def(
+            "to_json", [](nb::handle self) { return call(nb::handle(constants.spec_to_json), self); },
+            nb::sig("def to_json(self, /) -> str"),
+            "The structure as JSON, which `from_json` reads back, in any process.\n\n"
+            "Keys, aux_data and the values of meta fields may be None, bool, int, float, str, bytes, tuples of them, "
+            "and registered classes, which are written by name. TypeError for anything else, with its path.")
+        .def_static(
+            "from_json",
+            [](nb::handle text, nb::handle namespace_) {
+                return call(nb::handle(constants.spec_from_json), text, namespace_);
+            },
+            nb::arg("text").none(), nb::arg("namespace") = nb::none(),
+            nb::sig("def from_json(text: str, namespace: str | None = None) -> PyDagSpec"),
+            "The structure that was written by `to_json`. Nothing is imported for it, and nothing run.\n\n"
+            "Registered classes are looked up in `namespace`, or in that which was written. ValueError names the "
+            "field that is malformed, or the class that isn't registered.")
         .def("_listing", on_structure(listing), nb::sig("def _listing(self, /) -> list[tuple[Any, ...]]"))
         .def("_shared", on_structure(shared_of),
              nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
@@ -209,6 +228,8 @@ void bind_spec(nb::module_ &module) {
     // A module that is made anew gets the class that there is.
     if (const nb::handle known = nb::type<Spec>(); known.is_valid()) module.attr("PyDagSpec") = known;
     else bind_class(module);
+    module.def("node_kinds", node_kinds,
+               nb::sig("def node_kinds() -> list[tuple[str, int, tuple[str, ...], bool, bool]]"));
     module.def(
         "explain",
         [](nb::handle a, nb::handle b, bool exactly) {

@@ -5,6 +5,8 @@
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 
+#include <iterator>
+
 namespace pydag {
 namespace {
 
@@ -32,6 +34,18 @@ nb::object detail_of(Kind kind, PyObject *const *refs) {
     return nb::none();
 }
 
+// Orders of keys are no business of who asks.
+constexpr const char *kRoleNames[] = {"",       "keys",         "keys",     "names", "class",  "default_factory",
+                                      "maxlen", "registration", "aux_data", "meta",  "entries"};
+static_assert(std::size(kRoleNames) == kNumRoles);
+
+nb::object role_names(Kind kind) {
+    RefBuffer<kMostRefs> names;
+    for (uint32_t i = 0; i < num_refs(kind); ++i)
+        names.push_new(checked(PyUnicode_InternFromString(kRoleNames[static_cast<size_t>(traits(kind).roles[i])])));
+    return names.take_tuple();
+}
+
 nb::object kind_name(Kind kind) { return checked(PyUnicode_InternFromString(traits(kind).name)); }
 
 nb::object class_or_none(Kind kind, PyObject *const *refs) {
@@ -40,6 +54,19 @@ nb::object class_or_none(Kind kind, PyObject *const *refs) {
 }
 
 }  // namespace
+
+nb::object node_kinds() {
+    nb::object rows = checked(PyList_New(0));
+    for (size_t i = 0; i < kNumKinds; ++i) {
+        const Kind kind = static_cast<Kind>(i);
+        const nb::object name = kind_name(kind), roles = role_names(kind);
+        const nb::object row = checked(Py_BuildValue("(OiOOO)", name.ptr(), int{traits(kind).code}, roles.ptr(),
+                                                     traits(kind).is_mapping ? Py_True : Py_False,
+                                                     traits(kind).has_identity ? Py_True : Py_False));
+        checked(PyList_Append(rows.ptr(), row.ptr()));
+    }
+    return rows;
+}
 
 nb::object listing(const Structure &structure) {
     nb::object records = checked(PyList_New(0));

@@ -52,7 +52,7 @@ enum class Role : uint8_t {
     kMeta,     // a tuple: the values of the meta fields
     kEntries,  // a tuple, or None where children are numbered
 };
-inline constexpr size_t kMostRefs = 3;
+inline constexpr size_t kNumRoles = 11, kMostRefs = 3;
 
 struct KindTraits {
     const char *name;

@@ -31,15 +31,27 @@ private:
     PyObject **first_, **next_;
 };
 
-// `options` is null for a match: then any object is a leaf where the structure has one.
-template <bool flattens, bool keeps_objects = false>
+// What the walk is for.
+enum class Use {
+    kFlatten,
+    kFlattenWithObjects,
+    kMatch,           // any object is a leaf where the structure has one
+    kMatchOfClasses,  // and classes may have been registered otherwise since the structure was made
+};
+
+template <Use use>
 class KnownFlatten {
+    static constexpr bool flattens = use == Use::kFlatten || use == Use::kFlattenWithObjects;
+    static constexpr bool keeps_objects = use == Use::kFlattenWithObjects;
+
 public:
+    // `options`: null for a match. `space`: null, unless classes are looked up in it.
     KnownFlatten(const Structure &structure, const FlattenOptions *options, Leaves &leaves,
-                 NodeObjects *objects = nullptr)
+                 NodeObjects *objects = nullptr, Namespace *space = nullptr)
         : structure_(structure),
           options_(options),
           objects_(objects),
+          space_(space),
           taken_(leaves, structure.num_leaves),
           seen_(structure.num_leaves) {}
 
@@ -74,6 +86,8 @@ public:
                 if (!is_new(object, expected, level)) return false;
                 is_opened_once = true;
             }
+            if constexpr (use == Use::kMatchOfClasses)
+                if (!is_still_class_of(expected.kind, refs, object)) return false;
             PyObject *const *const children =
                 read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
             if (!children) return false;
@@ -91,6 +105,14 @@ public:
     }
 
 private:
+    // Whether instances of this class are still what they were when the structure was made.
+    bool is_still_class_of(Kind kind, PyObject *const *refs, PyObject *object) {
+        if (!has_many_classes(kind)) return true;
+        const TypeInfo *const info = space_->find_known(Py_TYPE(object));
+        if (!info || info->kind != kind) return false;
+        return !is_registered(kind) || &RegistrationBox::of(info->registration) == &node_registration(refs);
+    }
+
     bool is_leaf(PyObject *object, Node expected, const BorrowedFrame &level) {
         if constexpr (flattens) {
             PyTypeObject *const type = Py_TYPE(object);
@@ -119,6 +141,7 @@ private:
     const Structure &structure_;
     const FlattenOptions *const options_;
     NodeObjects *const objects_;
+    Namespace *const space_;
     Taken taken_;
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;
@@ -133,14 +156,15 @@ private:
 bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                    NodeObjects *objects) {
     if (structure.num_nodes == 0 || options.asks()) return false;
-    if (!objects) return KnownFlatten<true>(structure, &options, leaves).run(tree);
-    if (KnownFlatten<true, true>(structure, &options, leaves, objects).run(tree)) return true;
+    if (!objects) return KnownFlatten<Use::kFlatten>(structure, &options, leaves).run(tree);
+    if (KnownFlatten<Use::kFlattenWithObjects>(structure, &options, leaves, objects).run(tree)) return true;
     objects->drop_to(0);
     return false;
 }
 
-bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves) {
-    return KnownFlatten<false>(structure, nullptr, leaves).run(tree);
+bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves, Namespace *space) {
+    if (!space) return KnownFlatten<Use::kMatch>(structure, nullptr, leaves).run(tree);
+    return KnownFlatten<Use::kMatchOfClasses>(structure, nullptr, leaves, nullptr, space).run(tree);
 }
 
 }  // namespace pydag

@@ -18,6 +18,9 @@ bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOpti
 
 // Whether `tree` holds one object for each leaf of the structure, in nodes that are opened as the
 // structure says, and at all occurrences of a shared object the same one. `leaves` as above.
-bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves);
+//
+// `space`: null where the classes in the structure have just been looked up. Else each class that has
+// nodes of several kinds is looked up in it anew, for what is known of it already.
+bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves, Namespace *space);
 
 }  // namespace pydag

@@ -25,7 +25,7 @@ public:
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rests.ptr()); ++i) {
             rests_.push_back(std::make_unique<Leaves>());
             PyObject *const rest = PyTuple_GET_ITEM(rests.ptr(), i);
-            if (!match_known(structure_, rest, *rests_.back())) match(structure_, rest, *rests_.back());
+            match(structure_, rest, *rests_.back());
         }
         if (extra == Extra::kPath) add_paths(structure_, ways_);
         if (extra == Extra::kAccessor) add_accessors(structure_, ways_);

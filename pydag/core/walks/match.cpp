@@ -150,18 +150,19 @@ private:
     uint32_t current_ = 0;
 };
 
-}  // namespace
-
-namespace {
 struct EqualAnswers final : Answers {
     explicit EqualAnswers(NamespaceRef space) : space(std::move(space)) {}
     bool accept(uint32_t, PyObject *first, PyObject *other) override { return is_same_answer(*space, first, other); }
     const NamespaceRef space;
 };
+
 }  // namespace
 
-void match(const Structure &structure, PyObject *tree, Leaves &found) {
-    EqualAnswers answers(Namespace::get(structure.namespace_));
+void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes) {
+    if (classes == ClassesOf::kThisCall && match_known(structure, tree, found, nullptr)) return;
+    const NamespaceRef space = Namespace::get(structure.namespace_);
+    if (classes == ClassesOf::kAnyTime && match_known(structure, tree, found, space.get())) return;
+    EqualAnswers answers(space);
     match(structure, tree, found, answers);
 }
 

@@ -11,9 +11,14 @@
 
 namespace pydag {
 
+// When the classes in a structure were looked up: by this very call, or who knows when. Meanwhile they
+// may have been registered otherwise.
+enum class ClassesOf { kThisCall, kAnyTime };
+
 // Fills `found`, empty before, with one object for each leaf of the structure. ValueError where
-// the tree doesn't fit, SharingError where it gives one shared object two answers.
-void match(const Structure &structure, PyObject *tree, Leaves &found);
+// the tree doesn't fit, SharingError where it gives one shared object two answers. Looks first whether it
+// fits as it is (flatten_known.h).
+void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes = ClassesOf::kThisCall);
 
 // Decides about another answer for a leaf than its first one; false makes a SharingError.
 class Answers {
@@ -23,6 +28,7 @@ public:
 protected:
     ~Answers() = default;
 };
+// The other walks can't ask: this one alone.
 void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers);
 
 }  // namespace pydag
