@@ -4,7 +4,7 @@
 This is the mechanism of every wrapper but `jit`, which does the same with less work per call.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jax import tree_util
@@ -12,7 +12,7 @@ from jax import tree_util
 from pydag.typing import Leaf
 
 from .arguments import Args, Chosen, Kwargs, argument_text, unwrap_static, wrap_static
-from .dag import InnerDag, Outcome, dag_of, hashable, rebuilt, to_outcome, to_tree
+from .dag import InnerDag, Outcome, dag_of, hashable, paths_of, rebuilt, to_outcome, to_tree
 from .function_cache import cached_for_function, kept_with_function
 from .naming import Source, named
 from .prefixes import Question, treatments
@@ -52,15 +52,14 @@ class Call(InnerDag):
         )
 
 
-def argument_paths(static_part: StaticPart) -> list[str]:
+def argument_paths(static_part: StaticPart) -> Sequence[str]:
     """The path of each traced leaf of a call, such as `args[0]['layers'][3].w`."""
-    accessors = static_part.spec.accessors()
-    return [argument_text(accessors[i]) for i in static_part.traced_positions()]
+    return paths_of(static_part, CALL)
 
 
 tree_util.register_pytree_with_keys(
     Call,
-    lambda call: (list(call.with_paths()), call._static_part),
+    lambda call: (tuple(call.with_paths()), call._static_part),
     lambda static_part, leaves: rebuilt(static_part, leaves, Call),
     lambda call: (call._leaves, call._static_part),
 )

@@ -13,6 +13,7 @@ from pydag.sharing.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
+from .path_texts import path_texts
 from .remembered import Remembered
 from .roots import Roots
 from .selection import is_array
@@ -245,11 +246,13 @@ def dag_like(dag: D, tree: AnyDag, what: str, root: str) -> D:
     return rebuilt(dag._static_part, dag._static_part.match(tree, what, root), type(dag))
 
 
-def paths_of(static_part: StaticPart, root: str = "") -> list[str]:
+def paths_of(static_part: StaticPart, root: Roots = "") -> Sequence[str]:
     """The path of each traced leaf as Python text."""
+    texts = path_texts(static_part.spec, root)
+    if not static_part.positions:
+        return texts
     skipped = frozenset(static_part.positions)
-    accessors = enumerate(static_part.spec.accessors())
-    return [accessor.codify(root) for i, accessor in accessors if i not in skipped]
+    return [text for i, text in enumerate(texts) if i not in skipped]
 
 
 def keys_of(static_part: StaticPart, root: str) -> list[tree_util.GetAttrKey]:

@@ -66,7 +66,8 @@ def scan(
     """
     options = Options.of(namespace, identity, static)
     options.check_static(init, xs)
-    treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
+    if options.flatten((init, xs), ("init", "xs"))[1].num_shared:
+        treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
 
     def make(get: Get) -> Callable[..., Any]:
         source = Source(f)

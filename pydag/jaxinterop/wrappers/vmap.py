@@ -11,7 +11,7 @@ from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.boundary.prefixes import Question, distinct
+from pydag.jaxinterop.boundary.prefixes import Question, distinct, one_level
 from pydag.jaxinterop.boundary.same_treatment import is_one_axis_in, is_one_axis_out
 from pydag.jaxinterop.boundary.static_part import Options
 from pydag.typing import Identity, Where
@@ -82,17 +82,21 @@ def vmap(
     }
     jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
     distinct(in_axes, _IN_AXES, options)  # likewise
+    is_one_in = one_level(in_axes, options)[2].is_leaf()
     source = Source(fun)
 
     @functools.wraps(fun, updated=())
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         call = Call.of(args, kwargs, options)
-        axes = per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
+        prefixes = {"args": in_axes, "kwargs": 0}
+        is_one = is_one_in and (not kwargs or in_axes == 0)
+        axes = in_axes if is_one else per_leaf(call, prefixes, _IN_AXES, options)
         function = flat(lambda: fun, source, outputs.pack)
         try:
             result: R = jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
         except ValueError as error:
-            blame_axes(error, source, call.with_paths(), axes._leaves)
+            told = per_leaf(call, prefixes, _IN_AXES, options)._leaves
+            blame_axes(error, source, call.with_paths(), told)
             raise
         return result
 

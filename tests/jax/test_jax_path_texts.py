@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The texts of paths, which are kept as long as a structure lives."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop as pj
+from pydag.jaxinterop.boundary import path_texts
+
+
+def test_they_are_made_once() -> None:
+    """For one structure and one name of the root; for another name again."""
+    spec = pydag.dag_structure({"a": [1, 2]})
+    texts = path_texts.path_texts(spec, "args")
+    assert list(texts) == ["args['a'][0]", "args['a'][1]"]
+    assert path_texts.path_texts(spec, "args") is texts
+    assert list(path_texts.path_texts(spec, "")) == ["['a'][0]", "['a'][1]"]
+    call = pydag.dag_structure(({"a": 1}, {"b": 2}))
+    assert list(path_texts.path_texts(call, ("args", "kwargs"))) == ["args['a']", "kwargs['b']"]
+
+
+def test_equal_structures_are_told_apart() -> None:
+    """Keys that are equal may be written in two ways."""
+    one, other = pydag.dag_structure({1: 0}), pydag.dag_structure({True: 0})
+    assert one == other
+    found = [list(path_texts.path_texts(spec, "tree")) for spec in (one, other)]
+    assert found == [["tree[1]"], ["tree[True]"]]
+
+
+def test_they_go_with_the_structure() -> None:
+    """Nothing is kept of a structure that is gone, and nothing of a large one."""
+    large = pydag.dag_structure(list(range(path_texts.MOST_LEAVES + 1)))
+    assert len(path_texts.path_texts(large, "x")) == path_texts.MOST_LEAVES + 1
+    assert id(large) not in path_texts._known
+
+    class Key:
+        def __repr__(self) -> str:
+            return "Key()"
+
+    spec = pydag.dag_structure({Key(): 1})
+    assert list(path_texts.path_texts(spec, "x")) == ["x[Key()]"]
+    place = id(spec)
+    assert place in path_texts._known
+    del spec
+    pydag.clear_caches()
+    gc.collect()
+    assert place not in path_texts._known
+
+
+def test_one_axis_for_everything() -> None:
+    """`vmap` over one axis, by position and by keyword; an error names the leaf all the same."""
+    w = jnp.ones((2, 3))
+
+    def total(p: Any, q: Any = None) -> Any:
+        return jnp.sum(p["a"] * p["b"]) + (0 if q is None else q.sum())
+
+    assert pj.vmap(total, in_axes=1)({"a": w, "b": w}).tolist() == [2.0, 2.0, 2.0]
+    assert pj.vmap(total)({"a": w, "b": w}, q=jnp.ones((2, 4))).tolist() == [7.0, 7.0]
+    assert pj.vmap(total, in_axes=1)({"a": w, "b": w}, q=jnp.ones((3, 4))).tolist() == [6.0] * 3
+    with pytest.raises(ValueError, match="vmap") as caught:
+        pj.vmap(total, in_axes=2)({"a": w, "b": w})
+    notes = "\n".join(caught.value.__notes__)
+    assert "args[0]['a'] is float32[2,3], and should be mapped over axis 2." in notes
+
+
+def test_names_in_a_jaxpr_are_those_of_the_call() -> None:
+    """Also where the same structure came by another name before."""
+    tree = {"a": jnp.ones(2)}
+    pj.scan(lambda c, _: (c, None), tree, length=1)
+    with pytest.raises(jax.errors.TracerBoolConversionError) as caught:
+        pj.jit(lambda t: 1 if t["a"][0] > 0 else 2)(tree)
+    assert "args[0]['a']" in str(caught.value)
