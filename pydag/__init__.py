@@ -63,6 +63,13 @@ from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
 from .fields import register_fields as register_fields
 from .fields import register_module as register_module
+from .ops.broadcast import broadcast_common as broadcast_common
+from .ops.broadcast import broadcast_prefix as broadcast_prefix
+from .ops.broadcast import dag_broadcast_common as dag_broadcast_common
+from .ops.broadcast import dag_broadcast_map as dag_broadcast_map
+from .ops.broadcast import dag_broadcast_map_with_accessor as dag_broadcast_map_with_accessor
+from .ops.broadcast import dag_broadcast_map_with_path as dag_broadcast_map_with_path
+from .ops.broadcast import dag_broadcast_prefix as dag_broadcast_prefix
 from .ops.copy import dag_copy as dag_copy
 from .ops.flatten import dag_accessors as dag_accessors
 from .ops.flatten import dag_flatten as dag_flatten
@@ -87,12 +94,17 @@ from .ops.one_level import dag_flatten_one_level as dag_flatten_one_level
 from .ops.one_level import dag_is_leaf as dag_is_leaf
 from .ops.partition import dag_partition as dag_partition
 from .ops.partition import dag_replace_nones as dag_replace_nones
+from .ops.prefix_errors import prefix_errors as prefix_errors
 from .ops.reduce import dag_all as dag_all
 from .ops.reduce import dag_any as dag_any
 from .ops.reduce import dag_max as dag_max
 from .ops.reduce import dag_min as dag_min
 from .ops.reduce import dag_reduce as dag_reduce
 from .ops.reduce import dag_sum as dag_sum
+from .ops.transpose import dag_transpose as dag_transpose
+from .ops.transpose import dag_transpose_map as dag_transpose_map
+from .ops.transpose import dag_transpose_map_with_accessor as dag_transpose_map_with_accessor
+from .ops.transpose import dag_transpose_map_with_path as dag_transpose_map_with_path
 from .registry import RegistryEntry as RegistryEntry
 from .registry import clear_caches as clear_caches
 from .registry import register_pydag_node as register_pydag_node
@@ -176,10 +188,17 @@ __all__ = [
     "UnflattenFunc",
     "View",
     "all_leaves",
+    "broadcast_common",
+    "broadcast_prefix",
     "clear_caches",
     "dag_accessors",
     "dag_all",
     "dag_any",
+    "dag_broadcast_common",
+    "dag_broadcast_map",
+    "dag_broadcast_map_with_accessor",
+    "dag_broadcast_map_with_path",
+    "dag_broadcast_prefix",
     "dag_combine",
     "dag_copy",
     "dag_flatten",
@@ -208,6 +227,10 @@ __all__ = [
     "dag_rewrite",
     "dag_structure",
     "dag_sum",
+    "dag_transpose",
+    "dag_transpose_map",
+    "dag_transpose_map_with_accessor",
+    "dag_transpose_map_with_path",
     "dag_unflatten",
     "dag_update",
     "dagspec_accessors",
@@ -245,6 +268,7 @@ __all__ = [
     "is_structseq_class",
     "is_structseq_instance",
     "namedtuple_fields",
+    "prefix_errors",
     "register_fields",
     "register_module",
     "register_pydag_node",

@@ -4,25 +4,10 @@
 import sys
 from typing import Any
 
-_LEAVES = "pydag.dag_leaves(tree)"
-
 # optree's functions that pydag has not got yet, under pydag's names, and what does their work
 # meanwhile; "" where only optree's own function does, which knows no sharing. The README lists the
 # names, and tests/docs/test_names.py sees to it that one is taken off when the function is there.
-NOT_YET: dict[str, str] = {
-    "broadcast_common": "",
-    "broadcast_prefix": "",
-    "dag_broadcast_common": "",
-    "dag_broadcast_map": "",
-    "dag_broadcast_map_with_accessor": "",
-    "dag_broadcast_map_with_path": "",
-    "dag_broadcast_prefix": "",
-    "dag_transpose": "",
-    "dag_transpose_map": "",
-    "dag_transpose_map_with_accessor": "",
-    "dag_transpose_map_with_path": "",
-    "prefix_errors": "",
-}
+NOT_YET: dict[str, str] = {}
 
 _PREFIXES = {
     "tree_": "dag_",

@@ -31,6 +31,7 @@ NB_MODULE(_core, module) {
     pydag::bind_registry(module);
     pydag::bind_spec(module);
     pydag::bind_spec_methods(module);
+    pydag::bind_broadcast(module);
     pydag::bind_operations(module);
     pydag::bind_surgery(module);
     pydag::bind_jit_call(module);

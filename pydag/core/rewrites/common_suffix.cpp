@@ -5,9 +5,9 @@
 #include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
-#include "structure/paths.h"
 #include "structure/same_subtree.h"
 #include "structure/subtree.h"
+#include "structure/way.h"
 
 #include <algorithm>
 #include <set>
@@ -117,17 +117,9 @@ private:
         if (through_ == 0) return steps(visit.slot);
         std::vector<uint32_t> slots;
         for (Visit at = visit; at.slot != through_; at = trail_[at.parent]) slots.push_back(at.slot);
-        Steps way = steps(through_);
-        uint32_t position = first_.resolve(through_);
-        for (size_t i = slots.size(); i-- > 0; position = first_.resolve(slots[i])) {
-            uint32_t child = 0, found = 0;
-            first_.for_each_slot(position, [&](uint32_t slot) {
-                if (slot == slots[i]) found = child;
-                ++child;
-            });
-            way.push_back(step_of(first_.node(position).kind, first_.refs(position), found));
-        }
-        return way;
+        slots.push_back(through_);
+        std::reverse(slots.begin(), slots.end());
+        return steps_along(first_, slots);
     }
 
     std::string outline_of(uint32_t partner) const {

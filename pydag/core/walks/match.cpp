@@ -16,8 +16,8 @@ bool differs_from_itself(nb::handle value) {
     return !checked(PyObject_RichCompare(value.ptr(), value.ptr(), Py_EQ)).is(nb::handle(Py_True));
 }
 
-// Whether two answers for one leaf are one: the same object, or equal values of one type. Tuples
-// are compared item by item. No object's own `__eq__` runs.
+}  // namespace
+
 bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
     RefBuffer<16> pending;
     pending.push_borrowed(a), pending.push_borrowed(b);
@@ -47,6 +47,8 @@ bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
     }
     return true;
 }
+
+namespace {
 
 class Matcher {
 public:

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/broadcast.h"
+
+#include "structure/node_difference.h"
+#include "structure/node_fit.h"
+#include "structure/way.h"
+#include "structure/writer.h"
+#include "walks/match.h"
+
+#include <algorithm>
+#include <set>
+
+namespace pydag {
+namespace {
+
+// Goes down both structures in step. A slot of the full one has a partner: the node of the prefix that
+// it meets, or the leaf below which it lies.
+class Broadcaster {
+public:
+    Broadcaster(const Structure &prefix, PyObject *const *leaves, const Structure &full, bool finds_all,
+                Broadcast &made)
+        : prefix_(prefix),
+          full_(full),
+          leaves_(leaves),
+          finds_all_(finds_all),
+          made_(made),
+          writer_(made.result),
+          space_(Namespace::get(full.namespace_)),
+          partners_(full.num_nodes, kUnmet),
+          written_(full.num_shared),
+          values_(full.num_leaves) {}
+
+    void run() {
+        walk({0, 0, kNoParent}, [this](Visit &visit) { return write(visit); });
+        for (const Visit &again : again_) {
+            if (!made_.conflicts.empty() && !finds_all_) return;
+            trail_.clear();
+            walk(again, [this](Visit &visit) { return hold_against_first(visit); });
+        }
+        writer_.finish(full_.structure.none_is_leaf, nb::borrow(namespace_of_result()));
+        for (PyObject *const value : values_) made_.values_of_full.push_borrowed(value ? value : Py_None);
+    }
+
+private:
+    static constexpr uint32_t kUnmet = UINT32_MAX, kNoParent = UINT32_MAX;
+    static constexpr uint32_t kMisfit = UINT32_MAX - 1;  // the partner of what the prefix doesn't fit
+    struct Visit {
+        uint32_t slot, partner;
+        uint32_t parent;  // in `trail_`
+    };
+
+    template <class Function>
+    void walk(const Visit &start, Function visit) {
+        Buffer<Visit, 48> pending;
+        pending.push(start);
+        while (!pending.empty()) {
+            Visit next = pending.pop();
+            if (next.partner < kMisfit) next.partner = prefix_.resolve(next.partner);
+            if (visit(next)) push_slots(next, pending);
+        }
+    }
+
+    bool is_leaf(uint32_t partner) const { return partner >= kMisfit || prefix_.node(partner).is_leaf(); }
+    PyObject *answer(uint32_t leaf) const { return leaves_[prefix_.leaf(leaf)]; }
+
+    // The first time that an object is met. Returns whether there is something below it.
+    bool write(Visit &visit) {
+        const uint32_t position = full_.resolve(visit.slot);
+        const Node node = full_.node(position);
+        if (partners_[position] != kUnmet) {
+            again_.push_back({visit.slot, visit.partner, kNoParent});
+            writer_.repeat(written_[full_.number(position)]);
+            return false;
+        }
+        if (node.is_anchor) written_[full_.number(position)] = writer_.position();
+        if (!is_leaf(visit.partner)) check_fit(visit, position);
+        partners_[position] = visit.partner;
+        if (is_leaf(visit.partner)) writer_.add(node, full_.refs(position));
+        else writer_.add(prefix_.node(visit.partner), prefix_.refs(visit.partner));
+        if (!node.is_leaf()) return true;
+        PyObject *const value = visit.partner == kMisfit ? Py_None : answer(visit.partner);
+        values_[full_.leaf(position)] = value;
+        made_.values.push_borrowed(value);
+        return false;
+    }
+
+    // Each further time that it is met.
+    bool hold_against_first(Visit &visit) {
+        const uint32_t position = full_.resolve(visit.slot), first = partners_[position];
+        if (visit.partner == first || visit.partner == kMisfit || first == kMisfit) return false;
+        if (!made_.conflicts.empty() && !finds_all_) return false;
+        if (!met_.emplace(position, visit.partner).second) return false;
+        const Node node = full_.node(position);
+        if (is_leaf(visit.partner) && is_leaf(first)) {
+            if (is_same_answer(*space_, answer(first), answer(visit.partner))) return false;
+            if (node.is_leaf()) add_conflict(visit, position, answer(first), answer(visit.partner));
+            return !node.is_leaf();
+        }
+        if (!is_leaf(visit.partner)) check_fit(visit, position);
+        if (visit.partner == kMisfit) return false;
+        if (is_written_alike(position, first, visit.partner)) return true;
+        add_conflict(visit, position, nullptr, nullptr);
+        return false;
+    }
+
+    // Whether the same is written for an object, whichever of two partners it has.
+    bool is_written_alike(uint32_t position, uint32_t a, uint32_t b) const {
+        const Node node = full_.node(position);
+        PyObject *const *const refs = full_.refs(position);
+        return are_alike(is_leaf(a) ? node : prefix_.node(a), is_leaf(a) ? refs : prefix_.refs(a),
+                         is_leaf(b) ? node : prefix_.node(b), is_leaf(b) ? refs : prefix_.refs(b));
+    }
+
+    void check_fit(Visit &visit, uint32_t position) {
+        const Node node = prefix_.node(visit.partner), other = full_.node(position);
+        PyObject *const *const refs = prefix_.refs(visit.partner), *const *const others = full_.refs(position);
+        try {
+            const Fit fit = other.is_leaf() ? Fit::kOtherKind : fit_node(node, refs, other, others, places_);
+            if (fit == Fit::kFits) return;
+            visit.partner = kMisfit;
+            if (finds_all_) return;
+            if (other.is_leaf()) fail(PyExc_ValueError, "Expected %s, got a leaf.", outline(node, refs).c_str());
+            fail(PyExc_ValueError, "%s", misfit(fit, node, refs, other, others).c_str());
+        } catch (...) {
+            rethrow_at([&] { return path_text(way_to(visit)); }, "broadcasting");
+        }
+    }
+
+    // In the order of the prefix, the last one first. `places_` is of this very pair of nodes.
+    void push_slots(const Visit &visit, Buffer<Visit, 48> &pending) {
+        const uint32_t position = full_.resolve(visit.slot), count = full_.node(position).count;
+        const auto parent = static_cast<uint32_t>(trail_.size());
+        trail_.push_back(visit);
+        Visit *const slots = pending.extend(count);
+        uint32_t i = 0;
+        if (is_leaf(visit.partner)) {
+            full_.for_each_slot(position, [&](uint32_t slot) { slots[count - ++i] = {slot, visit.partner, parent}; });
+            return;
+        }
+        in_full_.clear();
+        full_.for_each_slot(position, [&](uint32_t slot) { in_full_.push_back(slot); });
+        prefix_.for_each_slot(visit.partner, [&](uint32_t slot) {
+            const uint32_t child = i++;
+            slots[count - i] = {in_full_[places_.empty() ? child : places_[child]], slot, parent};
+        });
+    }
+
+    Steps way_to(const Visit &visit) const {
+        std::vector<uint32_t> slots = {visit.slot};
+        for (uint32_t at = visit.parent; at != kNoParent; at = trail_[at].parent) slots.push_back(trail_[at].slot);
+        std::reverse(slots.begin(), slots.end());
+        return steps_along(full_, slots);
+    }
+
+    void add_conflict(const Visit &visit, uint32_t position, PyObject *first, PyObject *other) {
+        const std::string path = path_text(steps_to(full_.structure, {position}).front());
+        made_.conflicts.push_back({path, path_text(way_to(visit)), first ? nb::borrow(first) : nb::object(),
+                                   other ? nb::borrow(other) : nb::object()});
+    }
+
+    PyObject *namespace_of_result() const {
+        PyObject *const own = full_.structure.namespace_;
+        return PyUnicode_GET_LENGTH(own) > 0 ? own : prefix_.structure.namespace_;
+    }
+
+    const PlacedStructure prefix_, full_;
+    PyObject *const *leaves_;
+    const bool finds_all_;
+    Broadcast &made_;
+    StructureWriter writer_;
+    const NamespaceRef space_;
+    std::vector<uint32_t> partners_;  // of each object of the full structure, when it was first met
+    std::vector<uint32_t> written_;   // where each anchor of it is written, by its number
+    std::vector<PyObject *> values_;  // of each leaf of it
+    std::vector<Visit> again_, trail_;
+    std::set<std::pair<uint32_t, uint32_t>> met_;
+    std::vector<uint32_t> places_, in_full_;
+};
+
+}  // namespace
+
+void broadcast(const Structure &prefix, PyObject *const *leaves, const Structure &full, bool finds_all,
+               Broadcast &made) {
+    Broadcaster(prefix, leaves, full, finds_all, made).run();
+}
+
+}  // namespace pydag

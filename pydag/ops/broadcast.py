@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefixes of DAGs, and DAGs with a common structure: a leaf speaks for all that lies below it.
+
+Each object of the full structure gets one answer: the same object at every path to it, or equal
+values. What a prefix shares says nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag._repr import short_repr
+from pydag.errors import SharingError
+from pydag.typing import Dag, Identity, IsLeaf, Leaf
+
+from .map import dag_map, dag_map_with_accessor, dag_map_with_path
+
+Conflict = tuple[Any, ...]
+"""Two paths to one object, and what is given there; what `_core.broadcast` finds."""
+
+
+class Options(NamedTuple):
+    """How trees are taken apart, in the order in which the core takes it."""
+
+    is_leaf: IsLeaf | None
+    none_is_leaf: bool
+    namespace: str
+    identity: Identity
+
+
+def flatten_full(prefix: PyDagSpec, full_tree: Dag, options: Options) -> PyDagSpec:
+    """The structure of a full tree; the predicate isn't asked about what the prefix opens."""
+    is_leaf = options.is_leaf
+    if is_leaf is None:
+        return _core.structure(full_tree, *options)
+    opened = _core.match_prefix(prefix, full_tree)
+    # `opened` keeps them alive, so that no other object gets one of these addresses.
+    known = set(map(id, opened))
+    full = _core.structure(full_tree, lambda x: id(x) not in known and is_leaf(x), *options[1:])
+    del opened
+    return full
+
+
+def conflict_error(conflict: Conflict, name: str) -> SharingError:
+    """What a prefix says about one object at two of its paths."""
+    first, other = (name + path.removeprefix("tree") for path in conflict[:2])
+    answers = [short_repr(answer) for answer in conflict[2:]]
+    said = " and ".join(answers) if len(answers) == 2 else "two kinds of nodes"
+    return SharingError(
+        "the prefix gives one object two answers\n"
+        f"  full tree:  {first} and {other} are one object\n"
+        f"  prefix:  it has {said} there\n"
+        "  Give the object one answer at all of its paths, or untie it first (pydag.untie)."
+    )
+
+
+def _spread(prefix_tree: Dag, full_tree: Dag, options: Options) -> tuple[PyDagSpec, list[Leaf]]:
+    """The structure that a prefix is broadcast to, and its leaves."""
+    leaves, prefix = _core.flatten(prefix_tree, *options)
+    full = flatten_full(prefix, full_tree, options)
+    try:
+        spec, values, _, conflicts = _core.broadcast(prefix, leaves, full, False)
+    except ValueError:
+        _core.match_prefix(prefix, full_tree)  # says which object doesn't fit
+        raise
+    if conflicts:
+        raise conflict_error(conflicts[0], "tree")
+    return spec, values
+
+
+def dag_broadcast_prefix(
+    prefix_tree: Dag,
+    full_tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """A tree with the structure of the full one, and in the place of each leaf that of the prefix.
+
+    What is one object in the full tree is one in the result, so the prefix must give it the same
+    object at all paths to it, or equal values. What the prefix shares says nothing.
+
+    Args:
+        prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
+        full_tree: The full tree.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: The full tree doesn't have the structure of the prefix. (`prefix_errors` finds
+            all places.)
+        SharingError: A shared object of the full tree gets two answers.
+        CycleError: An object contains itself.
+
+    >>> n = ["x", "y"]
+    >>> out = dag_broadcast_prefix({"a": 1, "b": 1}, {"a": n, "b": n})
+    >>> out, out["a"] is out["b"]
+    ({'a': [1, 1], 'b': [1, 1]}, True)
+    """
+    spec, values = _spread(
+        prefix_tree, full_tree, Options(is_leaf, none_is_leaf, namespace, identity)
+    )
+    return spec.unflatten(values)
+
+
+def broadcast_prefix(
+    prefix_tree: Dag,
+    full_tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> list[Leaf]:
+    """For each distinct leaf of the full tree the leaf of the prefix that stands for it.
+
+    As `dag_broadcast_prefix`, which puts them into a tree.
+
+    Args:
+        prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
+        full_tree: The full tree.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: The full tree doesn't have the structure of the prefix. (`prefix_errors` finds
+            all places.)
+        SharingError: A shared object of the full tree gets two answers.
+        CycleError: An object contains itself.
+
+    >>> n = ["x", "y"]
+    >>> broadcast_prefix({"a": 1, "b": 1, "c": 2}, {"a": n, "b": n, "c": "z"})
+    [1, 1, 2]
+    """
+    return _spread(prefix_tree, full_tree, Options(is_leaf, none_is_leaf, namespace, identity))[1]
+
+
+def dag_broadcast_common(
+    tree: Dag,
+    other_tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> tuple[Dag, Dag]:
+    """Two trees with the structure that both are prefixes of, each with its own leaves.
+
+    Each result is shared as its own tree is, and below one of its leaves as the other tree is.
+
+    Args:
+        tree: A tree.
+        other_tree: Another one; where either has a node, the other has such a node or a leaf.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: The trees have different nodes at one place.
+        SharingError: A shared leaf of one tree meets two different structures in the other.
+        CycleError: An object contains itself.
+
+    >>> dag_broadcast_common([1, (2, 3)], [[4, 5], 6])
+    ([[1, 1], (2, 3)], [[4, 5], (6, 6)])
+    """
+    options = Options(is_leaf, none_is_leaf, namespace, identity)
+    (leaves, spec), (others, other) = (_core.flatten(t, *options) for t in (tree, other_tree))
+    common, other_common = (
+        spec.broadcast_to_common_suffix(other),
+        other.broadcast_to_common_suffix(spec),
+    )
+    return _fill(spec, leaves, common), _fill(other, others, other_common)
+
+
+def _fill(spec: PyDagSpec, leaves: list[Leaf], suffix: PyDagSpec) -> Dag:
+    """A tree of a structure that this one is a prefix of, and is shared as."""
+    return suffix.unflatten(_answers([(leaves, spec)], suffix)[0])
+
+
+def broadcast_common(
+    tree: Dag,
+    other_tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> tuple[list[Leaf], list[Leaf]]:
+    """The leaves of two trees for each distinct leaf of the structure that both are prefixes of.
+
+    That structure is shared as the first tree is, and below one of its leaves as the other is.
+
+    Args:
+        tree: A tree.
+        other_tree: Another one; where either has a node, the other has such a node or a leaf.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: The trees have different nodes at one place.
+        SharingError: What is one object in the common structure gets two answers, or a shared leaf
+            of the first tree meets two different structures.
+        CycleError: An object contains itself.
+
+    >>> broadcast_common([1, (2, 3)], [[4, 5], 6])
+    ([1, 1, 2, 3], [4, 5, 6, 6])
+    """
+    first, other = _common((tree, other_tree), Options(is_leaf, none_is_leaf, namespace, identity))[
+        1
+    ]
+    return first, other
+
+
+def _common(trees: tuple[Dag, ...], options: Options) -> tuple[PyDagSpec, list[list[Leaf]]]:
+    """The structure that all trees are prefixes of, and what each has for its leaves."""
+    parts = [_core.flatten(tree, *options) for tree in trees]
+    common = parts[0][1]
+    for _, spec in parts[1:]:
+        common = common.broadcast_to_common_suffix(spec)
+    return common, _answers(parts, common)
+
+
+def _answers(parts: list[tuple[list[Leaf], PyDagSpec]], common: PyDagSpec) -> list[list[Leaf]]:
+    """For each leaf of a common structure what each tree has there."""
+    found = []
+    for leaves, spec in parts:
+        _, _, values, conflicts = _core.broadcast(spec, leaves, common, False)
+        if conflicts:
+            raise _answer_error(conflicts[0])
+        found.append(values)
+    return found
+
+
+def _answer_error(conflict: Conflict) -> SharingError:
+    """What one of the trees says about an object at two of its paths."""
+    first, other, *answers = conflict
+    said = " and ".join(map(short_repr, answers)) if len(answers) == 2 else "two kinds of nodes"
+    return SharingError(
+        "the trees are shared differently\n"
+        f"  first tree:  {first} and {other} are one object\n"
+        f"  other tree:  they are two: {said}\n"
+        "  Give the object one answer at all of its paths, or untie it first (pydag.untie)."
+    )
+
+
+def dag_broadcast_map(
+    func: Callable[..., Any],
+    tree: Dag,
+    /,
+    *rests: Dag,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """As `dag_map`, for trees that are prefixes of one structure: leaves stand for what is below.
+
+    The function runs once for each distinct leaf of that structure, which is shared as `tree` is,
+    below a leaf of it as the first of the rests that has a node there.
+
+    Args:
+        func: Gets what each of the trees has for a leaf.
+        tree: The DAG.
+        rests: More of them; where one has a node, the others have such a node or a leaf.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: The trees have different nodes at one place.
+        SharingError: A tree gives two answers for what is one object.
+        CycleError: An object contains itself.
+
+    >>> dag_broadcast_map(lambda x, y: x * y, [2, [3, 4]], [[5, 6], 10])
+    [[10, 12], [30, 40]]
+    """
+    options = Options(is_leaf, none_is_leaf, namespace, identity)
+    if not rests:
+        return dag_map(func, tree, **options._asdict())
+    common, values = _common((tree, *rests), options)
+    return common.unflatten(map(func, *values))
+
+
+def dag_broadcast_map_with_path(
+    func: Callable[..., Any],
+    tree: Dag,
+    /,
+    *rests: Dag,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """As `dag_broadcast_map`; the function also gets the path of the leaf, a tuple of entries.
+
+    Args:
+        func: Gets the path in the common structure, and what each of the trees has for the leaf.
+        tree: The DAG.
+        rests: More of them; where one has a node, the others have such a node or a leaf.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: The trees have different nodes at one place.
+        SharingError: A tree gives two answers for what is one object.
+        CycleError: An object contains itself.
+
+    >>> dag_broadcast_map_with_path(lambda path, x, y: (path, x + y), [1], [[2]])
+    [[((0, 0), 3)]]
+    """
+    options = Options(is_leaf, none_is_leaf, namespace, identity)
+    if not rests:
+        return dag_map_with_path(func, tree, **options._asdict())
+    common, values = _common((tree, *rests), options)
+    return common.unflatten(map(func, common.paths(), *values))
+
+
+def dag_broadcast_map_with_accessor(
+    func: Callable[..., Any],
+    tree: Dag,
+    /,
+    *rests: Dag,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """As `dag_broadcast_map`; the function also gets the `PyTreeAccessor` of the leaf.
+
+    Args:
+        func: Gets the accessor in the common structure, and what each of the trees has for the
+            leaf.
+        tree: The DAG.
+        rests: More of them; where one has a node, the others have such a node or a leaf.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: The trees have different nodes at one place.
+        SharingError: A tree gives two answers for what is one object.
+        CycleError: An object contains itself.
+
+    >>> dag_broadcast_map_with_accessor(lambda a, x, y: a.codify("t"), [1], [[2]])
+    [['t[0][0]']]
+    """
+    options = Options(is_leaf, none_is_leaf, namespace, identity)
+    if not rests:
+        return dag_map_with_accessor(func, tree, **options._asdict())
+    common, values = _common((tree, *rests), options)
+    return common.unflatten(map(func, common.accessors(), *values))

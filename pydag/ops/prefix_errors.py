@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a tree is no prefix of another one: all places, not only the first."""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import optree
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag._repr import short_repr
+from pydag.typing import Dag, Identity, IsLeaf
+
+from .broadcast import Conflict, Options, conflict_error, flatten_full
+
+ErrorMaker = Callable[[str], ValueError]
+"""Makes an error, given the name of the prefix."""
+
+_MAPPINGS = (optree.PyTreeKind.DICT, optree.PyTreeKind.ORDEREDDICT, optree.PyTreeKind.DEFAULTDICT)
+_DICTS = frozenset({dict, OrderedDict, defaultdict})
+_VALUES = (
+    optree.PyTreeKind.TUPLE,
+    optree.PyTreeKind.NAMEDTUPLE,
+    optree.PyTreeKind.STRUCTSEQUENCE,
+    optree.PyTreeKind.NONE,
+)
+
+
+class _Opened(NamedTuple):
+    """A node of one level; no two of its slots are shared."""
+
+    node: Any
+    children: list[Any]
+    spec: PyDagSpec
+
+    def data(self) -> Any:
+        """What the node is besides its class and its children."""
+        return self.spec.walk(self.children, lambda cls, data, children: data)
+
+
+class _Way(NamedTuple):
+    """The way to a node of the prefix: a slot of its parent, and the way there."""
+
+    above: "_Way | None"
+    parent: PyDagSpec
+    slot: int
+
+
+def _accessor(way: _Way | None) -> optree.PyTreeAccessor:
+    """The steps of a way from the root on."""
+    steps: list[optree.PyTreeEntry] = []
+    while way is not None:
+        steps += way.parent.accessors()[way.slot]
+        way = way.above
+    return optree.PyTreeAccessor(reversed(steps))
+
+
+def prefix_errors(
+    prefix_tree: Dag,
+    full_tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> list[ErrorMaker]:
+    """Find all places where a tree is no prefix of another one.
+
+    There are none exactly where `broadcast_prefix` succeeds. First come the nodes that don't fit,
+    each pair of a node of the prefix and one of the full tree once, at its first path; then the
+    shared objects of the full tree that get two answers.
+
+    Args:
+        prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
+        full_tree: The full tree.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Returns:
+        Functions that take a name for the prefix and return an error, a `ValueError` or, for two
+        answers, a `SharingError`.
+
+    >>> for error in prefix_errors([1, {"a": 2}], [[5, 6], {"b": 7}]):
+    ...     print(str(error("in_axes")).splitlines()[:2])
+    ['pytree structure error: different pytree keys at key path', '    in_axes[1]']
+    """
+    options = Options(is_leaf, none_is_leaf, namespace, identity)
+    if is_leaf is None and (found := _where_all_fits(prefix_tree, full_tree, options)) is not None:
+        return found
+    errors = _structure_errors(prefix_tree, full_tree, options)
+    return errors + _sharing_errors(prefix_tree, full_tree, options, bool(errors))
+
+
+def _where_all_fits(prefix_tree: Dag, full_tree: Dag, options: Options) -> list[ErrorMaker] | None:
+    """Two answers for one object; None where nodes don't fit. Asks nobody."""
+    leaves, prefix = _core.flatten(prefix_tree, *options)
+    full = _core.structure(full_tree, *options)
+    try:
+        conflicts = _core.broadcast(prefix, leaves, full, False)[3]
+    except ValueError:
+        return None
+    return _conflicts(prefix, leaves, full) if conflicts else []
+
+
+def _conflicts(prefix: PyDagSpec, leaves: list[Any], full: PyDagSpec) -> list[ErrorMaker]:
+    """All objects of the full tree that get two answers."""
+
+    def maker(conflict: Conflict) -> ErrorMaker:
+        return lambda name: conflict_error(conflict, name)
+
+    return [maker(conflict) for conflict in _core.broadcast(prefix, leaves, full, True)[3]]
+
+
+def _sharing_errors(
+    prefix_tree: Dag, full_tree: Dag, options: Options, has_misfits: bool
+) -> list[ErrorMaker]:
+    """Two answers for one object, where the trees fit."""
+    if _core.structure(full_tree, None, *options[1:]).num_shared == 0:
+        return []
+    leaves, prefix = _core.flatten(prefix_tree, *options)
+    if has_misfits and options.is_leaf is not None:
+        return []  # which objects are above the prefix's leaves isn't known
+    return _conflicts(prefix, leaves, flatten_full(prefix, full_tree, options))
+
+
+def _open(node: Any, options: Options) -> _Opened:
+    """A node without what lies below its children."""
+    children, spec = _core.flatten(
+        node, lambda x: x is not node, options.none_is_leaf, options.namespace, "nodes"
+    )
+    return _Opened(node, children, spec)
+
+
+def _structure_errors(prefix_tree: Dag, full_tree: Dag, options: Options) -> list[ErrorMaker]:
+    """What doesn't fit, in the order of the prefix."""
+    errors: list[ErrorMaker] = []
+    pending: list[tuple[_Way | None, Any, Any]] = [(None, prefix_tree, full_tree)]
+    seen: dict[tuple[int, int], Any] = {}  # with the objects, so that the addresses stay theirs
+    while pending:
+        way, node, other = pending.pop()
+        if (id(node), id(other)) in seen or (options.is_leaf and options.is_leaf(node)):
+            continue
+        prefix = _open(node, options)
+        if prefix.spec.is_leaf():
+            continue
+        if prefix.spec.kind not in _VALUES:
+            seen[id(node), id(other)] = node, other
+        problem, others = _problem(prefix, other, options)
+        if problem:
+            errors.append(_maker(way, problem))
+            continue
+        rows = list(zip(prefix.children, others, strict=True))
+        for i in reversed(range(len(rows))):
+            pending.append((_Way(way, prefix.spec, i), *rows[i]))
+    return errors
+
+
+def _problem(prefix: _Opened, other: Any, options: Options) -> tuple[str, list[Any]]:
+    """What is wrong with a pair of nodes; or the children of the other one, in order."""
+    try:
+        return "", prefix.spec.flatten_up_to(other)
+    except ValueError:
+        if problem := _difference(prefix, other, options):
+            return problem, []
+        raise
+
+
+def _difference(prefix: _Opened, other: Any, options: Options) -> str:
+    """In words, how two nodes differ."""
+    classes, are_mappings = (type(prefix.node), type(other)), prefix.spec.kind in _MAPPINGS
+    if classes[0] is not classes[1] and not (are_mappings and classes[1] in _DICTS):
+        return _say("types", classes, "", "a subtree of different type\n    {}.")
+    full = _open(other, options)
+    keys, others = prefix.spec.entries(), full.spec.entries()
+    if are_mappings and set(keys) != set(others):
+        text = "a subtree of type\n    {}\nbut with " + _braced(_listed(others))
+        differences = {
+            "missing": _sorted(set(keys).difference(others)),
+            "extra": _sorted(set(others).difference(keys)),
+        }
+        for what, which in differences.items():
+            text += _braced(f"\n{what} key(s):\n    {short_repr(which)}") if which else ""
+        return _say("pytree keys", classes, f"with {_listed(keys)}\n", text)
+    same = "a subtree of the same type but with "
+    counts = prefix.spec.num_children, full.spec.num_children
+    if counts[0] != counts[1]:
+        text = f"{same}{counts[1]} children."
+        return _say("numbers of pytree children", classes, f"with {counts[0]} children, ", text)
+    if prefix.spec.is_prefix(full.spec):
+        return ""
+    one, two = (short_repr(opened.data()) for opened in (prefix, full))
+    text = f"{same}metadata\n    {_braced(two)}"
+    return _say("pytree metadata", classes, f"with metadata\n    {one}\n", text)
+
+
+def _listed(keys: list[Any]) -> str:
+    """How many keys there are, and which."""
+    return f"{len(keys)} key(s)\n    {short_repr(keys)}"
+
+
+def _sorted(keys: set[Any]) -> list[Any]:
+    """In the order in which a dict is traversed."""
+    return _core.structure(dict.fromkeys(keys), None, True, "", "nodes").entries()
+
+
+def _braced(text: str) -> str:
+    """A text that stays what it is when it is formatted."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _say(what: str, classes: tuple[type, type], prefix: str, full: str) -> str:
+    """The text of an error, with places for the path and for the name."""
+    return (
+        f"pytree structure error: different {what} at key path\n    @PATH\n"
+        f"At that key path, the prefix pytree @NAME has a subtree of type\n    {classes[0]}\n"
+        f"{prefix}but at the same key path the full pytree has {full.format(classes[1])}"
+    )
+
+
+def _maker(way: _Way | None, problem: str) -> ErrorMaker:
+    """A function that puts the name and the path into the text."""
+    accessor = _accessor(way)
+
+    def make(name: str) -> ValueError:
+        path = accessor.codify(name) if accessor else f"{name} tree root"
+        return ValueError(problem.replace("@PATH", path, 1).replace("@NAME", name, 1))
+
+    return make

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DAGs turned inside out: outer structures that hold inner ones become inner ones that hold outer.
+
+A leaf may be shared between the parts: it stands wherever it belongs. A node can't be: its copies
+would be objects of their own then, and nobody would have been told.
+"""
+
+from collections.abc import Callable
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.errors import SharingError
+from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
+
+from .broadcast import Options
+
+_LONGEST = 100  # steps of a path that is written out
+
+
+def dag_transpose(
+    outer_spec: PyDagSpec,
+    inner_spec: PyDagSpec,
+    tree: Dag,
+    /,
+    is_leaf: IsLeaf | None = None,
+) -> Dag:
+    """Turn a tree of the outer structure, which holds trees of the inner one, inside out.
+
+    Where anything is shared, the tree is held against both structures; otherwise its leaves are
+    counted, as optree does.
+
+    Args:
+        outer_spec: The structure of the tree.
+        inner_spec: The structure of each of its parts, and of the result.
+        tree: The tree.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+
+    Raises:
+        TypeError: The tree has other leaves than the two structures say.
+        ValueError: One of the structures has no leaves, they don't go together, or the tree doesn't
+            fit.
+        SharingError: Two parts share a node, or a shared leaf of a structure meets two objects.
+        CycleError: An object contains itself.
+
+    >>> outer, inner = pydag.dag_structure({"a": 1, "b": 2}), pydag.dag_structure((1, 2))
+    >>> dag_transpose(outer, inner, {"a": (1, 2), "b": (3, 4)})
+    ({'a': 1, 'b': 3}, {'a': 2, 'b': 4})
+    """
+    _check(outer_spec, inner_spec)
+    namespace = outer_spec.namespace or inner_spec.namespace
+    leaves, spec = _core.flatten(tree, is_leaf, outer_spec.none_is_leaf, namespace, "all")
+    if spec.num_shared or outer_spec.num_shared or inner_spec.num_shared:
+        return _inside_out(
+            outer_spec, inner_spec, _match(outer_spec, inner_spec, tree, leaves, spec)
+        )
+    size = inner_spec.num_leaves
+    if len(leaves) != outer_spec.num_leaves * size:
+        raise _mismatch(outer_spec, inner_spec, spec)
+    parts = [leaves[i : i + size] for i in range(0, len(leaves), size)]
+    return _inside_out(outer_spec, inner_spec, parts)
+
+
+def _check(outer: PyDagSpec, inner: PyDagSpec) -> None:
+    """Whether two structures go together."""
+    if outer.none_is_leaf != inner.none_is_leaf:
+        raise ValueError("Tree structures must have the same none_is_leaf value.")
+    if outer.num_leaves == 0 or inner.num_leaves == 0:
+        raise ValueError("Tree structures must have at least one leaf.")
+    if outer.namespace and inner.namespace and outer.namespace != inner.namespace:
+        raise ValueError(
+            "Tree structures must have the same namespace, "
+            f"got {outer.namespace!r} vs. {inner.namespace!r}."
+        )
+
+
+def _mismatch(outer: PyDagSpec, inner: PyDagSpec, spec: PyDagSpec) -> TypeError:
+    """What a tree should be, and what it is."""
+    return TypeError(f"Tree structure mismatch; expected: {outer.compose(inner)}, got: {spec}.")
+
+
+def _inside_out(outer: PyDagSpec, inner: PyDagSpec, parts: list[list[Leaf]]) -> Dag:
+    """From what each leaf of the outer structure has for each leaf of the inner one."""
+    columns = zip(*parts, strict=True) if parts else [()] * inner.num_leaves
+    return inner.unflatten(map(outer.unflatten, columns))
+
+
+def _match(
+    outer: PyDagSpec, inner: PyDagSpec, tree: Dag, leaves: list[Leaf], spec: PyDagSpec
+) -> list[list[Leaf]]:
+    """What each part has for each leaf of the inner structure."""
+    parts = outer.flatten_up_to(tree)
+    found = [inner.flatten_up_to(part) for part in parts]
+    known = set(map(id, leaves))
+    # A node in the place of a leaf: there are more leaves then than the two structures say.
+    if not all(id(x) in known for part in found for x in part):
+        raise _mismatch(outer, inner, spec)
+    _check_nodes(outer, parts, known)
+    return found
+
+
+def _check_nodes(outer: PyDagSpec, parts: list[Dag], leaves: set[int]) -> None:
+    """Whether no node is shared between two of the parts."""
+    structure = _core.structure(
+        tuple(parts), lambda x: id(x) in leaves, outer.none_is_leaf, outer.namespace, "nodes"
+    )
+    for shared in structure.shared:
+        first = shared.paths[0]
+        other = next((path for path in shared.paths if path[0] != first[0]), None)
+        if other is None:
+            continue
+        name = shared.type.__name__ if shared.type else "object"
+        one, two = (_codified(outer, structure, path) for path in (first, other))
+        raise SharingError(
+            f"two parts of the tree share a node, and couldn't in the result\n"
+            f"  {one} and {two} are one {name}\n"
+            "  Untie it first (pydag.untie)."
+        )
+
+
+def _codified(outer: PyDagSpec, structure: PyDagSpec, path: Path) -> str:
+    """A path in the tuple of the parts, as one in the tree."""
+    way = outer.accessors()[path[0]]
+    if len(path) > _LONGEST:
+        return f"{way.codify('tree')}[...]"
+    structure = structure.child(path[0])
+    for entry in path[1:]:
+        i = structure.entries().index(entry)
+        one_level = structure.one_level()
+        assert one_level is not None
+        way += one_level.accessors()[i]
+        structure = structure.child(i)
+    return way.codify("tree")
+
+
+def _transpose_results(
+    outer: PyDagSpec, results: list[Dag], inner: PyDagSpec | None, options: Options
+) -> Dag:
+    """Put what a function gave for each leaf of a structure into the inner one."""
+    is_given = inner is not None
+    if inner is None:
+        inner = _core.structure(results[0], *options)
+    if inner.num_leaves == 0:
+        raise ValueError(f"The inner structure must have at least one leaf. Got: {inner}.")
+    try:
+        parts = [inner.flatten_up_to(result) for result in results]
+    except SharingError as error:
+        if is_given:
+            raise
+        raise SharingError(
+            f"{error}\n  The first result has the sharing that all must have: pass inner_treespec, "
+            "a structure that shares less."
+        ) from None
+    return _inside_out(outer, inner, parts)
+
+
+def _check_outer(outer: PyDagSpec, inner: PyDagSpec | None) -> None:
+    """Whether there is a first result, where it is needed."""
+    if inner is None and outer.num_leaves == 0:
+        raise ValueError(f"The outer structure must have at least one leaf. Got: {outer}.")
+
+
+def dag_transpose_map(
+    func: Callable[..., Dag],
+    tree: Dag,
+    /,
+    *rests: Dag,
+    inner_treespec: PyDagSpec | None = None,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """As `dag_map` with a function that gives trees; the result is that tree, of trees like `tree`.
+
+    The function runs once for each distinct leaf. What is one object in `tree` is one in each part
+    of the result; what is shared in what the function returns is one part of the result.
+
+    Args:
+        func: Gets the leaf, and what each of `rests` holds at its place. Returns a tree.
+        tree: The DAG.
+        rests: Trees with at least the structure of `tree`, which give each of its shared objects
+            one answer: the same object at every path, or equal values.
+        inner_treespec: The structure of what the function returns; without it that of the first
+            result, what it shares included.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: There is no leaf, or a result or a rest doesn't fit.
+        SharingError: A result shares less than the first one, or a rest gives one shared object
+            two answers.
+        CycleError: An object contains itself.
+
+    >>> dag_transpose_map(lambda x: {"same": x, "twice": 2 * x}, [1, (2, 3)])
+    {'same': [1, (2, 3)], 'twice': [2, (4, 6)]}
+    """
+    options = Options(is_leaf, none_is_leaf, namespace, identity)
+    leaves, outer = _core.flatten(tree, *options)
+    _check_outer(outer, inner_treespec)
+    columns = [leaves, *(outer.flatten_up_to(rest) for rest in rests)]
+    return _transpose_results(outer, list(map(func, *columns)), inner_treespec, options)
+
+
+def dag_transpose_map_with_path(
+    func: Callable[..., Dag],
+    tree: Dag,
+    /,
+    *rests: Dag,
+    inner_treespec: PyDagSpec | None = None,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """As `dag_transpose_map`; the function also gets the path of the leaf, a tuple of entries.
+
+    Args:
+        func: Gets the path, the leaf, and what each of `rests` holds at its place. Returns a tree.
+        tree: The DAG.
+        rests: Trees with at least the structure of `tree`, which give each of its shared objects
+            one answer: the same object at every path, or equal values.
+        inner_treespec: The structure of what the function returns; without it that of the first
+            result, what it shares included.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: There is no leaf, or a result or a rest doesn't fit.
+        SharingError: A result shares less than the first one, or a rest gives one shared object
+            two answers.
+        CycleError: An object contains itself.
+
+    >>> dag_transpose_map_with_path(lambda path, x: (path, x), {"a": [7]})
+    ({'a': [('a', 0)]}, {'a': [7]})
+    """
+    options = Options(is_leaf, none_is_leaf, namespace, identity)
+    leaves, outer = _core.flatten(tree, *options)
+    _check_outer(outer, inner_treespec)
+    columns = [leaves, *(outer.flatten_up_to(rest) for rest in rests)]
+    results = list(map(func, outer.paths(), *columns))
+    return _transpose_results(outer, results, inner_treespec, options)
+
+
+def dag_transpose_map_with_accessor(
+    func: Callable[..., Dag],
+    tree: Dag,
+    /,
+    *rests: Dag,
+    inner_treespec: PyDagSpec | None = None,
+    is_leaf: IsLeaf | None = None,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """As `dag_transpose_map`; the function also gets the `PyTreeAccessor` of the leaf.
+
+    Args:
+        func: Gets the accessor, the leaf, and what each of `rests` holds at its place. Returns a
+            tree.
+        tree: The DAG.
+        rests: Trees with at least the structure of `tree`, which give each of its shared objects
+            one answer: the same object at every path, or equal values.
+        inner_treespec: The structure of what the function returns; without it that of the first
+            result, what it shares included.
+        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
+            value. True keeps the object whole, as a leaf.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+
+    Raises:
+        ValueError: There is no leaf, or a result or a rest doesn't fit.
+        SharingError: A result shares less than the first one, or a rest gives one shared object
+            two answers.
+        CycleError: An object contains itself.
+
+    >>> dag_transpose_map_with_accessor(lambda a, x: [a.codify("t"), x], {"a": 7})
+    [{'a': "t['a']"}, {'a': 7}]
+    """
+    options = Options(is_leaf, none_is_leaf, namespace, identity)
+    leaves, outer = _core.flatten(tree, *options)
+    _check_outer(outer, inner_treespec)
+    columns = [leaves, *(outer.flatten_up_to(rest) for rest in rests)]
+    results = list(map(func, outer.accessors(), *columns))
+    return _transpose_results(outer, results, inner_treespec, options)
