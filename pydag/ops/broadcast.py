@@ -17,7 +17,7 @@ from pydag.typing import Dag, Identity, IsLeaf, Leaf
 from .map import dag_map, dag_map_with_accessor, dag_map_with_path
 
 Conflict = tuple[Any, ...]
-"""Two paths to one object, and what is given there; what `_core.broadcast` finds."""
+"""Two paths to one object, and what is given there; what the core finds."""
 
 
 class Options(NamedTuple):
@@ -60,7 +60,7 @@ def _spread(prefix_tree: Dag, full_tree: Dag, options: Options) -> tuple[PyDagSp
     leaves, prefix = _core.flatten(prefix_tree, *options)
     full = flatten_full(prefix, full_tree, options)
     try:
-        spec, values, _, conflicts = _core.broadcast(prefix, leaves, full, False)
+        spec, values, conflicts = _core.broadcast_tree(prefix, leaves, full)
     except ValueError:
         _core.match_prefix(prefix, full_tree)  # says which object doesn't fit
         raise
@@ -242,7 +242,7 @@ def _answers(parts: list[tuple[list[Leaf], PyDagSpec]], common: PyDagSpec) -> li
     """For each leaf of a common structure what each tree has there."""
     found = []
     for leaves, spec in parts:
-        _, _, values, conflicts = _core.broadcast(spec, leaves, common, False)
+        values, conflicts = _core.broadcast_leaves(spec, leaves, common)
         if conflicts:
             raise _answer_error(conflicts[0])
         found.append(values)
@@ -252,7 +252,7 @@ def _answers(parts: list[tuple[list[Leaf], PyDagSpec]], common: PyDagSpec) -> li
 def _answer_error(conflict: Conflict) -> SharingError:
     """What one of the trees says about an object at two of its paths."""
     first, other, *answers = conflict
-    said = " and ".join(map(short_repr, answers)) if len(answers) == 2 else "two kinds of nodes"
+    said = " and ".join(map(short_repr, answers))
     return SharingError(
         "the trees are shared differently\n"
         f"  first tree:  {first} and {other} are one object\n"

@@ -101,7 +101,7 @@ def _where_all_fits(prefix_tree: Dag, full_tree: Dag, options: Options) -> list[
     leaves, prefix = _core.flatten(prefix_tree, *options)
     full = _core.structure(full_tree, *options)
     try:
-        conflicts = _core.broadcast(prefix, leaves, full, False)[3]
+        conflicts = _core.broadcast_tree(prefix, leaves, full)[2]
     except ValueError:
         return None
     return _conflicts(prefix, leaves, full) if conflicts else []
@@ -113,7 +113,7 @@ def _conflicts(prefix: PyDagSpec, leaves: list[Any], full: PyDagSpec) -> list[Er
     def maker(conflict: Conflict) -> ErrorMaker:
         return lambda name: conflict_error(conflict, name)
 
-    return [maker(conflict) for conflict in _core.broadcast(prefix, leaves, full, True)[3]]
+    return [maker(conflict) for conflict in _core.broadcast_conflicts(prefix, leaves, full)]
 
 
 def _sharing_errors(

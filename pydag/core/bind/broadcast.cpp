@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/broadcast.h"
 #include "base/error.h"
+#include "base/tuples.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "spec/spec.h"
@@ -9,26 +10,34 @@
 namespace pydag {
 namespace {
 
-// (spec, values, values in the order of the full structure, conflicts); a conflict is (path, path, answer,
-// answer), or (path, path, None) where two kinds of nodes meet.
-nb::object broadcast_leaves(nb::handle prefix, nb::handle leaves, nb::handle full, bool finds_all) {
-    const nb::object owned = checked(PySequence_Tuple(leaves.ptr()));
-    const Structure &structure = spec_of(prefix).structure();
-    if (PyTuple_GET_SIZE(owned.ptr()) != static_cast<Py_ssize_t>(structure.num_leaves))
-        fail(PyExc_ValueError, "The prefix has %u leaves, got %zd.", structure.num_leaves,
-             PyTuple_GET_SIZE(owned.ptr()));
-    Broadcast made;
-    broadcast(structure, &PyTuple_GET_ITEM(owned.ptr(), 0), spec_of(full).structure(), finds_all, made);
-    nb::object conflicts = checked(PyList_New(0));
-    for (const Conflict &conflict : made.conflicts) {
+// For each conflict (path, path, answer, answer), or (path, path) where nodes of two kinds meet.
+nb::object list_of(const std::vector<Conflict> &conflicts) {
+    nb::object list = checked(PyList_New(0));
+    for (const Conflict &conflict : conflicts) {
         const nb::object first = text_object(conflict.first), other = text_object(conflict.other);
         const nb::object row = conflict.first_answer.is_valid()
                                    ? nb::make_tuple(first, other, conflict.first_answer, conflict.other_answer)
-                                   : nb::make_tuple(first, other, nb::none());
-        checked(PyList_Append(conflicts.ptr(), row.ptr()));
+                                   : nb::make_tuple(first, other);
+        checked(PyList_Append(list.ptr(), row.ptr()));
     }
-    nb::object spec = finds_all ? nb::none() : make_spec(Spec(std::move(made.result)));
-    return nb::make_tuple(spec, made.values.take_list(), made.values_of_full.take_list(), conflicts);
+    return list;
+}
+
+template <Wanted wanted>
+nb::object broadcasted(nb::handle prefix, nb::handle leaves, nb::handle full) {
+    const nb::object owned = checked(PySequence_Tuple(leaves.ptr()));
+    const Structure &structure = spec_of(prefix).structure();
+    const Py_ssize_t count = PyTuple_GET_SIZE(owned.ptr());
+    if (count != static_cast<Py_ssize_t>(structure.num_leaves))
+        fail(PyExc_ValueError, "The prefix has %zu leaves, got %zd.", size_t{structure.num_leaves}, count);
+    Broadcast made;
+    broadcast(structure, &PyTuple_GET_ITEM(owned.ptr(), 0), spec_of(full).structure(), wanted, made);
+    nb::object conflicts = list_of(made.conflicts);
+    if (wanted == Wanted::kConflicts) return conflicts;
+    if (wanted == Wanted::kLeaves) return tuple_of(made.values_of_full.take_list(), std::move(conflicts));
+    // What a conflict ended isn't complete.
+    nb::object spec = made.conflicts.empty() ? make_spec(Spec(std::move(made.result))) : nb::none();
+    return tuple_of(std::move(spec), made.values.take_list(), std::move(conflicts));
 }
 
 // The objects of `tree` that nodes of the prefix have met.
@@ -43,9 +52,15 @@ nb::object match_tree(nb::handle prefix, nb::handle tree) {
 
 void bind_broadcast(nb::module_ &module) {
     const auto given = nb::arg().none();
-    module.def("broadcast", broadcast_leaves, given, given, given, given,
-               nb::sig("def broadcast(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, finds_all: bool, /) -> "
-                       "tuple[PyDagSpec, list[Leaf], list[Leaf], list[tuple[Any, ...]]]"));
+    module.def("broadcast_tree", broadcasted<Wanted::kTree>, given, given, given,
+               nb::sig("def broadcast_tree(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, /) -> "
+                       "tuple[PyDagSpec, list[Leaf], list[tuple[Any, ...]]]"));
+    module.def("broadcast_leaves", broadcasted<Wanted::kLeaves>, given, given, given,
+               nb::sig("def broadcast_leaves(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, /) -> "
+                       "tuple[list[Leaf], list[tuple[Any, ...]]]"));
+    module.def("broadcast_conflicts", broadcasted<Wanted::kConflicts>, given, given, given,
+               nb::sig("def broadcast_conflicts(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, /) -> "
+                       "list[tuple[Any, ...]]"));
     module.def("match_prefix", match_tree, given, given,
                nb::sig("def match_prefix(prefix: PyDagSpec, tree: Dag, /) -> list[Any]"));
 }

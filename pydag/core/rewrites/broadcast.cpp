@@ -17,12 +17,11 @@ namespace {
 // it meets, or the leaf below which it lies.
 class Broadcaster {
 public:
-    Broadcaster(const Structure &prefix, PyObject *const *leaves, const Structure &full, bool finds_all,
-                Broadcast &made)
+    Broadcaster(const Structure &prefix, PyObject *const *leaves, const Structure &full, Wanted wanted, Broadcast &made)
         : prefix_(prefix),
           full_(full),
           leaves_(leaves),
-          finds_all_(finds_all),
+          wanted_(wanted),
           made_(made),
           writer_(made.result),
           space_(Namespace::get(full.namespace_)),
@@ -33,7 +32,6 @@ public:
     void run() {
         walk({0, 0, kNoParent}, [this](Visit &visit) { return write(visit); });
         for (const Visit &again : again_) {
-            if (!made_.conflicts.empty() && !finds_all_) return;
             trail_.clear();
             walk(again, [this](Visit &visit) { return hold_against_first(visit); });
         }
@@ -88,7 +86,6 @@ private:
     bool hold_against_first(Visit &visit) {
         const uint32_t position = full_.resolve(visit.slot), first = partners_[position];
         if (visit.partner == first || visit.partner == kMisfit || first == kMisfit) return false;
-        if (!made_.conflicts.empty() && !finds_all_) return false;
         if (!met_.emplace(position, visit.partner).second) return false;
         const Node node = full_.node(position);
         if (is_leaf(visit.partner) && is_leaf(first)) {
@@ -98,7 +95,7 @@ private:
         }
         if (!is_leaf(visit.partner)) check_fit(visit, position);
         if (visit.partner == kMisfit) return false;
-        if (is_written_alike(position, first, visit.partner)) return true;
+        if (wanted_ == Wanted::kLeaves || is_written_alike(position, first, visit.partner)) return true;
         add_conflict(visit, position, nullptr, nullptr);
         return false;
     }
@@ -118,7 +115,7 @@ private:
             const Fit fit = other.is_leaf() ? Fit::kOtherKind : fit_node(node, refs, other, others, places_);
             if (fit == Fit::kFits) return;
             visit.partner = kMisfit;
-            if (finds_all_) return;
+            if (wanted_ == Wanted::kConflicts) return;
             if (other.is_leaf()) fail(PyExc_ValueError, "Expected %s, got a leaf.", outline(node, refs).c_str());
             fail(PyExc_ValueError, "%s", misfit(fit, node, refs, other, others).c_str());
         } catch (...) {
@@ -152,7 +149,9 @@ private:
         return steps_along(full_, slots);
     }
 
+    // Of several the first one is told, and none where something doesn't fit: so the walk goes on.
     void add_conflict(const Visit &visit, uint32_t position, PyObject *first, PyObject *other) {
+        if (!made_.conflicts.empty() && wanted_ != Wanted::kConflicts) return;
         const std::string path = path_text(steps_to(full_.structure, {position}).front());
         made_.conflicts.push_back({path, path_text(way_to(visit)), first ? nb::borrow(first) : nb::object(),
                                    other ? nb::borrow(other) : nb::object()});
@@ -165,7 +164,7 @@ private:
 
     const PlacedStructure prefix_, full_;
     PyObject *const *leaves_;
-    const bool finds_all_;
+    const Wanted wanted_;
     Broadcast &made_;
     StructureWriter writer_;
     const NamespaceRef space_;
@@ -179,9 +178,9 @@ private:
 
 }  // namespace
 
-void broadcast(const Structure &prefix, PyObject *const *leaves, const Structure &full, bool finds_all,
+void broadcast(const Structure &prefix, PyObject *const *leaves, const Structure &full, Wanted wanted,
                Broadcast &made) {
-    Broadcaster(prefix, leaves, full, finds_all, made).run();
+    Broadcaster(prefix, leaves, full, wanted, made).run();
 }
 
 }  // namespace pydag

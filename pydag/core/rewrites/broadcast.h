@@ -13,21 +13,23 @@ struct Conflict {
     nb::object first_answer, other_answer;  // leaves of the prefix; null where nodes of two kinds meet it
 };
 
+enum class Wanted {
+    kTree,       // the structure that the prefix is broadcast to, and its leaves
+    kLeaves,     // only what the leaves of the full structure get: nodes of two kinds are no conflict
+    kConflicts,  // all conflicts of the tree; what doesn't fit is passed over
+};
+
 struct Broadcast {
     // The nodes of the prefix where it has any, and those of the full structure below: with the sharing
     // of the latter, whatever the prefix shares.
     StructureBuilder result;
-    Leaves values;          // what each leaf of the result gets
-    Leaves values_of_full;  // the same in the order of the full structure
-    std::vector<Conflict> conflicts;
+    Leaves values;                    // what each leaf of the result gets
+    Leaves values_of_full;            // the same in the order of the full structure
+    std::vector<Conflict> conflicts;  // only the first one, unless all are wanted; then the rest is void
 };
 
 // `leaves`: those of the prefix. All paths to a shared object of `full` must lead to one answer: the same
 // object, or equal values. ValueError where the prefix doesn't fit.
-//
-// Stops at the first conflict. With `finds_all` it goes on, passes over what doesn't fit, and only the
-// conflicts are of use.
-void broadcast(const Structure &prefix, PyObject *const *leaves, const Structure &full, bool finds_all,
-               Broadcast &made);
+void broadcast(const Structure &prefix, PyObject *const *leaves, const Structure &full, Wanted wanted, Broadcast &made);
 
 }  // namespace pydag
