@@ -15,6 +15,11 @@ from . import dataclasses as dataclasses
 from . import functools as functools
 from ._core import PyDagSpec as PyDagSpec
 from ._reexport import reexport as reexport
+from .ops.broadcast import dag_broadcast_common as broadcast_common
+from .ops.broadcast import dag_broadcast_map as broadcast_map
+from .ops.broadcast import dag_broadcast_map_with_accessor as broadcast_map_with_accessor
+from .ops.broadcast import dag_broadcast_map_with_path as broadcast_map_with_path
+from .ops.broadcast import dag_broadcast_prefix as broadcast_prefix
 from .ops.copy import dag_copy as copy
 from .ops.flatten import dag_accessors as accessors
 from .ops.flatten import dag_flatten as flatten
@@ -44,6 +49,10 @@ from .ops.reduce import dag_max as max
 from .ops.reduce import dag_min as min
 from .ops.reduce import dag_reduce as reduce
 from .ops.reduce import dag_sum as sum
+from .ops.transpose import dag_transpose as transpose
+from .ops.transpose import dag_transpose_map as transpose_map
+from .ops.transpose import dag_transpose_map_with_accessor as transpose_map_with_accessor
+from .ops.transpose import dag_transpose_map_with_path as transpose_map_with_path
 from .registry import register_pydag_node as register_node
 from .registry import register_pydag_node_class as register_node_class
 from .registry import unregister_pydag_node as unregister_node
@@ -59,6 +68,11 @@ __all__ = [
     "accessors",
     "all",
     "any",
+    "broadcast_common",
+    "broadcast_map",
+    "broadcast_map_with_accessor",
+    "broadcast_map_with_path",
+    "broadcast_prefix",
     "combine",
     "copy",
     "dict_insertion_ordered",
@@ -91,6 +105,10 @@ __all__ = [
     "rewrite",
     "structure",
     "sum",
+    "transpose",
+    "transpose_map",
+    "transpose_map_with_accessor",
+    "transpose_map_with_path",
     "unflatten",
     "unregister_node",
     "update",

@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 from pydag import _core
 from pydag._core import PyDagSpec
+from pydag._repr import short_repr
 from pydag.errors import SharingError
 from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
 
 from .broadcast import Options
 
-_LONGEST = 100  # steps of a path that is written out
+_LONGEST = 100  # steps of a path, or nodes of a structure, that are written out
 
 
 def dag_transpose(
@@ -76,7 +77,14 @@ def _check(outer: PyDagSpec, inner: PyDagSpec) -> None:
 
 def _mismatch(outer: PyDagSpec, inner: PyDagSpec, spec: PyDagSpec) -> TypeError:
     """What a tree should be, and what it is."""
-    return TypeError(f"Tree structure mismatch; expected: {outer.compose(inner)}, got: {spec}.")
+    expected = _shown(outer.compose(inner))
+    return TypeError(f"Tree structure mismatch; expected: {expected}, got: {_shown(spec)}.")
+
+
+def _shown(spec: PyDagSpec) -> str:
+    """A structure in an error message: whole, where it is short."""
+    text = repr(spec) if spec.num_nodes <= _LONGEST else ""
+    return text if 0 < len(text) <= 8 * _LONGEST else short_repr(spec)
 
 
 def _inside_out(outer: PyDagSpec, inner: PyDagSpec, parts: list[list[Leaf]]) -> Dag:
@@ -141,7 +149,7 @@ def _transpose_results(
     if inner is None:
         inner = _core.structure(results[0], *options)
     if inner.num_leaves == 0:
-        raise ValueError(f"The inner structure must have at least one leaf. Got: {inner}.")
+        raise ValueError(f"The inner structure must have at least one leaf. Got: {_shown(inner)}.")
     try:
         parts = [inner.flatten_up_to(result) for result in results]
     except SharingError as error:
@@ -157,7 +165,7 @@ def _transpose_results(
 def _check_outer(outer: PyDagSpec, inner: PyDagSpec | None) -> None:
     """Whether there is a first result, where it is needed."""
     if inner is None and outer.num_leaves == 0:
-        raise ValueError(f"The outer structure must have at least one leaf. Got: {outer}.")
+        raise ValueError(f"The outer structure must have at least one leaf. Got: {_shown(outer)}.")
 
 
 def dag_transpose_map(
@@ -237,8 +245,8 @@ def dag_transpose_map_with_path(
             two answers.
         CycleError: An object contains itself.
 
-    >>> dag_transpose_map_with_path(lambda path, x: (path, x), {"a": [7]})
-    ({'a': [('a', 0)]}, {'a': [7]})
+    >>> dag_transpose_map_with_path(lambda path, x: (len(path), x), {"a": [7]})
+    ({'a': [2]}, {'a': [7]})
     """
     options = Options(is_leaf, none_is_leaf, namespace, identity)
     leaves, outer = _core.flatten(tree, *options)

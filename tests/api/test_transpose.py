@@ -3,7 +3,6 @@
 
 import inspect
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import optree
@@ -203,9 +202,11 @@ def test_transpose_is_the_other_composition(first: Any, second: Any) -> None:
     assert structure == inner.compose(outer)
 
 
-def test_prefixed_with_the_library_that_has_no_sharing() -> None:
+def test_without_sharing_leaves_are_counted() -> None:
     """A tree without sharing of which only the number of leaves fits is taken, as by optree."""
-    work: Callable[[Side], Any] = lambda side: side.tree("transpose")(  # noqa: E731
-        side.structure([1, 2]), side.structure((1, 2)), [1, [2, 3], 4]
-    )
+
+    def work(side: Side) -> Any:
+        outer, inner = side.structure([1, 2]), side.structure((1, 2))
+        return side.tree("transpose")(outer, inner, [1, [2, 3], 4])
+
     assert work(OURS) == work(THEIRS) == ([1, 3], [2, 4])

@@ -31,6 +31,12 @@ def _through(tree: Any, method: str, f_node: Callable[..., Any]) -> Any:
     return getattr(spec, method)(leaves, f_node, lambda leaf: leaf)
 
 
+def _transpose(tree: Any) -> Any:
+    spec = pydag.dag_structure([tree, (tree,)])
+    parts = spec.compose(spec).unflatten([object() for _ in range(len(spec) ** 2)])
+    return pydag.dag_transpose(spec, spec, parts) if len(spec) else None
+
+
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "flatten": pydag.dag_flatten,
     "flatten nodes": lambda tree: pydag.dag_flatten(tree, identity="nodes"),
@@ -78,6 +84,12 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "transform": lambda tree: pydag.dag_structure(tree).transform(lambda x: x, lambda x: x),
     "traverse": lambda tree: _through(tree, "traverse", lambda x: x),
     "walk": lambda tree: _through(tree, "walk", lambda *parts: parts),
+    "broadcast_prefix": lambda tree: pydag.dag_broadcast_prefix([1, tree], [tree, tree]),
+    "broadcast_common": lambda tree: pydag.dag_broadcast_common([1, tree], [tree, 2]),
+    "broadcast_map": lambda tree: pydag.dag_broadcast_map(lambda *x: x[0], [1, tree], [tree, 2]),
+    "prefix_errors": lambda tree: pydag.prefix_errors([tree, [tree]], [tree, [2]]),
+    "transpose": _transpose,
+    "transpose_map": lambda tree: pydag.dag_transpose_map(lambda x: [x, [x]], [tree, 1]),
     "collect": lambda tree: pydag.dagspec_list([pydag.dag_structure(tree)] * 2),
 }
 

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Broadcasting and transposing, with callbacks, keys and aux_data that turn against them."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import specimens as sp
+
+import pydag
+
+W, X = sp.Opaque(), sp.Opaque()
+N = [W, X]
+
+
+class Box:
+    """A node with aux_data, which counts how often it is opened."""
+
+    opened = 0
+
+    def __init__(self, *children: Any, aux: Any = None) -> None:
+        self.children, self.aux = children, aux
+
+
+def open_box(box: Box) -> Any:
+    """Children and aux_data."""
+    Box.opened += 1
+    return box.children, box.aux
+
+
+pydag.register_pydag_node(Box, open_box, lambda aux, items: Box(*items, aux=aux))
+
+MAPS: dict[str, Callable[[Callable[..., Any]], Any]] = {
+    "broadcast": lambda f: pydag.dag_broadcast_map(f, [N, 1], [N, N]),
+    "path": lambda f: pydag.dag_broadcast_map_with_path(f, [N, N], [N, N]),
+    "accessor": lambda f: pydag.dag_broadcast_map_with_accessor(f, [N, N], [N, N]),
+    "transpose": lambda f: pydag.dag_transpose_map(f, [N, N]),
+    "transpose path": lambda f: pydag.dag_transpose_map_with_path(f, [N, N]),
+    "transpose accessor": lambda f: pydag.dag_transpose_map_with_accessor(f, [N, N]),
+}
+ASKS: dict[str, Callable[[Callable[[Any], bool]], Any]] = {
+    "prefix": lambda is_leaf: pydag.dag_broadcast_prefix([1, N], [[3, 4], N], is_leaf),
+    "list": lambda is_leaf: pydag.broadcast_prefix([1, N], [[3, 4], N], is_leaf),
+    "common": lambda is_leaf: pydag.dag_broadcast_common([1, N], [N, N], is_leaf),
+    "errors": lambda is_leaf: pydag.prefix_errors([1, N], [N, N], is_leaf),
+    "transpose": lambda is_leaf: pydag.dag_transpose(
+        pydag.dag_structure([1]), pydag.dag_structure([1, 1]), [N], is_leaf
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_raising_function(name: str) -> None:
+    """An exception passes through unchanged, and nothing is left behind."""
+    count = 0
+
+    def boom(*_: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == 2:
+            raise LookupError("mine")
+        return [1]
+
+    for _ in range(2):
+        count = 0
+        with pytest.raises(LookupError) as info:
+            MAPS[name](boom)
+        assert info.value.args == ("mine",)
+        assert count == 2
+
+
+@pytest.mark.parametrize("name", [*MAPS, *ASKS])
+def test_callback_that_comes_back(name: str) -> None:
+    """A callback may start the same again, change what is being worked on, and collect garbage."""
+    depth = 0
+
+    def again(*_: Any) -> Any:
+        nonlocal depth
+        if depth < 2:
+            depth += 1
+            (MAPS.get(name) or ASKS[name])(again)
+        gc.collect()
+        return [1] if name in MAPS else False
+
+    (MAPS.get(name) or ASKS[name])(again)
+    assert depth == 2
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_raising_predicate(name: str) -> None:
+    """What a predicate raises passes through, whichever tree it was asked about."""
+    for last in range(1, 5):
+        asked = 0
+
+        def boom(_: Any, last: int = last) -> bool:
+            nonlocal asked
+            asked += 1
+            if asked == last:
+                raise LookupError("mine")
+            return False
+
+        try:
+            ASKS[name](boom)
+        except LookupError as error:
+            assert error.args == ("mine",)  # noqa: PT017 (it may have been asked less often)
+        else:
+            assert asked < last
+
+
+def test_tree_that_is_emptied() -> None:
+    """A predicate that empties what is being flattened gives some answer, or an error; no crash."""
+    for name in ("dag_broadcast_prefix", "broadcast_prefix", "dag_broadcast_common"):
+        full: list[Any] = [[1, 2], [3, [4]]]
+
+        def empty(_: Any, full: list[Any] = full) -> bool:
+            full.clear()
+            return False
+
+        with pytest.raises((ValueError, IndexError)):
+            getattr(pydag, name)([[1, 1], [2]], full, empty)
+
+
+def test_each_node_is_opened_once() -> None:
+    """A flatten function runs once for each of the two trees."""
+    for name in ("dag_broadcast_prefix", "broadcast_prefix", "broadcast_common", "prefix_errors"):
+        Box.opened = 0
+        getattr(pydag, name)(Box(1, 2), Box(N, Box(3)))
+        assert Box.opened == 3
+
+
+@pytest.mark.parametrize("where", ["aux", "key"])
+def test_comparison_that_raises(where: str) -> None:
+    """What a user's `==` raises passes through."""
+
+    class Odd:
+        """Equal to nothing: it raises."""
+
+        def __eq__(self, other: object) -> bool:
+            raise LookupError("mine")
+
+        def __hash__(self) -> int:
+            return 7
+
+    def tree() -> Any:
+        return Box(1, aux=Odd()) if where == "aux" else {Odd(): 1, "a": 2}
+
+    for function in (pydag.dag_broadcast_prefix, pydag.broadcast_common, pydag.prefix_errors):
+        with pytest.raises(LookupError, match="mine"):
+            function(tree(), tree())
+
+
+def test_answers_are_compared_without_their_own_code() -> None:
+    """No object's own `__eq__` decides whether two answers are one."""
+
+    class Same:
+        """Equal to everything."""
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError
+
+        __hash__ = object.__hash__
+
+    with pytest.raises(pydag.SharingError):
+        pydag.broadcast_prefix([Same(), Same()], [N, N])
+    same = Same()
+    assert pydag.broadcast_prefix([same, same], [N, N]) == [same, same]
+    nan = float("nan")
+    assert len(pydag.broadcast_prefix([nan, float("nan")], [N, N])) == 2
+    assert (
+        pydag.broadcast_prefix([(1, "a"), (1, "a")], [N, N], is_leaf=lambda x: type(x) is tuple)
+        == [(1, "a")] * 2
+    )
+
+
+def test_cycles_are_told() -> None:
+    """An object that contains itself is a `CycleError`, on either side."""
+    loop: list[Any] = [1]
+    loop.append(loop)
+    for function in (
+        *(pydag.dag_broadcast_prefix, pydag.broadcast_prefix, pydag.dag_broadcast_common),
+        *(pydag.broadcast_common, pydag.prefix_errors),
+    ):
+        for trees in ((1, loop), (loop, [1, 2]), (loop, loop)):
+            with pytest.raises(pydag.CycleError):
+                function(*trees)
+
+
+def test_results_are_collected() -> None:
+    """What an error shows of the trees keeps nothing alive."""
+    full = [[sp.Opaque()], [sp.Opaque()]]
+    dying = weakref.ref(full[0][0])
+    errors = pydag.prefix_errors([1, (2,)], full)
+    assert str(errors[0]("p")).startswith("pytree structure error: different types at key path")
+    del full
+    gc.collect()
+    assert dying() is None
+
+
+def test_messages_are_short() -> None:
+    """A message stays short, whatever the trees are, and runs no class's own `__repr__`."""
+
+    class Loud:
+        """Long when it is printed."""
+
+        def __repr__(self) -> str:
+            raise AssertionError
+
+    loud = {i: Loud() for i in range(1000)}
+    for work in (
+        lambda: pydag.dag_broadcast_prefix(loud, {"a": Loud()}),
+        lambda: pydag.broadcast_prefix([Loud(), Loud()], [loud, loud]),
+        lambda: pydag.broadcast_common([W, W], [Loud(), Loud()]),
+    ):
+        with pytest.raises(ValueError, match=r".") as info:
+            work()
+        assert len(str(info.value)) < 2000
+    [make] = pydag.prefix_errors(loud, dict.fromkeys(range(1, 2000), Loud()))
+    assert len(str(make("p"))) < 2000
