@@ -7,6 +7,7 @@
 # make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
 # make bench QUICK=1           in two minutes, roughly, to out/benchmarks/
 # make bench-instructions      count the instructions for a node, by valgrind
+# make docs      write the guide and the reference, made from the docstrings, to out/docs/
 # make format    let ruff and clang-format rewrite the sources
 # make stub      write pydag/_core.pyi anew, after a change of the core's functions
 # make clean     remove the virtual environments and whatever was built
@@ -38,12 +39,13 @@ demo := .venv/demo-$(version)
 test := .venv/test-$(version)
 bench := .venv/bench-$(version)
 sanitized := .venv/sanitize-$(version)
+docs := .venv/docs-$(version)
 
 core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo test lint types pytest sanitize bench bench-instructions format stub clean
+.PHONY: help demo test lint types pytest sanitize bench bench-instructions docs format stub clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -90,11 +92,18 @@ bench: $(bench)/installed
 bench-instructions: $(bench)/installed
 	$(bench)/bin/python benchmarks/instructions.py
 
+# A warning is an error. Nothing of the package is run: its sources are read.
+docs: $(docs)/installed
+	$(docs)/bin/mkdocs build --strict --quiet
+	@echo "out/docs/index.html"
+
 clean:
 	rm -rf .venv build dist out
 
 $(demo)/installed: extras := demo
 $(bench)/installed: extras := bench
+$(docs)/installed: extras := docs
+$(docs)/installed: settings := --requirements-only
 $(test)/installed: extras := test
 $(test)/installed: settings := --config-settings cmake.define.PYDAG_WERROR=ON
 $(sanitized)/installed: extras := test-core

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make a virtual environment with pydag in it: what `make` does before it runs anything.
 
-    python3 .ci/environment.py FOLDER EXTRA [SETTING ...]
+    python3 .ci/environment.py FOLDER EXTRA [SETTING ... | --requirements-only]
 
 Shows what it is doing. What can be wrong with a machine (no compiler, no headers, no package index)
 is looked for first, and told in one line that says what to do. All that pip and the compiler say is
@@ -27,6 +27,7 @@ Progress = Callable[[str], str]
 ROOT = Path(__file__).parents[1]
 START = time.monotonic()
 WIDTH = 76
+REQUIREMENTS_ONLY = "--requirements-only"  # without the project itself
 ESTIMATE = "The first time this takes two to five minutes on two cores."
 
 
@@ -231,7 +232,8 @@ def main() -> None:
     environment.make()
     environment.log.unlink(missing_ok=True)
     environment.install_requirements(extra)
-    environment.install_project(settings)
+    if settings != [REQUIREMENTS_ONLY]:
+        environment.install_project(settings)
     show(f"Ready, after {time.monotonic() - START:.0f} s", stays=True)
 
 

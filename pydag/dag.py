@@ -14,6 +14,7 @@ from optree import dict_insertion_ordered as dict_insertion_ordered
 from . import dataclasses as dataclasses
 from . import functools as functools
 from ._core import PyDagSpec as PyDagSpec
+from ._reexport import ReexportedModule as ReexportedModule
 from ._reexport import reexport as reexport
 from .ops.broadcast import dag_broadcast_common as broadcast_common
 from .ops.broadcast import dag_broadcast_map as broadcast_map

@@ -9,6 +9,7 @@ globally, JAX (once `pydag.jaxinterop` is imported).
 import builtins
 import functools
 import inspect
+import warnings
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
@@ -94,8 +95,19 @@ def _get(
     return None if known is None else _entry_of_optree(known)
 
 
+_builtin_entries: dict[
+    int, tuple[Any, RegistryEntry]
+] = {}  # by the id of optree's entry, kept here
+
+
 def _entry_of_optree(entry: Any) -> RegistryEntry:
-    return RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
+    """The same in our words; for a builtin class the same object each time, as in optree."""
+    if id(entry) in _builtin_entries:
+        return _builtin_entries[id(entry)][1]
+    ours = RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
+    if ours.kind != optree.PyTreeKind.CUSTOM:
+        _builtin_entries[id(entry)] = entry, ours
+    return ours
 
 
 def _get_all(namespace: str) -> dict[type, RegistryEntry]:
@@ -173,6 +185,9 @@ def register_pydag_node(
         ValueError: The class is registered in that namespace already, or is a builtin container; or
             the namespace is an empty string.
 
+    Warns:
+        UserWarning: The class is one of namedtuples or struct sequences, which are nodes anyway.
+
     >>> class Pair:
     ...     def __init__(self, x, y):
     ...         self.x, self.y = x, y
@@ -190,7 +205,29 @@ def register_pydag_node(
     _core.register_node(
         cls, flatten_func, unflatten_func, path_entry_type, namespace, preserve_relative_identities
     )
+    try:
+        _warn_of_override(cls, namespace)
+    except BaseException:  # where warnings are errors
+        _core.unregister(cls, namespace)
+        raise
     return cls
+
+
+def _warn_of_override(cls: type, namespace: str) -> None:
+    """Classes of tuples with names are nodes by themselves; a registration takes that place."""
+    if optree.is_namedtuple_class(cls):
+        base = "subclass of `collections.namedtuple`"
+    elif optree.is_structseq_class(cls):
+        base = "class of `PyStructSequence`"
+    else:
+        return
+    where = f" in namespace {namespace!r}" if namespace else ""
+    warnings.warn(
+        f"PyTree type {cls!r} is a {base}, which is already registered in the global namespace. "
+        f"Override it with custom flatten/unflatten functions{where}.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _methods(cls: type) -> tuple[FlattenFunction, UnflattenFunction]:
@@ -199,6 +236,9 @@ def _methods(cls: type) -> tuple[FlattenFunction, UnflattenFunction]:
         ("tree_flatten", "tree_unflatten"),
     ):
         if callable(getattr(cls, flatten, None)) and callable(getattr(cls, unflatten, None)):
+            for new, name in (("__tree_flatten__", flatten), ("__tree_unflatten__", unflatten)):
+                if new != name:  # the older names; both may be used from then on
+                    setattr(cls, new, inspect.getattr_static(cls, name))
             return getattr(cls, flatten), getattr(cls, unflatten)
     raise TypeError(
         f"{cls!r} must define both `__tree_flatten__` and `__tree_unflatten__` methods (or both "
