@@ -10,8 +10,8 @@
 #include "walks/all_paths.h"
 #include "walks/iterate.h"
 #include "walks/map.h"
-#include "walks/match.h"
 #include "walks/one_level.h"
+#include "walks/shared_objects.h"
 #include "walks/unflatten.h"
 
 namespace pydag {
@@ -47,32 +47,6 @@ nb::object flatten_with(nb::handle tree, const FlattenOptions &options) {
     nb::object leaf_ways = ways_to_leaves<add>(parts.structure());
     nb::object spec = parts.take_spec();
     return tuple_of(std::move(leaf_ways), parts.take_leaves(), std::move(spec));
-}
-
-nb::object deref_tree(nb::handle tree, const FlattenOptions &options) {
-    Flattened parts(tree, options);
-    StructureBuilder result;
-    deref(parts.structure(), *options.space, result);
-    return unflatten(result.view(), parts.leaves().data());
-}
-
-nb::object reref_tree(nb::handle tree, const FlattenOptions &options) {
-    Flattened parts(tree, options);
-    StructureBuilder result;
-    Leaves leaves;
-    reref(parts.structure(), parts.leaves(), *options.space, result, leaves);
-    return unflatten(result.view(), leaves.data());
-}
-
-// (spec, shared objects)
-nb::object shared_objects_of(nb::handle tree, const FlattenOptions &options) {
-    NodeObjects objects;
-    Flattened parts(tree, options, &objects);
-    const Structure structure = parts.structure();
-    nb::object list = checked(PyList_New(0));
-    for (uint32_t i = 0; i < structure.num_nodes; ++i)
-        if (structure.nodes[i].is_anchor) checked(PyList_Append(list.ptr(), objects[i]));
-    return checked(PyTuple_Pack(2, parts.take_spec().ptr(), list.ptr()));
 }
 
 // (tree, is_leaf, none_is_leaf, namespace, identity)
@@ -124,8 +98,8 @@ PyMethodDef operations[] = {
     method<5, on_tree<flatten_with<add_paths>>>("flatten_with_path"),
     method<5, on_tree<flatten_with<add_accessors>>>("flatten_with_accessor"),
     method<5, on_tree<copy>>("copy"),
-    method<5, on_tree<deref_tree>>("deref"),
-    method<5, on_tree<reref_tree>>("reref"),
+    method<5, on_tree<deref>>("deref"),
+    method<5, on_tree<reref>>("reref"),
     method<5, on_tree<shared_objects_of>>("shared_objects"),
     method<2, on_unflatten>("unflatten"),
     method<7, on_map<Extra::kNone>>("map"),

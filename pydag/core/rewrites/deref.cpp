@@ -8,6 +8,7 @@
 #include "structure/paths.h"
 #include "types/fields.h"
 #include "types/keys.h"
+#include "walks/unflatten.h"
 
 namespace pydag {
 namespace {
@@ -82,7 +83,10 @@ void set_deref_classes(nb::object anchor, nb::object alias, nb::object node) {
     }
 }
 
-void deref(const Structure &structure, Namespace &space, StructureBuilder &result) {
+nb::object deref(nb::handle tree, const FlattenOptions &options) {
+    Flattened parts(tree, options);
+    const Structure structure = parts.structure();
+    StructureBuilder result;
     uint64_t next = first_free_index(structure);
     const uint64_t offset = next;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
@@ -103,7 +107,8 @@ void deref(const Structure &structure, Namespace &space, StructureBuilder &resul
     }
     result.num_leaves = structure.num_leaves;
     result.none_is_leaf = structure.none_is_leaf;
-    result.namespace_ = nb::borrow(space.name());
+    result.namespace_ = nb::borrow(options.space->name());
+    return unflatten(result.view(), parts.leaves().data());
 }
 
 }  // namespace pydag

@@ -16,14 +16,13 @@ namespace pydag {
 // Node(type, aux_data | children), meta fields before the bar.
 void set_deref_classes(nb::object anchor, nb::object alias, nb::object node);
 
-// Rewrites `structure`, a tree with sharing, to one without. The leaves stay in order.
-void deref(const Structure &structure, Namespace &space, StructureBuilder &result);
+// An ordinary pytree for a tree with sharing. The leaves stay in order.
+nb::object deref(nb::handle tree, const FlattenOptions &options);
 
-// Rewrites a structure with Anchor, Alias and Node in it to what they stand for. Anchors and
+// Rewrites a tree with Anchor, Alias and Node in it to what they stand for. Anchors and
 // aliases may come in any order, so the leaves may change theirs. SharingError for an alias without
 // an anchor, and for two anchors of one index that are not one object.
-void reref(const Structure &structure, const Leaves &leaves, Namespace &space, StructureBuilder &result,
-           Leaves &result_leaves);
+nb::object reref(nb::handle tree, const FlattenOptions &options);
 
 // Whether a class is one of the three.
 bool is_deref_class(nb::handle type);

@@ -7,6 +7,7 @@
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/fields.h"
+#include "walks/unflatten.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -207,9 +208,13 @@ private:
 
 }  // namespace
 
-void reref(const Structure &structure, const Leaves &leaves, Namespace &space, StructureBuilder &result,
-           Leaves &result_leaves) {
-    Rewriter(structure, leaves, space, result, result_leaves).run();
+nb::object reref(nb::handle tree, const FlattenOptions &options) {
+    Flattened parts(tree, options);
+    const Structure structure = parts.structure();
+    StructureBuilder result;
+    Leaves leaves;
+    Rewriter(structure, parts.leaves(), *options.space, result, leaves).run();
+    return unflatten(result.view(), leaves.data());
 }
 
 }  // namespace pydag

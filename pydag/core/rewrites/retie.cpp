@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/retie.h"
 
+#include "spec/spec.h"
+#include "walks/unflatten.h"
+
 #include <set>
 #include <utility>
 #include <vector>
@@ -38,10 +41,14 @@ private:
 
 }  // namespace
 
-void retie(const Structure &structure, PyObject *tree, nb::handle are_equal, nb::handle combine, Leaves &found) {
+nb::object retie(nb::handle spec, nb::handle tree, nb::handle are_equal, nb::handle combine) {
+    const nb::object owned = nb::borrow(spec);
+    const Structure &structure = spec_of(owned).structure();
+    Leaves found;
     Copies copies(are_equal, combine);
-    match(structure, tree, found, copies);
+    match(structure, tree.ptr(), found, copies);
     copies.fold(found);
+    return unflatten(structure, found.data());
 }
 
 }  // namespace pydag

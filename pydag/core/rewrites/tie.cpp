@@ -5,6 +5,7 @@
 #include "rewrites/redirect.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
+#include "walks/unflatten.h"
 
 #include <set>
 
@@ -49,8 +50,9 @@ void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
 
 }  // namespace
 
-void tie(const Structure &structure, const Leaves &leaves, const FlattenOptions &options, nb::handle paths,
-         StructureBuilder &result, Leaves &result_leaves) {
+nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options) {
+    Flattened parts(root, options);
+    const Structure structure = parts.structure();
     const PlacedStructure tree(structure);
     const std::vector<uint32_t> slots = find_slots(tree, paths);
     const uint32_t kept = tree.resolve(slots.front());
@@ -58,12 +60,16 @@ void tie(const Structure &structure, const Leaves &leaves, const FlattenOptions 
     for (const uint32_t slot : slots)
         if (tree.resolve(slot) != kept) redirects.insert({slot, {kept, false}});
     // A cycle is told first: an object is never structured as a part of itself.
-    RedirectedWalk(tree, leaves, options, redirects, nb::handle(), result, result_leaves).run();
+    StructureBuilder result;
+    Leaves leaves;
+    RedirectedWalk(tree, parts.leaves(), options, redirects, nb::handle(), result, leaves).run();
     for (const auto &[slot, redirect] : redirects) check_alike(tree, kept, slot);
+    return unflatten(result.view(), leaves.data());
 }
 
-void untie(const Structure &structure, const Leaves &leaves, const FlattenOptions &options, nb::handle paths,
-           nb::handle copy_leaf, StructureBuilder &result, Leaves &result_leaves) {
+nb::object untie(nb::handle root, nb::handle paths, nb::handle copy_leaf, const FlattenOptions &options) {
+    Flattened parts(root, options);
+    const Structure structure = parts.structure();
     const PlacedStructure tree(structure);
     std::unordered_map<uint32_t, Redirect> redirects;
     std::unordered_map<uint32_t, uint32_t> num_slots, num_named, first_named;  // by node
@@ -76,7 +82,10 @@ void untie(const Structure &structure, const Leaves &leaves, const FlattenOption
     }
     for (const auto &[node, slot] : first_named)
         if (num_named[node] == num_slots[node]) redirects.erase(slot);
-    RedirectedWalk(tree, leaves, options, redirects, copy_leaf, result, result_leaves).run();
+    StructureBuilder result;
+    Leaves leaves;
+    RedirectedWalk(tree, parts.leaves(), options, redirects, copy_leaf, result, leaves).run();
+    return unflatten(result.view(), leaves.data());
 }
 
 }  // namespace pydag

@@ -16,4 +16,11 @@ struct Result {
 static_assert(sizeof(Result) == 2 * sizeof(nb::object), "list the new member in python_refs()");
 using ResultBox = Box<Result>;
 
+// `spec`: a PyDagSpec; `leaves`: a tuple or a list. TypeError for anything else.
+nb::object make_result(nb::handle spec, nb::handle leaves);
+// (leaves, spec)
+nb::object open_result(nb::handle result);
+// The DAG of a Result; of anything else that stands for one, its `tree`.
+nb::object build_result(nb::handle object);
+
 }  // namespace pydag

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrites/replace.h"
+
+#include "walks/unflatten.h"
+
+#include <utility>
+
+namespace pydag {
+
+nb::object replace(nb::handle tree, nb::handle old_object, nb::handle new_object, FlattenOptions options) {
+    if (options.space->find_class_of(old_object.ptr()).identity == kNoIdentity)
+        fail(PyExc_ValueError, "%U is a value and has no identity, so no place is its own; change it by its path",
+             short_repr(old_object).ptr());
+    options.whole = old_object;
+    Flattened parts(tree, options);
+    Leaves &leaves = parts.leaves();
+    bool is_found = false;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+        if (leaves[i] != old_object.ptr()) continue;
+        is_found = true;
+        nb::steal(std::exchange(leaves[i], nb::borrow(new_object).release().ptr())).reset();
+    }
+    if (!is_found)
+        fail(PyExc_ValueError, "the tree doesn't hold the object that is to be replaced: %U",
+             short_repr(old_object).ptr());
+    return unflatten(parts.structure(), leaves.data());
+}
+
+}  // namespace pydag
