@@ -4,6 +4,7 @@
 # make demo EXAMPLE=object_graph   another one: tied_transformer, einsum_graph, derivatives
 # make test      linters, type checks and all tests
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make coverage  which branches, of Python and of the core, no test reaches; without JAX
 # make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
 # make bench QUICK=1           in two minutes, roughly, to out/benchmarks/
 # make bench-instructions      count the instructions for a node, by valgrind
@@ -40,12 +41,14 @@ test := .venv/test-$(version)
 bench := .venv/bench-$(version)
 sanitized := .venv/sanitize-$(version)
 docs := .venv/docs-$(version)
+covered := .venv/coverage-$(version)
 
 core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo test lint types pytest sanitize bench bench-instructions docs format stub clean
+.PHONY: help demo test lint types pytest sanitize coverage bench bench-instructions docs \
+    format stub clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -86,6 +89,16 @@ sanitize: $(sanitized)/installed
 	PYTHONMALLOC=malloc \
 	    $(sanitized)/bin/pytest -n auto -m "not measures" --ignore=tests/docs --ignore=tests/jax $(PYTEST_ARGS)
 
+# In one process, since each writes its counts at its end. PYTEST_ARGS=tests/core is quicker.
+coverage: export COVERAGE_FILE := $(covered)/data
+coverage: $(covered)/installed
+	@find $(covered)/build -name '*.gcda' -delete
+	$(covered)/bin/coverage run $(covered)/bin/pytest -n 0 -m "not measures" \
+	    --ignore=tests/docs --ignore=tests/jax $(PYTEST_ARGS)
+	$(covered)/bin/coverage report --skip-covered --show-missing
+	$(covered)/bin/gcovr --filter pydag/core/ --exclude-throw-branches --exclude-unreachable-branches \
+	    --txt --print-summary $(covered)/build
+
 bench: $(bench)/installed
 	$(bench)/bin/python benchmarks $(if $(QUICK),--quick) $(BENCH_ARGS)
 
@@ -108,6 +121,8 @@ $(test)/installed: extras := test
 $(test)/installed: settings := --config-settings cmake.define.PYDAG_WERROR=ON
 $(sanitized)/installed: extras := test-core
 $(sanitized)/installed: settings := --config-settings cmake.define.PYDAG_SANITIZE=ON --config-settings cmake.build-type=Debug
+$(covered)/installed: extras := coverage
+$(covered)/installed: settings := --config-settings cmake.define.PYDAG_COVERAGE=ON --config-settings cmake.build-type=Debug
 
 # Without build isolation: a build directory is only good for the nanobind that it was made with.
 .venv/%/installed: $(sources)
