@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `PyDagSpec.shared` is made of. The core imports it, so it doesn't import the core."""
+"""What `PyDagSpec.shared` is made of.
+
+The core imports this when it is made. So nothing here imports the core, nor what does
+(`pydag.typing`).
+"""
 
 import builtins
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import optree
-
-from pydag.typing import Path
 
 if TYPE_CHECKING:
     from pydag._core import PyDagSpec
@@ -29,7 +31,7 @@ class SharedObject:
     index: int
     kind: optree.PyTreeKind
     type: builtins.type | None
-    paths: tuple[Path, ...]
+    paths: tuple[tuple[Any, ...], ...]
     object: Any = None
 
 
