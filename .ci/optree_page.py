@@ -16,7 +16,7 @@ import optree.functools
 import optree.pytree
 import optree.treespec
 
-from pydag._missing import NOT_YET, our_name
+from pydag._renamed import our_name
 
 PAGE = Path(__file__).parents[1] / "docs" / "optree.md"
 
@@ -172,12 +172,7 @@ def complete_sections() -> dict[str, dict[str, str]]:
 def row(name: str, note: str) -> str:
     """A line of the table."""
     ours = our_name(name)
-    if name in ABSENT:
-        shown = "-"
-    elif ours in NOT_YET:
-        shown = f"`{ours}`, not yet there"
-    else:
-        shown = f"`{ours}`"
+    shown = "-" if name in ABSENT else f"`{ours}`"
     return f"| `{name}` | {shown} | {note} |"
 
 

@@ -154,7 +154,7 @@ from .view import View as View
 from .view import view as view
 
 if not TYPE_CHECKING:  # to a type checker it would mean that the package has every name
-    from ._missing import __getattr__ as __getattr__
+    from ._renamed import __getattr__ as __getattr__
 
 __version__ = "0.1.0"
 

@@ -218,7 +218,8 @@ def test_namedtuple_is_written_by_name() -> None:
     text = dag_structure([Pair(1, 2)]).to_json()
     with pytest.raises(ValueError, match=r"Pair.*register it, or pass like="):
         PyDagSpec.from_json(text)
-    pydag.register_pydag_node(Pair, lambda p: (tuple(p), None), lambda _, c: Pair(*c))
+    with pytest.warns(UserWarning, match="is a subclass of `collections.namedtuple`"):
+        pydag.register_pydag_node(Pair, lambda p: (tuple(p), None), lambda _, c: Pair(*c))
     try:
         assert PyDagSpec.from_json(text).unflatten([1, 2]) == [Pair(1, 2)]
     finally:

@@ -19,7 +19,6 @@ import pydag
 import pydag.dag
 import pydag.dataclasses
 import pydag.functools
-from pydag._missing import NOT_YET
 
 EVERY: Any = optree.registry.__dict__["__GLOBAL_NAMESPACE"]
 W = sp.Opaque()
@@ -215,11 +214,8 @@ def test_names_without_prefix() -> None:
         thing = getattr(pydag.dag, name)
         others = (f"dag_{name}", name, name.replace("_node", "_pydag_node"))
         assert name == "reexport" or any(getattr(pydag, n, None) is thing for n in others), name
-    theirs = {
-        name.replace("PyTreeSpec", "PyDagSpec") for name in optree.pytree.__all__
-    } - NOT_YET.keys()
-    lacking = {n for n in theirs if f"dag_{n}" not in NOT_YET}
-    assert lacking - set(pydag.dag.__all__) == set()
+    theirs = {name.replace("PyTreeSpec", "PyDagSpec") for name in optree.pytree.__all__}
+    assert theirs - set(pydag.dag.__all__) == set()
 
 
 def test_a_copy_of_the_module_with_a_namespace() -> None:

@@ -151,10 +151,39 @@ def test_a_spec_of_a_namedtuple_matches_none_that_is_registered() -> None:
     spec = pydag.dag_structure((cls(1, 2),))
     for _ in range(2):
         assert spec.flatten_up_to((cls(3, 4),)) == [3, 4]
-    pydag.register_pydag_node(cls, lambda p: (tuple(p), None), lambda _, items: cls(*items))
+    with pytest.warns(
+        UserWarning, match="is a subclass of `collections.namedtuple`, which is already"
+    ):
+        pydag.register_pydag_node(cls, lambda p: (tuple(p), None), lambda _, items: cls(*items))
     for _ in range(2):
         with pytest.raises(ValueError, match=r"Expected an instance of collections\.namedtuple"):
             spec.flatten_up_to((cls(3, 4),))
+
+
+def test_a_refused_warning_registers_nothing() -> None:
+    """Where warnings are errors, a namedtuple class stays the node that it is by itself."""
+    cls: Any = namedtuple("cls", "x y")
+    for options, where in (({}, r"functions\.$"), ({"namespace": "w"}, "in namespace 'w'")):
+        with pytest.raises(UserWarning, match=where):
+            pydag.register_pydag_node(cls, tuple, lambda _, items: cls(*items), **options)
+        assert repr(pydag.dag_structure(cls(1, 2), namespace="w")) == "PyDagSpec(cls(x=*, y=*))"
+
+
+def test_the_older_names_of_methods_stand_for_the_newer() -> None:
+    """A class that is registered by `tree_flatten` gets a `__tree_flatten__`, as in optree."""
+
+    @pydag.register_pydag_node_class
+    class Old:
+        def tree_flatten(self) -> Any:
+            return (1, 2), "aux"
+
+        @classmethod
+        def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+            return aux_data, tuple(children)
+
+    old: Any = Old
+    assert old().__tree_flatten__() == ((1, 2), "aux")
+    assert old.__tree_unflatten__("x", [3]) == ("x", (3,))
 
 
 def test_late_registration() -> None:

@@ -12,38 +12,39 @@ import pytest
 from operations import run_apart
 
 import pydag
-from pydag._missing import NOT_YET, our_name
+from pydag._renamed import our_name
 
 README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.parametrize("name", ["pydag", "pydag.jaxinterop"])
 def test_all_is_what_is_public(name: str) -> None:
-    """`__all__` has every public name that is no module, by alphabet, constants first."""
+    """`__all__` has every public name, modules if it says so, by alphabet, constants first."""
     if name == "pydag.jaxinterop":
         pytest.importorskip("jax")
     package = importlib.import_module(name)
     public = {
         name
         for name, value in vars(package).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        if not name.startswith("_")
+        and (name in package.__all__ or not isinstance(value, types.ModuleType))
     } - {"TYPE_CHECKING"}
     assert list(package.__all__) == sorted(public, key=lambda name: (not name.isupper(), name))
 
 
-def test_every_name_of_optree_is_accounted_for() -> None:
-    """Each is here under pydag's name, or on the list of what isn't yet."""
+def test_every_name_of_optree_is_here() -> None:
+    """Each under pydag's name for it, but the limit of depth, which pydag doesn't have."""
     theirs = {our_name(name) for name in optree.__all__} - {"MAX_RECURSION_DEPTH"}
-    missing = theirs - set(pydag.__all__) - set(NOT_YET)
-    assert missing == set(), "pydag/_missing.py doesn't know these names of optree's"
-    unknown = NOT_YET.keys() - theirs
-    assert unknown == set(), "these aren't optree's: take them off the list of pydag/_missing.py"
+    assert theirs - set(pydag.__all__) == set()
 
 
-def test_nothing_that_is_there_is_called_missing() -> None:
-    """A function that was added is taken off the list of what isn't there yet."""
-    there = NOT_YET.keys() & set(pydag.__all__)
-    assert there == set(), "pydag has these now: take them off NOT_YET and off the README's list"
+def test_specs_have_every_method_of_optrees() -> None:
+    """And every property."""
+    ours, theirs = (
+        {name for name in dir(cls) if not name.startswith("_")}
+        for cls in (pydag.PyDagSpec, optree.PyTreeSpec)
+    )
+    assert theirs - ours == set()
 
 
 @pytest.mark.parametrize("name", ["pydag", "pydag.files", "pydag.jaxinterop"])
@@ -52,27 +53,14 @@ def test_the_readme_has_all_functions(name: str) -> None:
     if name == "pydag.jaxinterop":
         pytest.importorskip("jax")
     package = importlib.import_module(name)
-    text = README.read_text("utf-8").partition("## API")[2].partition("### Not there yet")[0]
+    text = README.read_text("utf-8").partition("## API")[2].partition("## Limits")[0]
     functions = {
         name
         for name in package.__all__
-        if name.islower() and not getattr(package, name).__module__.startswith("optree")
+        if name.islower()
+        and not (getattr(getattr(package, name), "__module__", None) or "").startswith("optree")
     }
     assert functions - set(re.findall(r"`(?:files\.)?(\w+)", text)) == set()
-
-
-def test_the_readme_lists_what_is_not_there_yet() -> None:
-    """The list in the README is that of pydag/_missing.py, with the methods that specs lack."""
-    [section] = re.findall(
-        r"<!-- not yet -->(.*?)<!-- /not yet -->", README.read_text("utf-8"), re.DOTALL
-    )
-    functions, methods = section.split("Methods", 1)
-    assert set(re.findall(r"`(\w+)`", functions)) == set(NOT_YET)
-    ours, theirs = (
-        {name for name in dir(cls) if not name.startswith("_")}
-        for cls in (pydag.PyDagSpec, optree.PyTreeSpec)
-    )
-    assert set(re.findall(r"`(\w+)`", methods)) == theirs - ours
 
 
 SAID = {
@@ -84,17 +72,6 @@ SAID = {
         "pydag has no 'unregister_pytree_node'; did you mean 'unregister_pydag_node'?"
     ),
     "PyTreeDef": "pydag has no 'PyTreeDef'; did you mean 'PyDagSpec'?",
-    "tree_turn": (
-        "pydag has no 'tree_turn', and no 'dag_turn' yet. Where nothing is shared, "
-        "optree.tree_turn does the same."
-    ),
-    "dag_turn": (
-        "pydag has no 'dag_turn' yet. Where nothing is shared, optree.tree_turn does the same."
-    ),
-    "treespec_turns": (
-        "pydag has no 'treespec_turns', and no 'dagspec_turns' yet. This does the same: turns(spec)"
-    ),
-    "turn": "pydag has no 'turn' yet. Where nothing is shared, optree.turn does the same.",
     "MAX_RECURSION_DEPTH": (
         "pydag has no 'MAX_RECURSION_DEPTH': only memory bounds the depth of a structure"
     ),
@@ -103,24 +80,11 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_a_missing_name_points_to_the_nearest_thing(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An `AttributeError` says which name is meant, or what to do without it."""
-    for missing, instead in (("dag_turn", ""), ("dagspec_turns", "turns(spec)"), ("turn", "")):
-        monkeypatch.setitem(NOT_YET, missing, instead)
+def test_a_missing_name_points_to_the_nearest_thing(name: str) -> None:
+    """An `AttributeError` says which name is meant."""
     with pytest.raises(AttributeError) as caught:
         getattr(pydag, name)
     assert str(caught.value) == SAID[name]
-
-
-def test_what_does_the_same_does_the_same() -> None:
-    """What is proposed in the place of a missing function names things that exist."""
-    for name, instead in NOT_YET.items():
-        for attribute in re.findall(r"pydag\.(\w+)", instead):
-            assert attribute in pydag.__all__, name
-        for attribute in re.findall(r"spec\.(\w+)", instead):
-            assert hasattr(pydag.PyDagSpec, attribute), name
 
 
 def test_a_name_of_the_jax_boundary_is_found_there() -> None:

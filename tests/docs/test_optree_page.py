@@ -11,7 +11,7 @@ import optree
 import pytest
 
 import pydag
-from pydag._missing import NOT_YET, our_name
+from pydag._renamed import our_name
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "optree.md"
@@ -43,29 +43,22 @@ def test_every_name_of_optree_is_on_the_page() -> None:
 
 @pytest.mark.parametrize("name", optree.__all__)
 def test_every_name_of_ours_is_there(name: str) -> None:
-    """What the page calls ours is a name of the package, or said to be not yet there."""
+    """What the page calls ours is a name of the package."""
     if name == "MAX_RECURSION_DEPTH":
         assert name not in pydag.__all__
         return
     ours = our_name(name)
     assert f"| `{name}` | `{ours}`" in PAGE.read_text("utf-8")
-    assert hasattr(pydag, ours) or ours in NOT_YET
+    assert hasattr(pydag, ours)
 
 
 @pytest.mark.parametrize("theirs", list(script().MODULES))
 def test_every_module_of_ours_has_their_names(theirs: str) -> None:
     """Each public name of a module of optree's is in ours, under pydag's name for it."""
     ours = script().MODULES[theirs][0]
-    if importlib.util.find_spec(ours) is None:
-        pytest.skip("it isn't there yet")
     for library in ("attrs", "jax", "torch"):
         if theirs.endswith(f".{library}"):
             pytest.importorskip(library)
     names = set(importlib.import_module(theirs).__all__) - {"PyTreeDef"}
-    missing = {
-        name
-        for name in names
-        if not hasattr(importlib.import_module(ours), our_name(name))
-        and not {our_name(name), f"dag_{name}"} & NOT_YET.keys()
-    }
+    missing = {name for name in names if not hasattr(importlib.import_module(ours), our_name(name))}
     assert missing == set()

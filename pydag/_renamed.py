@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said about names that pydag doesn't have: the nearest one, or what to do without it."""
+"""What is said about names that pydag doesn't have: its own name for the thing, if it has one."""
 
 import sys
 from typing import Any
-
-# optree's functions that pydag has not got yet, under pydag's names, and what does their work
-# meanwhile; "" where only optree's own function does, which knows no sharing. The README lists the
-# names, and tests/docs/test_names.py sees to it that one is taken off when the function is there.
-NOT_YET: dict[str, str] = {}
 
 _PREFIXES = {
     "tree_": "dag_",
@@ -27,23 +22,11 @@ def our_name(name: str) -> str:
     return name
 
 
-def _their_name(name: str) -> str:
-    """What optree calls pydag's `name`."""
-    if name.startswith(("dag_", "dagspec_")):
-        return "tree" + name.removeprefix("dag")
-    return name
-
-
 def advice(name: str) -> str:
     """What to say about a name that the package doesn't have; "" if nothing is known about it."""
     package, ours = sys.modules["pydag"], our_name(name)
     if ours in vars(package):
         return f"pydag has no '{name}'; did you mean '{ours}'?"
-    if ours in NOT_YET:
-        lacks = f"'{name}' yet" if name == ours else f"'{name}', and no '{ours}' yet"
-        theirs = f"Where nothing is shared, optree.{_their_name(ours)} does the same."
-        meanwhile = f"This does the same: {NOT_YET[ours]}" if NOT_YET[ours] else theirs
-        return f"pydag has no {lacks}. {meanwhile}"
     if name == "MAX_RECURSION_DEPTH":
         return "pydag has no 'MAX_RECURSION_DEPTH': only memory bounds the depth of a structure"
     if name in getattr(sys.modules.get("pydag.jaxinterop"), "__all__", ()):
