@@ -22,7 +22,12 @@ import pydag
 LEAVES = (30, 300, 1200)
 TURN = 0.02  # seconds
 FLOOR = "floor: jax.jit, flat tuple"
-OURS = ("pydag jit, dict", "pydag jit, dataclass")
+OURS = (
+    "pydag jit, dict",
+    "pydag jit, dataclass",
+    "pydag jit, jax dataclass",
+    "pydag jit, equinox module",
+)
 
 
 def tasks(peers: Peers, effort: Effort) -> list[Task]:
@@ -77,15 +82,18 @@ def _contenders(peers: Peers, count: int, work: str) -> dict[str, Work]:
         return make(count, iter(flat).__next__)
 
     of_dicts = model(layers.of_dicts)
+    of_jax = model(layers.of_jax_dataclasses(peers))
     found = {
         FLOOR: Work(jax.jit(plain), flat),
         OURS[0]: Work(jit(ours), of_dicts),
         OURS[1]: Work(jit(ours), model(layers.of_data_fields)),
+        OURS[2]: Work(jit(ours), of_jax),
         "jax.jit, dict": Work(jax.jit(plain), of_dicts),
-        "jax.jit, dataclass": Work(jax.jit(plain), model(layers.of_jax_dataclasses(peers))),
+        "jax.jit, dataclass": Work(jax.jit(plain), of_jax),
     }
     if "equinox" in peers:
         module = model(layers.of_equinox_modules(peers))
+        found[OURS[3]] = Work(jit(ours), module)
         found["jax.jit, equinox module"] = Work(jax.jit(plain), module)
         found["eqx.filter_jit"] = Work(peers["equinox"].filter_jit(plain), module)
     if "flax" in peers:

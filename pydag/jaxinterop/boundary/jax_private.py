@@ -82,8 +82,7 @@ def dataclass_fields(entry: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | No
 
 
 @functools.cache
-def equinox_opens_by_fields() -> bool:
-    """Whether equinox, which is loaded, takes its modules for their fields and nothing else."""
+def _opens_by_fields_in_equinox() -> bool:
     equinox: Any = sys.modules["equinox"]
 
     class Known(equinox.Module):  # type: ignore[misc]  # untyped base
@@ -96,6 +95,17 @@ def equinox_opens_by_fields() -> bool:
         "data": 3,
         "meta": 2,
     }
+
+
+def equinox_opens_by_fields() -> bool:
+    """Whether equinox takes its modules for their fields and nothing else.
+
+    Not of a release that has changed, nor while equinox is still being imported.
+    """
+    try:
+        return _opens_by_fields_in_equinox()
+    except Exception:
+        return False
 
 
 @functools.cache
@@ -111,9 +121,12 @@ def _functions_of_chex() -> tuple[Any, ...]:
 
 
 def is_opened_by_chex(entry: Any) -> bool:
-    """Whether a class is opened as chex opens its dataclasses."""
+    """Whether a class is opened as chex opens its dataclasses; no where that can't be told."""
     unflatten = getattr(entry.from_iter, "func", None)
     functions = [getattr(function, "__code__", None) for function in (entry.to_iter, unflatten)]
     if "chex" not in sys.modules or None in functions:
         return False
-    return functions == list(_functions_of_chex())
+    try:
+        return functions == list(_functions_of_chex())
+    except Exception:
+        return False
