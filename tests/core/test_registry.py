@@ -163,6 +163,7 @@ def test_a_spec_of_a_namedtuple_matches_none_that_is_registered() -> None:
 def test_a_refused_warning_registers_nothing() -> None:
     """Where warnings are errors, a namedtuple class stays the node that it is by itself."""
     cls: Any = namedtuple("cls", "x y")
+    options: Any
     for options, where in (({}, r"functions\.$"), ({"namespace": "w"}, "in namespace 'w'")):
         with pytest.raises(UserWarning, match=where):
             pydag.register_pydag_node(cls, tuple, lambda _, items: cls(*items), **options)
