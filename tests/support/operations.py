@@ -84,7 +84,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "transform": lambda tree: pydag.dag_structure(tree).transform(lambda x: x, lambda x: x),
     "traverse": lambda tree: _through(tree, "traverse", lambda x: x),
     "walk": lambda tree: _through(tree, "walk", lambda *parts: parts),
-    "broadcast_prefix": lambda tree: pydag.dag_broadcast_prefix([1, tree], [tree, tree]),
+    "broadcast_prefix": lambda tree: pydag.dag_broadcast_prefix([tree, 1], [tree, [2]]),
     "broadcast_common": lambda tree: pydag.dag_broadcast_common([1, tree], [tree, 2]),
     "broadcast_map": lambda tree: pydag.dag_broadcast_map(lambda *x: x[0], [1, tree], [tree, 2]),
     "prefix_errors": lambda tree: pydag.prefix_errors([tree, [tree]], [tree, [2]]),

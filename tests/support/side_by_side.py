@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import agreement  # noqa: F401  (pydag knows the specimens, whichever tests run)
 import optree
 import specimens as sp
 from isomorphism import difference
