@@ -32,9 +32,14 @@ def _through(tree: Any, method: str, f_node: Callable[..., Any]) -> Any:
 
 
 def _transpose(tree: Any) -> Any:
-    spec = pydag.dag_structure([tree, (tree,)])
-    parts = spec.compose(spec).unflatten([object() for _ in range(len(spec) ** 2)])
-    return pydag.dag_transpose(spec, spec, parts) if len(spec) else None
+    spec, small = pydag.dag_structure([tree, (tree,)]), pydag.dag_structure([1, (2,)])
+    return [
+        pydag.dag_transpose(
+            outer, inner, outer.compose(inner).unflatten([object() for _ in range(size)])
+        )
+        for outer, inner in ((spec, small), (small, spec))
+        if (size := len(outer) * len(inner))
+    ]
 
 
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
