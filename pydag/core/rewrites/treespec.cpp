@@ -117,7 +117,8 @@ private:
             for (uint32_t i = 0; i < own.size(); ++i) checked(PyDict_SetItem(keys.ptr(), own.inserted_key(i), Py_None));
         }
         const uint64_t num_leaves = num_leaves_ - open.first_leaf, num_nodes = rows_.size() - open.first_row + 1;
-        return nb::make_tuple(traits(node.kind).tree_kind, node.count, data, entries, type, num_leaves, num_nodes, keys);
+        return nb::make_tuple(traits(node.kind).tree_kind, node.count, data, entries, type, num_leaves, num_nodes,
+                              keys);
     }
 
     // (aux_data, entries) of a registered node, as optree would say it. A class that is opened by its
