@@ -3,6 +3,7 @@
 
 import collections
 import html.parser
+import os
 import re
 import shutil
 import subprocess
@@ -374,7 +375,7 @@ def run(*arguments: str) -> Any:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        env={"PYTHONIOENCODING": "utf-8", "PATH": ""},
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PATH": ""},
     )
 
 
