@@ -45,7 +45,7 @@ covered := .venv/coverage-$(version)
 
 core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
-sources := pyproject.toml $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
+sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
 .PHONY: help demo test lint types pytest sanitize coverage bench bench-instructions docs \
     format stub clean
