@@ -19,6 +19,11 @@ class _Missing:
 _MISSING: Any = _Missing()
 
 
+def _given(**options: Any) -> dict[str, Any]:
+    """Those options that the caller gave."""
+    return {name: value for name, value in options.items() if value is not _MISSING}
+
+
 def dag_reduce(
     func: Callable[[Any, Any], Any],
     tree: Dag,
@@ -127,9 +132,7 @@ def dag_max(
     (3, -4)
     """
     leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
-    if default is _MISSING:
-        return max(leaves, key=key)
-    return max(leaves, default=default, key=key)
+    return max(leaves, key=key, **_given(default=default))
 
 
 def dag_min(
@@ -163,9 +166,7 @@ def dag_min(
     (-4, 1)
     """
     leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
-    if default is _MISSING:
-        return min(leaves, key=key)
-    return min(leaves, default=default, key=key)
+    return min(leaves, key=key, **_given(default=default))
 
 
 def dag_all(

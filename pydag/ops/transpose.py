@@ -5,7 +5,7 @@ A leaf may be shared between the parts: it stands wherever it belongs. A node ca
 would be objects of their own then, and nobody would have been told.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pydag import _core
 from pydag._core import PyDagSpec
@@ -141,11 +141,24 @@ def _codified(outer: PyDagSpec, structure: PyDagSpec, path: Path) -> str:
     return way.codify("tree")
 
 
-def _transpose_results(
-    outer: PyDagSpec, results: list[Dag], inner: PyDagSpec | None, options: Options
+def _map_transposed(
+    func: Callable[..., Dag],
+    trees: tuple[Dag, ...],
+    inner: PyDagSpec | None,
+    options: Options,
+    names: Callable[[PyDagSpec], Sequence[object]] | None = None,
 ) -> Dag:
-    """Put what a function gave for each leaf of a structure into the inner one."""
-    is_given = inner is not None
+    """What a function gives for each leaf of the first tree, turned inside out.
+
+    Args:
+        names: What the function gets of each leaf besides, made of the structure.
+    """
+    leaves, outer = _core.flatten(trees[0], *options)
+    if inner is None and outer.num_leaves == 0:
+        raise ValueError(f"The outer structure must have at least one leaf. Got: {_shown(outer)}.")
+    columns = [leaves, *(outer.flatten_up_to(rest) for rest in trees[1:])]
+    results = list(map(func, *([names(outer)] if names else []), *columns))
+    given = inner
     if inner is None:
         inner = _core.structure(results[0], *options)
     if inner.num_leaves == 0:
@@ -153,19 +166,13 @@ def _transpose_results(
     try:
         parts = [inner.flatten_up_to(result) for result in results]
     except SharingError as error:
-        if is_given:
+        if given is not None:
             raise
         raise SharingError(
             f"{error}\n  The first result has the sharing that all must have: pass inner_treespec, "
             "a structure that shares less."
         ) from None
     return _inside_out(outer, inner, parts)
-
-
-def _check_outer(outer: PyDagSpec, inner: PyDagSpec | None) -> None:
-    """Whether there is a first result, where it is needed."""
-    if inner is None and outer.num_leaves == 0:
-        raise ValueError(f"The outer structure must have at least one leaf. Got: {_shown(outer)}.")
 
 
 def dag_transpose_map(
@@ -207,10 +214,7 @@ def dag_transpose_map(
     {'same': [1, (2, 3)], 'twice': [2, (4, 6)]}
     """
     options = Options(is_leaf, none_is_leaf, namespace, identity)
-    leaves, outer = _core.flatten(tree, *options)
-    _check_outer(outer, inner_treespec)
-    columns = [leaves, *(outer.flatten_up_to(rest) for rest in rests)]
-    return _transpose_results(outer, list(map(func, *columns)), inner_treespec, options)
+    return _map_transposed(func, (tree, *rests), inner_treespec, options)
 
 
 def dag_transpose_map_with_path(
@@ -249,11 +253,7 @@ def dag_transpose_map_with_path(
     ({'a': [2]}, {'a': [7]})
     """
     options = Options(is_leaf, none_is_leaf, namespace, identity)
-    leaves, outer = _core.flatten(tree, *options)
-    _check_outer(outer, inner_treespec)
-    columns = [leaves, *(outer.flatten_up_to(rest) for rest in rests)]
-    results = list(map(func, outer.paths(), *columns))
-    return _transpose_results(outer, results, inner_treespec, options)
+    return _map_transposed(func, (tree, *rests), inner_treespec, options, PyDagSpec.paths)
 
 
 def dag_transpose_map_with_accessor(
@@ -293,8 +293,4 @@ def dag_transpose_map_with_accessor(
     [{'a': "t['a']"}, {'a': 7}]
     """
     options = Options(is_leaf, none_is_leaf, namespace, identity)
-    leaves, outer = _core.flatten(tree, *options)
-    _check_outer(outer, inner_treespec)
-    columns = [leaves, *(outer.flatten_up_to(rest) for rest in rests)]
-    results = list(map(func, outer.accessors(), *columns))
-    return _transpose_results(outer, results, inner_treespec, options)
+    return _map_transposed(func, (tree, *rests), inner_treespec, options, PyDagSpec.accessors)
