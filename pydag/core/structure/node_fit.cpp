@@ -72,9 +72,8 @@ std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *c
     if (fit == Fit::kOtherKeys)
         return std::string(traits(a.kind).is_mapping ? "dictionary" : "fields") + " key mismatch; " +
                key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b)) + ".";
-    return std::string(is_registered(a.kind) && has_keys(a.kind)
-                           ? "Mismatch of meta fields"
-                           : "Mismatch custom node data") +
+    return std::string(is_registered(a.kind) && has_keys(a.kind) ? "Mismatch of meta fields"
+                                                                 : "Mismatch custom node data") +
            "; expected: " + text(short_repr(data_of(a.kind, refs_a))) +
            ", got: " + text(short_repr(data_of(b.kind, refs_b))) + ".";
 }
