@@ -46,7 +46,7 @@ class ReexportedModule(ModuleType):
         self.__all__ = sorted(set(original.__all__) - {"reexport"})
         for public in self.__all__:
             thing = getattr(original, public)
-            is_function = inspect.isfunction(thing)
+            is_function = inspect.isroutine(thing)
             setattr(self, public, _with_default(thing, namespace) if is_function else thing)
 
     def __dir__(self) -> list[str]:

@@ -36,8 +36,18 @@ def flatten_full(prefix: PyDagSpec, full_tree: Dag, options: Options) -> PyDagSp
         return _core.structure(full_tree, *options)
     opened = _core.match_prefix(prefix, full_tree)
     # `opened` keeps them alive, so that no other object gets one of these addresses.
-    known = set(map(id, opened))
-    full = _core.structure(full_tree, lambda x: id(x) not in known and is_leaf(x), *options[1:])
+    known = set(map(id, opened)) - {id(None)}
+    # The one object that is asked about at each of its places.
+    opened_nones = sum(x is None for x in opened)
+
+    def asks(thing: object) -> bool:
+        nonlocal opened_nones
+        if thing is None and opened_nones:
+            opened_nones -= 1
+            return False
+        return id(thing) not in known and is_leaf(thing)
+
+    full = _core.structure(full_tree, asks, *options[1:])
     del opened
     return full
 

@@ -5,20 +5,22 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pydag import _core
+from pydag._compiled import compiled
 from pydag.typing import Identity, IsLeaf, Leaf
 
 T = TypeVar("T")
 
 
+@compiled("copy")
 def dag_copy(
     tree: T,
     /,
     is_leaf: IsLeaf | None = None,
     *,
-    leaf: Callable[[Leaf], Leaf] | None = None,
     none_is_leaf: bool = False,
     namespace: str = "",
     identity: Identity = "all",
+    leaf: Callable[[Leaf], Leaf] | None = None,
 ) -> T:
     """New containers, shared as they were, around the same leaves, or around new ones.
 
@@ -29,11 +31,11 @@ def dag_copy(
         tree: The DAG.
         is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
             value. True keeps the object whole, as a leaf.
-        leaf: Makes the new leaf, such as `copy.copy` or `jnp.copy`; called once for each distinct
-            leaf, numbers and text included. Left out, the leaves stay.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        leaf: Makes the new leaf, such as `copy.copy` or `jnp.copy`; called once for each distinct
+            leaf, numbers and text included. Left out, the leaves stay.
 
     Raises:
         CycleError: An object contains itself.

@@ -7,10 +7,12 @@ from typing import Literal, overload
 import optree
 
 from pydag import _core
+from pydag._compiled import compiled
 from pydag._core import PyDagSpec
 from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
 
 
+@compiled("flatten")
 def dag_flatten(
     tree: Dag,
     /,
@@ -40,6 +42,7 @@ def dag_flatten(
     return _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
 
 
+@compiled("unflatten")
 def dag_unflatten(spec: PyDagSpec, leaves: Iterable[Leaf]) -> Dag:
     """Put a DAG together again, with fresh objects; each shared one is built once.
 
@@ -57,6 +60,7 @@ def dag_unflatten(spec: PyDagSpec, leaves: Iterable[Leaf]) -> Dag:
     return _core.unflatten(spec, leaves)
 
 
+@compiled("leaves")
 def dag_leaves(
     tree: Dag,
     /,
@@ -86,6 +90,7 @@ def dag_leaves(
     return _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
 
 
+@compiled("iterate")
 def dag_iter(
     tree: Dag,
     /,
@@ -119,6 +124,7 @@ def dag_iter(
     return _core.iterate(tree, is_leaf, none_is_leaf, namespace, identity)
 
 
+@compiled("structure")
 def dag_structure(
     tree: Dag,
     /,
@@ -148,6 +154,7 @@ def dag_structure(
     return _core.structure(tree, is_leaf, none_is_leaf, namespace, identity)
 
 
+@compiled("flatten_with_path")
 def dag_flatten_with_path(
     tree: Dag,
     /,
@@ -176,6 +183,7 @@ def dag_flatten_with_path(
     return _core.flatten_with_path(tree, is_leaf, none_is_leaf, namespace, identity)
 
 
+@compiled("flatten_with_accessor")
 def dag_flatten_with_accessor(
     tree: Dag,
     /,

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydag import _core
+from pydag._compiled import compiled
 from pydag.selectors import selector
 from pydag.typing import Dag, Identity, IsLeaf, Where
 
 T = TypeVar("T")
 
 
+@compiled("map")
 def dag_map(
     func: Callable[..., Any],
     tree: Dag,
@@ -53,9 +55,7 @@ def dag_map(
     >>> dag_map(lambda x: x * 10, {"a": w, "b": 3}, where="*a*")
     {'a': [10, 20], 'b': 3}
     """
-    if where is None:
-        return _core.map(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
-    select = selector(where, namespace)
+    select = None if where is None else selector(where, namespace)
     return _core.map_where(func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity)
 
 
@@ -109,6 +109,7 @@ def dag_map_(
     return tree
 
 
+@compiled("map_with_path")
 def dag_map_with_path(
     func: Callable[..., Any],
     tree: Dag,
@@ -149,9 +150,7 @@ def dag_map_with_path(
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
     """
-    if where is None:
-        return _core.map_with_path(func, tree, rests, is_leaf, none_is_leaf, namespace, identity)
-    select = selector(where, namespace)
+    select = None if where is None else selector(where, namespace)
     return _core.map_with_path_where(
         func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity
     )
@@ -207,6 +206,7 @@ def dag_map_with_path_(
     return tree
 
 
+@compiled("map_with_accessor")
 def dag_map_with_accessor(
     func: Callable[..., Any],
     tree: Dag,
@@ -245,11 +245,7 @@ def dag_map_with_accessor(
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
     """
-    if where is None:
-        return _core.map_with_accessor(
-            func, tree, rests, is_leaf, none_is_leaf, namespace, identity
-        )
-    select = selector(where, namespace)
+    select = None if where is None else selector(where, namespace)
     return _core.map_with_accessor_where(
         func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity
     )

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import optree
 
 from pydag import _core
+from pydag._compiled import compiled
 from pydag._core import PyDagSpec
 from pydag._repr import short_repr
 from pydag.registry import RegistryEntry, register_pydag_node
 from pydag.typing import Dag, IsLeaf, UnflattenFunction
 
 
+@compiled("is_leaf")
 def dag_is_leaf(
     tree: Dag,
     /,
@@ -36,6 +38,7 @@ def dag_is_leaf(
     return _core.is_leaf(tree, is_leaf, none_is_leaf, namespace)
 
 
+@compiled("are_leaves")
 def all_leaves(
     iterable: Iterable[Dag],
     /,

@@ -191,7 +191,11 @@ dags = strategies.dags(strategies.BUILTIN + strategies.CUSTOM + strategies.FIELD
 @thorough
 @given(dags, dags)
 def test_transpose_is_the_other_composition(first: Any, second: Any) -> None:
-    """Of any two structures: what one holds of the other comes out as the other holds it."""
+    """Of any two structures: what one holds of the other comes out as the other holds it.
+
+    An inner object of a class without identity can't stand in two places of the outer one.
+    """
+    assume(type(second) is not sp.LooseModule)
     outer, inner = (pydag.dag_structure(x, namespace=sp.NAMESPACE) for x in (first, second))
     assume(len(outer) and len(inner))
     leaves = [sp.Opaque() for _ in range(len(outer) * len(inner))]

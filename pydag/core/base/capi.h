@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace nb = nanobind;
 
@@ -173,6 +174,22 @@ private:
 #else
     GcPause() {}
 #endif
+};
+
+// While it lives, or until it ends, the collector isn't asked for a run, however many containers are
+// made. No Python code may run meanwhile, since that could ask whether the collector is on, or set it.
+class BuildPause {
+public:
+    BuildPause() : was_enabled_(PyGC_Disable()) {}
+    ~BuildPause() { end(); }
+    BuildPause(const BuildPause &) = delete;
+    BuildPause &operator=(const BuildPause &) = delete;
+    void end() {
+        if (std::exchange(was_enabled_, 0)) PyGC_Enable();
+    }
+
+private:
+    int was_enabled_;
 };
 
 // What a weak reference refers to; null once it is dying or gone.

@@ -15,5 +15,6 @@ void bind_operations(nb::module_ &module);
 void bind_surgery(nb::module_ &module);
 void bind_jit_call(nb::module_ &module);
 void bind_folds(nb::module_ &module);
+void bind_publish(nb::module_ &module);
 
 }  // namespace pydag

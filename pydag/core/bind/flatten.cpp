@@ -4,6 +4,7 @@
 #include "base/tuples.h"
 #include "bind/bind.h"
 #include "bind/method.h"
+#include "bind/public_function.h"
 #include "rewrites/deref.h"
 #include "spec/spec.h"
 #include "structure/paths.h"
@@ -40,13 +41,23 @@ nb::object flatten_at(Arguments a) {
 
 nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return Flattened(tree, options).take_spec(); }
 
-// (paths or accessors, leaves, spec)
-template <void (*add)(const Structure &, Ways &)>
-nb::object flatten_with(nb::handle tree, const FlattenOptions &options) {
-    Flattened parts(tree, options);
-    nb::object leaf_ways = ways_to_leaves<add>(parts.structure());
+nb::object with_ways(nb::object ways, Flattened &parts) {
     nb::object spec = parts.take_spec();
-    return tuple_of(std::move(leaf_ways), parts.take_leaves(), std::move(spec));
+    return tuple_of(std::move(ways), parts.take_leaves(), std::move(spec));
+}
+
+// (paths, leaves, spec)
+nb::object flatten_with_paths(nb::handle tree, const FlattenOptions &options) {
+    Flattened parts(tree, options);
+    const nb::object kept = parts.kept_paths();
+    if (!kept.is_valid()) return with_ways(ways_to_leaves<add_paths>(parts.structure()), parts);
+    return with_ways(checked(PySequence_List(kept.ptr())), parts);
+}
+
+// (accessors, leaves, spec)
+nb::object flatten_with_accessors(nb::handle tree, const FlattenOptions &options) {
+    Flattened parts(tree, options);
+    return with_ways(ways_to_leaves<add_accessors>(parts.structure()), parts);
 }
 
 // (tree, is_leaf, none_is_leaf, namespace, identity)
@@ -95,8 +106,8 @@ PyMethodDef operations[] = {
     method<4, flatten_at>("flatten_at"),
     method<5, on_tree<leaves_of>>("leaves"),
     method<5, on_tree<structure_of>>("structure"),
-    method<5, on_tree<flatten_with<add_paths>>>("flatten_with_path"),
-    method<5, on_tree<flatten_with<add_accessors>>>("flatten_with_accessor"),
+    method<5, on_tree<flatten_with_paths>>("flatten_with_path"),
+    method<5, on_tree<flatten_with_accessors>>("flatten_with_accessor"),
     method<5, on_tree<copy>>("copy"),
     method<5, on_tree<deref>>("deref"),
     method<5, on_tree<reref>>("reref"),
@@ -119,10 +130,27 @@ PyMethodDef operations[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+const Publishable publishables[] = {
+    publishable<5, on_tree<flatten_tree>>("flatten"),
+    publishable<5, on_tree<leaves_of>>("leaves"),
+    publishable<5, on_tree<structure_of>>("structure"),
+    publishable<5, on_tree<flatten_with_paths>>("flatten_with_path"),
+    publishable<5, on_tree<flatten_with_accessors>>("flatten_with_accessor"),
+    publishable<5, on_tree<copy>>("copy"),
+    publishable<2, on_unflatten>("unflatten"),
+    publishable<7, on_map<Extra::kNone>>("map"),
+    publishable<7, on_map<Extra::kPath>>("map_with_path"),
+    publishable<7, on_map<Extra::kAccessor>>("map_with_accessor"),
+    publishable<5, iterate>("iterate"),
+    publishable<4, on_question<is_leaf>>("is_leaf"),
+    publishable<4, on_question<are_leaves>>("are_leaves"),
+};
+
 }  // namespace
 
 void bind_operations(nb::module_ &module) {
     checked(PyModule_AddFunctions(module.ptr(), operations));
+    add_publishables(publishables, std::size(publishables));
     make_iterator_type();
     module.def("set_deref_classes", set_deref_classes,
                nb::sig("def set_deref_classes(anchor: type, alias: type, node: type, /) -> None"));

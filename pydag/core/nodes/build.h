@@ -24,6 +24,23 @@ inline nb::object build_namedtuple(PyObject *const *refs, Stack &values, size_t 
 }
 }  // namespace detail
 
+// Whether building a node of this kind with the references `refs` runs no Python code.
+inline bool is_built_by_core(Kind kind, PyObject *const *refs) {
+    switch (kind) {
+        case Kind::kCustom:
+            return false;
+        case Kind::kDict:
+        case Kind::kOrderedDict:
+        case Kind::kDefaultDict:
+            return MappingRefs{refs}.keys().has_constant_hashes;
+        case Kind::kFields:  // Python says which methods of an abstract class are missing
+            return !PyType_HasFeature(reinterpret_cast<PyTypeObject *>(FieldsRefs{refs}.registration().type.ptr()),
+                                      Py_TPFLAGS_IS_ABSTRACT);
+        default:
+            return true;
+    }
+}
+
 // Builds the node of this kind with the references `refs` from the objects in `values` from `base`
 // on, which it takes. On an exception nothing is lost: `values` still owns what it has.
 inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, size_t base) {

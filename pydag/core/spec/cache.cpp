@@ -119,6 +119,10 @@ const Structure &CachedStructure::structure() const {
     return living_.is_valid() ? nb::inst_ptr<Spec>(living_)->structure_or_empty() : structure_.structure_or_empty();
 }
 
+nb::object CachedStructure::paths() {
+    return living_.is_valid() ? nb::inst_ptr<Spec>(living_)->keep_paths() : structure_.keep_paths();
+}
+
 bool CachedStructure::is_current() const { return generation_ == generation; }
 
 void CachedStructure::register_spec(nb::handle object) {

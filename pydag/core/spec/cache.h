@@ -33,6 +33,8 @@ public:
     // Empty where nothing is remembered.
     const Structure &structure() const;
 
+    // A tuple of the paths of its leaves, kept with it; null where they are too many.
+    nb::object paths();
     // The spec of the remembered structure: the living one, or a new one.
     nb::object take_spec();
     // Replaces what is remembered by the structure in `builder`; returns its spec.

@@ -77,9 +77,12 @@ Holdings holdings_of(const Structure &structure) {
 
 void KeptStructure::put(Spec &from, Holdings holdings) {
     if (!is_empty() || !holdings.may_be_kept || total_bytes_ + holdings.num_bytes > kMostBytes) return;
+    const size_t with_paths = holdings.num_bytes + from.bytes_of_paths();
+    if (total_bytes_ + with_paths > kMostBytes) from.forget_paths();
+    num_bytes_ = holdings.num_bytes + from.bytes_of_paths();
     std::vector<nb::object> released;  // at the end: that may run code which comes back here
     released.reserve(holdings.classes.size());
-    total_bytes_ += holdings.num_bytes;
+    total_bytes_ += num_bytes_;
     spec_.swap(from);
     holdings_ = std::move(holdings);
     for (const Holdings::Class &item : holdings_.classes) released.push_back(spec_.exchange_ref(item.ref, nb::none()));
@@ -87,13 +90,13 @@ void KeptStructure::put(Spec &from, Holdings holdings) {
 
 Holdings KeptStructure::take(Spec &to) {
     for (const Holdings::Class &item : holdings_.classes) spec_.exchange_ref(item.ref, nb::borrow(item.type));
-    total_bytes_ -= holdings_.num_bytes;
+    total_bytes_ -= std::exchange(num_bytes_, 0);
     to.swap(spec_);
     return std::exchange(holdings_, {});
 }
 
 Spec KeptStructure::give_up() {
-    total_bytes_ -= holdings_.num_bytes;
+    total_bytes_ -= std::exchange(num_bytes_, 0);
     holdings_ = {};
     Spec spec;
     spec.swap(spec_);

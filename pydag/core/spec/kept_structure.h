@@ -39,6 +39,7 @@ public:
 private:
     Spec spec_;
     Holdings holdings_;
+    size_t num_bytes_ = 0;                  // with the paths, if they are kept, too
     static inline size_t total_bytes_ = 0;  // of all that are kept
 };
 

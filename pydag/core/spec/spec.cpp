@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "structure/compare.h"
+#include "structure/paths.h"
 #include "types/keys.h"
 
 #include <cstdlib>
@@ -73,7 +74,28 @@ nb::object Spec::exchange_ref(uint32_t i, nb::object ref) {
     return nb::steal(std::exchange(place, ref.release().ptr()));
 }
 
+size_t Spec::bytes_of_paths() const {
+    const nb::handle paths(paths_);
+    if (!paths.is_valid()) return 0;
+    size_t items = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths.ptr()); ++i)
+        items += static_cast<size_t>(PyTuple_GET_SIZE(PyTuple_GET_ITEM(paths.ptr(), i)));
+    constexpr size_t kBytesOfTuple = 64;
+    return structure_.num_leaves * kBytesOfTuple + items * sizeof(PyObject *);
+}
+
+nb::object Spec::keep_paths() {
+    constexpr uint32_t kMostLeaves = 50'000;
+    if (paths_ || structure_.num_leaves > kMostLeaves) return nb::borrow(paths_);
+    Ways paths;
+    add_paths(structure(), paths);
+    nb::object made = paths.take_tuple();
+    if (!paths_) paths_ = incref(made.ptr());
+    return made;
+}
+
 int Spec::traverse(visitproc visit, void *arg) const {
+    Py_VISIT(paths_);
     for (PyObject *const ref : structure_.all_refs())
         if (const int status = visit(ref, arg)) return status;
     return 0;
@@ -105,6 +127,7 @@ void Spec::clear() {
     constexpr int kDeepest = 50;
     static int depth = 0;
     static std::vector<Structure> waiting;
+    const nb::object old_paths = nb::steal(std::exchange(paths_, nullptr));
     const Structure old = std::exchange(structure_, {});
     if (depth >= kDeepest && wait(waiting, old)) return;
     ++depth;

@@ -24,6 +24,7 @@ public:
     void swap(Spec &other) noexcept {
         std::swap(structure_, other.structure_);
         std::swap(hash_, other.hash_);
+        std::swap(paths_, other.paths_);
     }
 
     bool is_empty() const { return structure_.num_nodes == 0; }
@@ -48,6 +49,14 @@ public:
     // Of a spec that is equal to this one: whether a function that is given a tree of either could not
     // tell which (structure/interchange.h). Implies `is_same_order`.
     bool is_interchangeable(const Spec &other) const;
+    // A tuple of the paths of the leaves: made when they are first asked for, and kept. Null where they
+    // would take too much memory to be kept.
+    nb::object keep_paths();
+    // Null where they are not kept.
+    nb::handle kept_paths() const { return paths_; }
+    size_t bytes_of_paths() const;
+    void forget_paths() { nb::steal(std::exchange(paths_, nullptr)).reset(); }
+
     // structure/text.h
     std::string text(SpecText which = SpecText::kWhole) const;
 
@@ -66,6 +75,7 @@ private:
 
     Structure structure_ = {};
     mutable Py_hash_t hash_ = -1;
+    PyObject *paths_ = nullptr;
     int slot_ = -1;  // in the cache
 };
 

@@ -23,6 +23,8 @@ public:
     Leaves &leaves() { return leaves_; }
     // Valid until the spec is taken.
     Structure structure() const { return is_cached_ ? cached_.structure() : builder_.view(); }
+    // A tuple of the paths of the leaves, where one is kept with the structure; else null.
+    nb::object kept_paths() { return is_cached_ ? cached_.paths() : nb::object(); }
     nb::object take_spec();
     nb::object take_leaves() { return leaves_.take_list(); }
     // For a walk that needs no spec: remembers the structure for the next one.

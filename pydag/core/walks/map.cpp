@@ -21,16 +21,14 @@ public:
         : function_(function), parts_(tree, options) {
         parts_.remember();
         structure_ = parts_.structure();
+        if (extra != Extra::kNone) read_ways(extra);
         if (!select.is_none()) read_selection(select);
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rests.ptr()); ++i) {
             rests_.push_back(std::make_unique<Leaves>());
             PyObject *const rest = PyTuple_GET_ITEM(rests.ptr(), i);
             match(structure_, rest, *rests_.back());
         }
-        if (extra == Extra::kPath) add_paths(structure_, ways_);
-        if (extra == Extra::kAccessor) add_accessors(structure_, ways_);
-        has_ways_ = extra != Extra::kNone;
-        is_plain_ = !has_ways_ && rests_.empty() && select.is_none();
+        is_plain_ = !ways_ && rests_.empty() && select.is_none();
     }
 
     const Structure &structure() const { return structure_; }
@@ -42,13 +40,23 @@ public:
         if (is_plain_) return call_array(function_, leaf, 1);
         if (!selected_.empty() && !selected_[i]) return nb::borrow(*leaf);
         arguments_.resize_down(0);
-        if (has_ways_) arguments_.push(ways_[i]);
+        if (ways_) arguments_.push(ways_[i]);
         arguments_.push(*leaf);
         for (const auto &rest : rests_) arguments_.push((*rest)[i]);
         return call_array(function_, arguments_.data(), arguments_.size());
     }
 
 private:
+    void read_ways(Extra extra) {
+        if (extra == Extra::kPath) kept_paths_ = parts_.kept_paths();
+        if (kept_paths_.is_valid()) {
+            ways_ = &PyTuple_GET_ITEM(kept_paths_.ptr(), 0);
+            return;
+        }
+        (extra == Extra::kPath ? add_paths : add_accessors)(structure_, made_ways_);
+        ways_ = made_ways_.data();
+    }
+
     void read_selection(nb::handle select) {
         nb::object leaves = checked(PyList_New(structure_.num_leaves));
         for (uint32_t i = 0; i < structure_.num_leaves; ++i)
@@ -69,8 +77,10 @@ private:
     Structure structure_;
     std::vector<bool> selected_;
     std::vector<std::unique_ptr<Leaves>> rests_;
-    Ways ways_;  // not a list: that could be found by its items' referrers, and changed
-    bool has_ways_, is_plain_;
+    nb::object kept_paths_;
+    Ways made_ways_;                   // not a list: that could be found by its items' referrers, and changed
+    PyObject *const *ways_ = nullptr;  // the one or the other
+    bool is_plain_;
     Buffer<PyObject *, 8> arguments_;  // borrowed from the buffers above
     size_t next_ = 0;
 };
@@ -81,12 +91,34 @@ uint32_t position_of_leaf(const Structure &structure, uint32_t leaf) {
     return at.position();
 }
 
+// What the rows give for this leaf, which is the next one.
+nb::object next_answer(Rows &rows, uint32_t leaf) {
+    try {
+        return rows.next();
+    } catch (...) {
+        const Structure &structure = rows.structure();
+        rethrow_at([&] { return path_text(steps_to(structure, {position_of_leaf(structure, leaf)}).front()); },
+                   "mapping");
+    }
+}
+
+bool has_callbacks(const Structure &structure) {
+    return std::any_of(structure.nodes, structure.nodes + structure.num_nodes,
+                       [](Node node) { return is_callback(node.kind); });
+}
+
 }  // namespace
 
 nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select,
                      const FlattenOptions &options, Extra extra) {
     Rows rows(function, tree, rests, select, options, extra);
-    return unflatten(rows.structure(), rows, "mapping");
+    const Structure &structure = rows.structure();
+    if (has_callbacks(structure)) return unflatten(structure, rows, "mapping");
+    // Nobody can tell when the containers are built, so it is done in one go.
+    RefBuffer<96> answers;
+    answers.reserve(structure.num_leaves);
+    for (uint32_t i = 0; i < structure.num_leaves; ++i) answers.push_reserved(next_answer(rows, i).release().ptr());
+    return unflatten(structure, answers.data(), "mapping");
 }
 
 nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra) {
@@ -96,15 +128,7 @@ nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const Fla
 void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
               Extra extra) {
     Rows rows(function, tree, rests, select, options, extra);
-    const Structure &structure = rows.structure();
-    for (uint32_t i = 0; i < structure.num_leaves; ++i) {
-        try {
-            rows.next();
-        } catch (...) {
-            rethrow_at([&] { return path_text(steps_to(structure, {position_of_leaf(structure, i)}).front()); },
-                       "mapping");
-        }
-    }
+    for (uint32_t i = 0; i < rows.structure().num_leaves; ++i) next_answer(rows, i);
 }
 
 nb::object copy(nb::handle tree, const FlattenOptions &options) {

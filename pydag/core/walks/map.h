@@ -10,7 +10,8 @@ namespace pydag {
 enum class Extra { kNone, kPath, kAccessor };  // what the function gets before the leaf
 
 // `rests`: a tuple of trees that are matched against `tree`; the function gets their answers behind
-// the leaf. The function runs while the result is being built, as optree's does.
+// the leaf. Where a class has an unflatten function, the function runs while the result is being built,
+// as optree's does.
 nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra);
 
 // What the function is called for, of the leaves: `select(leaves, spec)` gives a list of bools, one for

@@ -4,6 +4,10 @@
 namespace pydag {
 namespace {
 
+struct NoPause {
+    void end() {}
+};
+
 // A node whose children are being built.
 struct Frame {
     PyObject *const *refs;
@@ -12,7 +16,8 @@ struct Frame {
     uint32_t pending;  // how many children the node around it waits for, this one included
 };
 
-// `Source` is a LeafSource; known by its own type where that saves a call for each leaf.
+// `Source` is a LeafSource; known by its own type where that saves a call for each leaf, and where
+// reading a leaf runs no Python code.
 template <class Source>
 class Builder {
 public:
@@ -50,11 +55,17 @@ public:
         return values_.pop_owned();
     }
 
-    uint32_t failed_node() const { return node_; }
+    // For the error message, which Python code makes.
+    uint32_t fail() {
+        pause_.end();
+        return node_;
+    }
 
 private:
     // Builds a node whose children are the last values.
     void build(Node node, const Frame &frame) {
+        if (!is_built_by_core(node.kind, frame.refs)) [[unlikely]]
+            pause_.end();
         const size_t base = values_.size() - node.count;
         values_.push_reserved(build_node(node.kind, frame.refs, values_, base).release().ptr());
         if (node.is_anchor) [[unlikely]]
@@ -77,6 +88,7 @@ private:
     Buffer<Frame, 24> frames_;
     RefBuffer<16> memo_;
     uint32_t node_ = 0, num_anchors_ = 0;
+    std::conditional_t<std::is_same_v<Source, LeafSource>, NoPause, BuildPause> pause_;
 };
 
 template <class Source>
@@ -85,7 +97,8 @@ nb::object build(const Structure &structure, Source &leaves, const char *doing) 
     try {
         return builder.run();
     } catch (...) {
-        rethrow_at([&] { return path_text(steps_to(structure, {builder.failed_node()}).front()); }, doing);
+        const uint32_t node = builder.fail();
+        rethrow_at([&] { return path_text(steps_to(structure, {node}).front()); }, doing);
     }
 }
 
@@ -152,9 +165,9 @@ private:
 
 }  // namespace
 
-nb::object unflatten(const Structure &structure, PyObject *const *leaves) {
+nb::object unflatten(const Structure &structure, PyObject *const *leaves, const char *doing) {
     ArraySource source(leaves);
-    return build(structure, source, "unflattening");
+    return build(structure, source, doing);
 }
 
 nb::object unflatten(const Structure &structure, LeafSource &leaves, const char *doing) {

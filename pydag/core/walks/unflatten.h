@@ -25,7 +25,7 @@ protected:
 nb::object unflatten(const Structure &structure, LeafSource &leaves, const char *doing = "unflattening");
 
 // From the leaves in an array that holds them meanwhile.
-nb::object unflatten(const Structure &structure, PyObject *const *leaves);
+nb::object unflatten(const Structure &structure, PyObject *const *leaves, const char *doing = "unflattening");
 
 // From an iterable of leaves; ValueError where there are too few or too many.
 nb::object unflatten(const Structure &structure, nb::handle leaves);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/public_function.h"
+
+#include "base/tuples.h"
+#include "bind/bind.h"
+
+#include <cstring>
+#include <vector>
+
+namespace pydag {
+namespace {
+
+// Lives as long as the process, as the functions do.
+std::vector<Publishable> &all_publishables() {
+    static auto *const rows = new std::vector<Publishable>;
+    return *rows;
+}
+
+const Publishable &find_publishable(nb::handle name) {
+    for (const Publishable &row : all_publishables())
+        if (PyUnicode_CompareWithASCIIString(name.ptr(), row.name) == 0) return row;
+    fail(PyExc_ValueError, "the core has no function %R to make public", name.ptr());
+}
+
+// A copy that is never freed: a function of Python's refers to its name and help for ever.
+const char *lasting_text(nb::handle text) {
+    Py_ssize_t size;
+    const char *const utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (!utf8) nb::raise_python_error();
+    auto *const copy = new char[static_cast<size_t>(size) + 1];
+    std::memcpy(copy, utf8, static_cast<size_t>(size) + 1);
+    return copy;
+}
+
+// Of a function in Python, as the core needs it.
+nb::object publish(nb::str core_name, nb::callable definition, nb::tuple names, nb::tuple defaults,
+                   size_t num_positional_only, size_t num_positional, bool takes_rests, nb::str help) {
+    const Publishable &row = find_publishable(core_name);
+    if (row.function->is_defined()) fail(PyExc_ValueError, "%R is public already", core_name.ptr());
+    if (names.size() != defaults.size() || names.size() > PublicFunction::kMost)
+        fail(PyExc_ValueError, "%zu parameters, %zu defaults, at most %zu", names.size(), defaults.size(),
+             PublicFunction::kMost);
+    // A default is a tuple of it, or None.
+    PyObject *values[PublicFunction::kMost];
+    for (size_t i = 0; i < defaults.size(); ++i) values[i] = item_or_null(defaults[i], 0);
+    auto *const method = new PyMethodDef{lasting_text(definition.attr("__name__")), row.entry,
+                                         METH_FASTCALL | METH_KEYWORDS, lasting_text(help)};
+    nb::object module_name = definition.attr("__module__");
+    nb::object function = checked(PyCFunction_NewEx(method, nullptr, module_name.ptr()));
+    row.function->define(definition, names, values, num_positional_only, num_positional, takes_rests);
+    return function;
+}
+
+}  // namespace
+
+void PublicFunction::define(nb::handle definition, nb::handle names, PyObject *const *defaults,
+                            size_t num_positional_only, size_t num_positional, bool takes_rests) {
+    num_parameters_ = static_cast<size_t>(PyTuple_GET_SIZE(names.ptr()));
+    for (size_t i = 0; i < num_parameters_; ++i) {
+        names_[i] = interned(PyTuple_GET_ITEM(names.ptr(), i)).release().ptr();
+        defaults_[i] = defaults[i] ? incref(defaults[i]) : nullptr;
+    }
+    num_positional_only_ = num_positional_only;
+    num_positional_ = num_positional;
+    takes_rests_ = takes_rests;
+    definition_ = incref(definition.ptr());
+}
+
+size_t PublicFunction::place_of_keyword(PyObject *name) const {
+    for (size_t i = num_positional_only_; i < num_parameters_; ++i)
+        if (is_same_name(names_[i], name) && !(takes_rests_ && i == num_positional_)) return i;
+    return num_parameters_;
+}
+
+bool PublicFunction::bind(Arguments given, size_t num_given, PyObject *keywords, size_t count, PyObject **bound,
+                          nb::object &rests) const {
+    const size_t in_place = std::min(num_given, num_positional_);
+    for (size_t i = 0; i < in_place; ++i) bound[i] = given[i];
+    for (size_t i = in_place; i < num_parameters_; ++i) bound[i] = defaults_[i];
+    if (takes_rests_) {
+        const size_t num_rests = num_given - in_place;
+        rests = checked(PyTuple_New(static_cast<Py_ssize_t>(num_rests)));
+        for (size_t i = 0; i < num_rests; ++i) PyTuple_SET_ITEM(rests.ptr(), i, incref(given[in_place + i]));
+        bound[num_positional_] = rests.ptr();
+    } else if (num_given > in_place) {
+        return false;
+    }
+    const size_t num_keywords = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
+    for (size_t i = 0; i < num_keywords; ++i) {
+        const size_t place = place_of_keyword(PyTuple_GET_ITEM(keywords, i));
+        if (place == num_parameters_ || place < in_place) return false;
+        bound[place] = given[num_given + i];
+    }
+    for (size_t i = in_place; i < num_positional_; ++i)
+        if (!bound[i]) return false;
+    for (size_t i = count; i < num_parameters_; ++i)
+        if (bound[i] != defaults_[i]) return false;
+    return true;
+}
+
+PyObject *PublicFunction::run_definition(Arguments given, size_t num_given, PyObject *keywords) const {
+    return PyObject_Vectorcall(definition_, given, num_given, keywords);
+}
+
+void add_publishables(const Publishable *rows, size_t count) {
+    all_publishables().insert(all_publishables().end(), rows, rows + count);
+}
+
+void bind_publish(nb::module_ &module) {
+    module.def("publish", publish,
+               nb::sig("def publish(core_name: str, definition: Callable[..., Any], names: tuple[str, ...], "
+                       "defaults: tuple[tuple[Any, ...], ...], num_positional_only: int, num_positional: int, "
+                       "takes_rests: bool, help: str, /) -> Callable[..., Any]"));
+}
+
+}  // namespace pydag
