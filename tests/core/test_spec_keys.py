@@ -8,6 +8,7 @@ import pickle
 import weakref
 from typing import Any
 
+import optree
 import pytest
 
 import pydag
@@ -181,17 +182,60 @@ def test_an_error_of_a_keys_own_code() -> None:
         (1, 2, (), (), (7,), None, (), ()),
         (1, 2, (), (), None, (-1,), (), ()),
         (1, 2, ("text",), (1.0,), None, None, (), ()),
+        (1, 2, (0,), (), None, None, (), ()),
         (1, 2, (), (), None, None, None, ()),
         (1, 2, (), (), None, None, (), 5),
+        (1, 2, (), (), None, None, (0,), ()),
         (1, 2, (), (), None, None, (9,), (float,)),
         (1, 2, (), (), None, None, ("text",), (float,)),
     ],
 )
 def test_a_malformed_recipe(recipe: Any) -> None:
     """What tells how to call a compiled function is checked: an error, and no crash."""
-    tree: Any = (([1.0],), {})
+    flat_call = _core.flat_call(lambda *args: args, "", "all")
     with pytest.raises((TypeError, IndexError, OverflowError)):
-        _core.call_flat(lambda *args: args, {key(tree): recipe}, tree, "", "all")
+        _core.add_recipe(flat_call, key(TREE), recipe)
+    assert _core.call_flat(flat_call, *TREE) is NotImplemented
+
+
+def test_what_is_no_recipe_and_no_call() -> None:
+    """Anything else in the place of what the core made is a TypeError."""
+    flat_call, recipe = _core.flat_call(print, "", "all"), (1, 2, (), (), None, None, (), ())
+    anything: Any
+    for anything in (None, 5, object(), _core.hashed(5)):
+        with pytest.raises(TypeError, match="expected a FlatCall"):
+            _core.add_recipe(anything, key(TREE), recipe)
+        with pytest.raises(TypeError, match="expected a FlatCall"):
+            _core.forget_recipes(anything, None)
+        with pytest.raises(TypeError, match="expected a FlatCall"):
+            _core.call_flat(anything, *TREE)
+        with pytest.raises(TypeError, match="expected a SpecKey"):
+            _core.add_recipe(flat_call, anything, recipe)
+    anything = "other"
+    with pytest.raises(ValueError, match="identity must be"):
+        _core.flat_call(print, "", anything)
+
+
+TREE: Any = (([1.0, "a", 2.0, 3.0],), {})
+PLAIN = ("key", "tag", (), (), None, None, (), ())
+
+
+class Compiled:
+    """Stands for a compiled function; knows what it was called with."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.flat_call = _core.flat_call(self.take, "", "all")
+
+    def take(self, *args: Any) -> Any:
+        self.calls.append(args)
+        return _core.make_result(pydag.dag_structure((1, 2)), (5, 6))
+
+    def add(self, *recipe: Any, tree: Any = TREE) -> None:
+        _core.add_recipe(self.flat_call, key(tree), recipe)
+
+    def call(self, tree: Any = TREE) -> Any:
+        return _core.call_flat(self.flat_call, *tree)
 
 
 def test_a_recipe() -> None:
@@ -199,24 +243,166 @@ def test_a_recipe() -> None:
 
     Where a static leaf is another object, or a leaf is of another class, it isn't called.
     """
-    tree: Any = (([1.0, "a", 2.0, 3.0],), {})
-    spec = pydag.dag_structure((1, 2))
-    calls: list[Any] = []
-
-    def function(*args: Any) -> Any:
-        calls.append(args)
-        return _core.make_result(spec, (5, 6))
 
     def call(*recipe: Any) -> Any:
-        return _core.call_flat(function, {key(tree): recipe}, tree, "", "all")
+        compiled = Compiled()
+        compiled.add(*recipe)
+        answers = [compiled.call() for _ in range(3)]  # the structure is known from the second on
+        assert answers[1:] == answers[:2]
+        calls.append(compiled.calls[-1:])
+        return answers[0]
 
-    assert call("key", "tag", (), (), None, None, (), ()) == (5, 6)
+    calls: list[Any] = []
+    assert call(*PLAIN) == (5, 6)
     assert call("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float, float)) == (5, 6)
     assert call("key", "tag", (1,), ("b",), (0,), (2, 3), (), ()) is NotImplemented
     assert call("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float, int)) is NotImplemented
-    assert call("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float,)) is NotImplemented
-    assert _core.call_flat(function, {}, tree, "", "all") is NotImplemented
-    assert calls == [("key", "tag", [1.0, "a", 2.0, 3.0]), ("key", ("tag", (1.0,)), (2.0, 3.0))]
+    assert Compiled().call() is NotImplemented
+    assert calls == [
+        [("key", "tag", [1.0, "a", 2.0, 3.0])],
+        [("key", ("tag", (1.0,)), (2.0, 3.0))],
+        [],
+        [],
+    ]
+
+
+def test_several_recipes_for_a_structure() -> None:
+    """The last four are kept, of each key the last one: a flag may change from call to call."""
+    compiled = Compiled()
+    keys, texts = [f"key {i}" for i in range(5)], [f"text {i}" for i in range(5)]
+    for number in (0, 1, 2, 3, 4, 4, 4):
+        compiled.add(keys[number], "tag", (1,), (texts[number],), None, (0, 2, 3), (), ())
+    found = [compiled.call((([1.0, text, 2.0, 3.0],), {})) for text in texts * 2]
+    assert found == [NotImplemented, *[(5, 6)] * 4] * 2
+    assert [call[0] for call in compiled.calls] == keys[1:] * 2
+
+
+def test_a_recipe_is_for_one_structure() -> None:
+    """Another structure, or other sharing, is another recipe, whatever was called before."""
+    compiled = Compiled()
+    one: Any = (([[1.0]],), {})
+    w = [2.0]
+    trees: list[Any] = [TREE, one, ((w, w), {}), (([2.0], [2.0]), {}), (([1.0],), {"x": 1.0})]
+    for i, tree in enumerate(trees[:4]):
+        compiled.add(i, *PLAIN[1:], tree=tree)
+    for tree in trees * 2 + [tree for tree in trees for _ in range(3)]:
+        compiled.call(tree)
+    order = [0, 1, 2, 3] * 2 + [i for i in range(4) for _ in range(3)]
+    assert [call[0] for call in compiled.calls] == order
+    assert compiled.call(trees[4]) is NotImplemented
+
+
+def test_forgotten_recipes() -> None:
+    """What was forgotten isn't called any more, whether it was called last or not."""
+    compiled = Compiled()
+    other: Any = (([1.0],), {})
+    for _ in range(2):
+        compiled.add(*PLAIN)
+        compiled.add(*PLAIN, tree=other)
+        assert [compiled.call(), compiled.call(), compiled.call(other)] == [(5, 6)] * 3
+        _core.forget_recipes(compiled.flat_call, key(other))
+        _core.forget_recipes(compiled.flat_call, key(other))
+        assert [compiled.call(other), compiled.call(), compiled.call()][1:] == [(5, 6)] * 2
+        assert compiled.call(other) is NotImplemented
+        _core.forget_recipes(compiled.flat_call, None)
+        assert compiled.call() is NotImplemented
+
+
+def test_a_class_that_is_registered_after_calls() -> None:
+    """A structure that was called last is no longer taken for known."""
+
+    class Later:
+        def __init__(self) -> None:
+            self.x = 1.0
+
+    compiled, later = Compiled(), Later()
+    tree: Any = (([later],), {})
+    compiled.add(*PLAIN, tree=tree)
+    assert [compiled.call(tree) for _ in range(3)] == [(5, 6)] * 3
+    pydag.register_fields(Later)
+    assert compiled.call(tree) is NotImplemented
+    compiled.add("other", *PLAIN[1:], tree=tree)
+    assert [compiled.call(tree) for _ in range(3)] == [(5, 6)] * 3
+    assert compiled.calls == [("key", "tag", [later])] * 3 + [("other", "tag", [1.0])] * 3
+
+
+def test_an_order_that_is_set_after_calls() -> None:
+    """The same where optree is told to keep the insertion order of dicts in the namespace."""
+    flat_calls: list[Any] = []
+    flat_call = _core.flat_call(lambda *args: flat_calls.append(args[2]), "kept order", "all")
+    tree: Any = (({"b": 1.0, "a": 2.0},), {})
+    _core.add_recipe(flat_call, _core.spec_key(pydag.dag_structure(tree)), PLAIN)
+    for _ in range(3):
+        with pytest.raises(AttributeError, match="tree"):
+            _core.call_flat(flat_call, *tree)
+    with optree.dict_insertion_ordered(True, namespace="kept order"):
+        assert _core.call_flat(flat_call, *tree) is NotImplemented
+    assert flat_calls == [[2.0, 1.0]] * 3
+
+
+def test_a_recipe_that_goes_while_it_is_followed() -> None:
+    """A function may forget the recipe by which it is being called."""
+
+    def take(*args: Any) -> Any:
+        _core.forget_recipes(flat_call, None)
+        gc.collect()
+        return _core.make_result(pydag.dag_structure([1]), args[2][:1])
+
+    flat_call = _core.flat_call(take, "", "all")
+    for _ in range(4):
+        _core.add_recipe(flat_call, key(TREE), ("key", ["tag"], (1,), ("a",), (0,), (2, 3), (), ()))
+        assert _core.call_flat(flat_call, *TREE) == [2.0]
+        assert _core.call_flat(flat_call, *TREE) is NotImplemented
+
+
+def test_a_cycle_through_recipes() -> None:
+    """Is collected: what is static may hold the compiled function."""
+
+    class Holder:
+        flat_call: Any
+
+        def take(self, *args: Any) -> Any:
+            return self
+
+    holder = Holder()
+    holder.flat_call = _core.flat_call(holder.take, "", "all")
+    _core.add_recipe(holder.flat_call, key(TREE), (_core.hashed(holder), *PLAIN[1:]))
+    gone = weakref.ref(holder)
+    del holder
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_hashed_object() -> None:
+    """It is asked for its hash once, and compared only where the hashes are equal."""
+
+    class Value:
+        def __init__(self, hash_: int) -> None:
+            self.hash, self.asked = hash_, 0
+
+        def __hash__(self) -> int:
+            self.asked += 1
+            return self.hash
+
+        def __eq__(self, other: object) -> bool:
+            assert isinstance(other, Value)
+            assert other.hash == self.hash
+            return True
+
+    one, same, other = Value(1), Value(1), Value(2)
+    a, b, c = map(_core.hashed, (one, same, other))
+    assert hash(a) == hash(a) == hash(b) == 1
+    assert [a == x for x in (a, b, c, 5)] == [True, True, False, False]
+    assert [a != x for x in (a, b, c, 5)] == [False, False, True, True]
+    assert [one.asked, same.asked, other.asked] == [1, 1, 1]
+    assert a.value is one
+    assert {a: 5}[b] == 5
+    assert repr(_core.hashed("text")) == "'text'"
+    unhashable: Any = []
+    with pytest.raises(TypeError, match="unhashable"):
+        _core.hashed(unhashable)
+    with pytest.raises(TypeError):
+        a < b  # type: ignore[operator]  # noqa: B015 (that is tested)
 
 
 def test_what_a_tree_is_called() -> None:
@@ -228,7 +414,7 @@ def test_what_a_tree_is_called() -> None:
     with pytest.raises(pydag.CycleError, match=r": kwargs\[1\]\['x'\] is the list at kwargs\n"):
         _core.flatten_at(((), cycle), "", "all", ("args", "kwargs"))
     with pytest.raises(pydag.CycleError, match=r": args\[0\]\[1\]\['x'\] is the list at args\[0\]"):
-        _core.call_flat(print, {}, ((cycle,), {}), "", "all")
+        _core.call_flat(_core.flat_call(print, "", "all"), (cycle,), {})
     assert _core.flatten_at([1, 2], "", "all", "result") == pydag.dag_flatten([1, 2])
     for root in (None, 5, ["args"]):
         with pytest.raises(TypeError, match="root must be"):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/jit_call.h"
-#include "base/constants.h"
+#include "base/hashed.h"
 #include "base/tuples.h"
 #include "bind/bind.h"
 #include "bind/method.h"
@@ -12,18 +12,17 @@
 namespace pydag {
 namespace {
 
-FlattenOptions options_of_call(PyObject *namespace_, PyObject *identity) {
-    FlattenOptions options = FlattenOptions::parse(nb::none(), nb::handle(Py_False), namespace_, identity);
-    options.root = nb::borrow(constants.argument_names);
-    return options;
-}
-
 nb::object on_make_result(Arguments a) { return make_result(a[0], a[1]); }
 nb::object on_open_result(Arguments a) { return open_result(a[0]); }
 nb::object on_build_result(Arguments a) { return build_result(a[0]); }
 
-// (function, known, (args, kwargs), namespace, identity)
-nb::object on_call_flat(Arguments a) { return call_flat(a[0], a[1], a[2], options_of_call(a[3], a[4])); }
+// (function, namespace, identity)
+nb::object on_make_flat_call(Arguments a) { return make_flat_call(a[0], a[1], a[2]); }
+nb::object on_add_recipe(Arguments a) { return add_recipe(a[0], a[1], a[2]), nb::none(); }
+nb::object on_forget_recipes(Arguments a) { return forget_recipes(a[0], a[1]), nb::none(); }
+// (flat call, args, kwargs)
+nb::object on_call_flat(Arguments a) { return call_flat(a[0], a[1], a[2]); }
+nb::object on_hashed(Arguments a) { return make_hashed(a[0]); }
 
 nb::object spec_key(Arguments a) {
     spec_of(a[0]);
@@ -58,7 +57,11 @@ PyMethodDef functions[] = {
     method<2, on_make_result>("make_result"),
     method<1, on_open_result>("open_result"),
     method<1, on_build_result>("build_result"),
-    method<5, on_call_flat>("call_flat"),
+    method<3, on_make_flat_call>("flat_call"),
+    method<3, on_add_recipe>("add_recipe"),
+    method<2, on_forget_recipes>("forget_recipes"),
+    method<3, on_call_flat>("call_flat"),
+    method<1, on_hashed>("hashed"),
     method<1, spec_key>("spec_key"),
     method<1, on_module_leaves>("module_leaves"),
     method<2, is_module>("is_module"),
@@ -70,6 +73,10 @@ PyMethodDef functions[] = {
 void bind_jit_call(nb::module_ &module) {
     ResultBox::ready("pydag._core.Result", "What a compiled function returns: a PyDagSpec and leaves.");
     module.attr("Result") = ResultBox::type();
+    make_jit_call_types();
+    module.attr("FlatCall") = FlatCallBox::type();
+    make_hashed_type();
+    module.attr("Hashed") = HashedBox::type();
     checked(PyModule_AddFunctions(module.ptr(), functions));
     make_spec_key_type(module.attr("spec_key"));
     module.attr("SpecKey") = SpecKeyBox::type();

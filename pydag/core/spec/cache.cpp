@@ -184,4 +184,6 @@ void forget_specs() {
     ++generation;
 }
 
+uint64_t cache_generation() { return generation; }
+
 }  // namespace pydag

@@ -59,5 +59,7 @@ private:
 };
 
 void forget_specs();
+// How often it was emptied: a structure that was taken from it holds for as long as this stays the same.
+uint64_t cache_generation();
 
 }  // namespace pydag

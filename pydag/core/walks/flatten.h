@@ -21,6 +21,8 @@ public:
     Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects = nullptr);
 
     Leaves &leaves() { return leaves_; }
+    // Whether the structure was taken from the cache.
+    bool is_known() const { return is_cached_; }
     // Valid until the spec is taken.
     Structure structure() const { return is_cached_ ? cached_.structure() : builder_.view(); }
     // A tuple of the paths of the leaves, where one is kept with the structure; else null.

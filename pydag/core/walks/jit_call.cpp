@@ -1,84 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/jit_call.h"
 
+#include "base/constants.h"
 #include "base/tuples.h"
 #include "spec/spec_key.h"
+#include "walks/flatten.h"
 #include "walks/result.h"
 
 namespace pydag {
 namespace {
 
-// What a function was compiled for, and how the leaves of one structure are handed to it: the key; a
-// tag, which belongs to the structure; the positions of the static leaves; these leaves; the positions
-// of the donated ones, None where there are none; those of the kept ones, None where all are kept; the
-// positions of leaves that are traced or not according to their class, and the classes they must have.
-struct Recipe {
-    explicit Recipe(nb::handle tuple) {
-        if (!PyTuple_CheckExact(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) != 8)
-            fail(PyExc_TypeError, "expected a tuple of eight, got %U.", short_repr(tuple).ptr());
-        PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
-        key = items[0], tag = items[1], positions = items[2], statics = items[3], donated = items[4], kept = items[5];
-        checked_leaves = items[6], classes = items[7];
-        for (PyObject *part : {positions, statics, checked_leaves, classes}) require_tuple(part);
-        for (PyObject *part : {donated, kept})
-            if (part != Py_None) require_tuple(part);
-    }
-    static void require_tuple(PyObject *part) {
-        if (!PyTuple_CheckExact(part)) fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(part).ptr());
-    }
-    PyObject *key, *tag, *positions, *statics, *donated, *kept, *checked_leaves, *classes;
-};
-
-PyObject *leaf_at(const Leaves &leaves, PyObject *position) {
-    const size_t index = PyLong_AsSize_t(position);
-    if (PyErr_Occurred()) nb::raise_python_error();
-    if (index >= leaves.size()) fail(PyExc_IndexError, "there is no leaf %zu", index);
-    return leaves[index];
+FlatCall &flat_call_of(nb::handle object) {
+    if (!FlatCallBox::check(object)) fail(PyExc_TypeError, "expected a FlatCall, got %U.", short_repr(object).ptr());
+    return FlatCallBox::of(object);
 }
 
-nb::object leaves_at(const Leaves &leaves, PyObject *positions) {
-    const Py_ssize_t count = PyTuple_GET_SIZE(positions);
-    nb::object tuple = checked(PyTuple_New(count));
-    for (Py_ssize_t i = 0; i < count; ++i)
-        PyTuple_SET_ITEM(tuple.ptr(), i, incref(leaf_at(leaves, PyTuple_GET_ITEM(positions, i))));
+const Spec &spec_of_key(nb::handle object) {
+    if (!SpecKeyBox::check(object)) fail(PyExc_TypeError, "expected a SpecKey, got %U.", short_repr(object).ptr());
+    return spec_of(SpecKeyBox::of(object).spec);
+}
+
+nb::object tuple_at(nb::handle recipe, size_t i) {
+    PyObject *const part = PyTuple_GET_ITEM(recipe.ptr(), i);
+    if (!PyTuple_CheckExact(part)) fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(part).ptr());
+    return nb::borrow(part);
+}
+
+// The positions of leaves, of which there are `count`.
+Recipe::Positions positions_at(nb::handle recipe, size_t i, uint32_t count) {
+    const nb::object tuple = tuple_at(recipe, i);
+    Recipe::Positions positions;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple.ptr()); ++k) {
+        const size_t position = PyLong_AsSize_t(PyTuple_GET_ITEM(tuple.ptr(), k));
+        if (PyErr_Occurred()) nb::raise_python_error();
+        if (position >= count) fail(PyExc_IndexError, "there is no leaf %zu", position);
+        positions.push_back(static_cast<uint32_t>(position));
+    }
+    return positions;
+}
+
+void require_one_each(const Recipe::Positions &positions, nb::handle values) {
+    if (positions.size() == static_cast<size_t>(PyTuple_GET_SIZE(values.ptr()))) return;
+    fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(values).ptr());
+}
+
+Recipe recipe_of(nb::handle tuple, uint32_t num_leaves) {
+    if (!PyTuple_CheckExact(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) != 8)
+        fail(PyExc_TypeError, "expected a tuple of eight, got %U.", short_repr(tuple).ptr());
+    PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
+    Recipe recipe{nb::borrow(items[0]), nb::borrow(items[1]), tuple_at(tuple, 3), tuple_at(tuple, 7)};
+    recipe.static_leaves = positions_at(tuple, 2, num_leaves);
+    recipe.checked = positions_at(tuple, 6, num_leaves);
+    require_one_each(recipe.static_leaves, recipe.statics);
+    require_one_each(recipe.checked, recipe.classes);
+    recipe.has_donated = items[4] != Py_None;
+    recipe.keeps_all = items[5] == Py_None;
+    if (recipe.has_donated) recipe.donated = positions_at(tuple, 4, num_leaves);
+    if (!recipe.keeps_all) recipe.kept = positions_at(tuple, 5, num_leaves);
+    return recipe;
+}
+
+bool fits(const Recipe &recipe, const Leaves &leaves) {
+    PyObject *const *const statics = &PyTuple_GET_ITEM(recipe.statics.ptr(), 0);
+    PyObject *const *const classes = &PyTuple_GET_ITEM(recipe.classes.ptr(), 0);
+    for (size_t i = 0; i < recipe.static_leaves.size(); ++i)
+        if (leaves[recipe.static_leaves[i]] != statics[i]) return false;
+    for (size_t i = 0; i < recipe.checked.size(); ++i)
+        if (as_object(Py_TYPE(leaves[recipe.checked[i]])) != classes[i]) return false;
+    return true;
+}
+
+nb::object leaves_at(const Leaves &leaves, const Recipe::Positions &positions) {
+    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(positions.size())));
+    for (size_t i = 0; i < positions.size(); ++i)
+        PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), incref(leaves[positions[i]]));
     return tuple;
 }
 
-bool has_statics(const Leaves &leaves, const Recipe &recipe) {
-    const Py_ssize_t count = PyTuple_GET_SIZE(recipe.positions);
-    if (count != PyTuple_GET_SIZE(recipe.statics)) return false;
-    for (Py_ssize_t i = 0; i < count; ++i)
-        if (leaf_at(leaves, PyTuple_GET_ITEM(recipe.positions, i)) != PyTuple_GET_ITEM(recipe.statics, i)) return false;
-    return true;
+// Calls the function as the first recipe says that fits, and builds what it returns.
+nb::object follow(nb::handle recipes, nb::handle function, Leaves &leaves) {
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(recipes.ptr()));
+    for (size_t i = 0; i < count; ++i) {
+        const Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
+        if (!fits(recipe, leaves)) continue;
+        nb::object donated = recipe.tag;
+        if (recipe.has_donated) donated = tuple_of(std::move(donated), leaves_at(leaves, recipe.donated));
+        const nb::object kept = recipe.keeps_all ? leaves.take_list() : leaves_at(leaves, recipe.kept);
+        return build_result(call(function, recipe.key, donated, kept));
+    }
+    return nb::borrow(Py_NotImplemented);
 }
 
-bool has_classes(const Leaves &leaves, const Recipe &recipe) {
-    const Py_ssize_t count = PyTuple_GET_SIZE(recipe.checked_leaves);
-    if (count != PyTuple_GET_SIZE(recipe.classes)) return false;
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        PyObject *const leaf = leaf_at(leaves, PyTuple_GET_ITEM(recipe.checked_leaves, i));
-        if (as_object(Py_TYPE(leaf)) != PyTuple_GET_ITEM(recipe.classes, i)) return false;
-    }
-    return true;
+Setting setting_of(const FlattenOptions &options) {
+    return {options.space->id(), options.none_is_leaf, options.space_is_ordered};
+}
+
+// Whether a tree has the structure that was called last; if so, `leaves` gets its leaves.
+bool is_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
+    if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != setting_of(options))
+        return false;
+    const nb::object spec = last.spec;  // meanwhile another call may come last
+    return flatten_known(nb::inst_ptr<Spec>(spec)->structure_or_empty(), tree.ptr(), options, leaves, nullptr);
+}
+
+nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
+    nb::object found = nb::borrow(PyDict_GetItemWithError(call.recipes.ptr(), spec_key.ptr()));
+    if (!found.is_valid() && PyErr_Occurred()) nb::raise_python_error();
+    return found;
+}
+
+// Calls it with a tree of any structure.
+nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &options) {
+    const uint64_t generation = cache_generation();
+    Flattened parts(tree, options);
+    const bool is_known = parts.is_known();
+    nb::object spec = parts.take_spec();
+    const nb::object recipes = recipes_for(call, SpecKeyBox::make(spec));
+    if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
+    if (is_known) call.last = {std::move(spec), recipes, generation, setting_of(options)};
+    return follow(recipes, call.function, parts.leaves());
 }
 
 }  // namespace
 
-nb::object call_flat(nb::handle function, PyObject *known, nb::handle arguments, const FlattenOptions &options) {
-    Flattened parts(arguments, options);
-    const nb::object spec_key = SpecKeyBox::make(parts.take_spec());
-    const nb::object tuple = nb::borrow(PyDict_GetItemWithError(known, spec_key.ptr()));
-    if (!tuple.is_valid()) {
-        if (PyErr_Occurred()) nb::raise_python_error();
-        return nb::borrow(Py_NotImplemented);
+nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity) {
+    FlattenOptions::parse(nb::none(), nb::handle(Py_False), namespace_, identity);  // checks them
+    return FlatCallBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), checked(PyDict_New()));
+}
+
+void add_recipe(nb::handle object, nb::handle spec_key, nb::handle tuple) {
+    constexpr size_t kMost = 4;  // for one structure: a flag or two that change from call to call
+    FlatCall &call = flat_call_of(object);
+    Recipe recipe = recipe_of(tuple, spec_of_key(spec_key).structure().num_leaves);
+    RefBuffer<kMost> recipes;
+    const nb::object before = recipes_for(call, spec_key);
+    const nb::object key = recipe.key;
+    recipes.push_new(RecipeBox::make(std::move(recipe)));
+    for (size_t i = 0; before.is_valid() && i < static_cast<size_t>(PyTuple_GET_SIZE(before.ptr())); ++i) {
+        PyObject *const other = PyTuple_GET_ITEM(before.ptr(), i);
+        if (recipes.size() < kMost && !RecipeBox::of(other).key.is(key)) recipes.push_borrowed(other);
     }
-    const Recipe recipe(tuple);
-    if (!has_statics(parts.leaves(), recipe) || !has_classes(parts.leaves(), recipe))
-        return nb::borrow(Py_NotImplemented);
-    nb::object donated = nb::borrow(recipe.tag);
-    if (recipe.donated != Py_None) donated = tuple_of(donated, leaves_at(parts.leaves(), recipe.donated));
-    const nb::object kept = recipe.kept == Py_None ? parts.take_leaves() : leaves_at(parts.leaves(), recipe.kept);
-    return build_result(call(function, nb::handle(recipe.key), donated, kept));
+    checked(PyDict_SetItem(call.recipes.ptr(), spec_key.ptr(), recipes.take_tuple().ptr()));
+    call.last = {};
+}
+
+void forget_recipes(nb::handle object, nb::handle spec_key) {
+    FlatCall &call = flat_call_of(object);
+    const FlatCall::Last dropped = std::exchange(call.last, {});
+    if (spec_key.is_none()) PyDict_Clear(call.recipes.ptr());
+    else if (recipes_for(call, spec_key).is_valid()) checked(PyDict_DelItem(call.recipes.ptr(), spec_key.ptr()));
+}
+
+nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
+    FlatCall &call = flat_call_of(object);
+    FlattenOptions options = FlattenOptions::parse(nb::none(), nb::handle(Py_False), call.namespace_, call.identity);
+    options.root = nb::borrow(constants.argument_names);
+    const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
+    Leaves leaves;
+    const nb::object recipes = call.last.recipes;
+    if (is_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves);
+    return call_any(call, tree, options);
+}
+
+void make_jit_call_types() {
+    RecipeBox::ready("pydag._core.Recipe", "How the leaves of a structure are handed to a compiled function.");
+    FlatCallBox::ready("pydag._core.FlatCall", "A compiled function that takes flat leaves.");
 }
 
 }  // namespace pydag

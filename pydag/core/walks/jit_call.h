@@ -3,14 +3,62 @@
 // The way into a compiled function and out of it again, without Python code between.
 #pragma once
 
-#include "walks/flatten.h"
+#include "base/box.h"
+#include "spec/cache.h"
+#include "walks/options.h"
+
+#include <vector>
 
 namespace pydag {
 
-// Calls the function with the leaves of the arguments, a tuple (args, kwargs), as the recipe says that
-// `known`, a dict, has for the SpecKey of their structure; and builds what it returns, a Result.
-// NotImplemented where there is no recipe, or one for other static leaves than these very objects, or for
-// other classes of leaves.
-nb::object call_flat(nb::handle function, PyObject *known, nb::handle arguments, const FlattenOptions &options);
+// What a function was compiled for, and how the leaves of one structure are handed to it.
+struct Recipe {
+    using Positions = std::vector<uint32_t>;
+    nb::object key;            // of what it was compiled for
+    nb::object tag;            // belongs to the structure
+    nb::object statics;        // a tuple: the static leaves, which must be these very objects
+    nb::object classes;        // a tuple: those of the leaves at `checked`
+    Positions static_leaves;   // their positions
+    Positions donated, kept;   // likewise
+    Positions checked;         // leaves that are traced or not according to their class
+    bool has_donated = false;  // or the tag alone is passed
+    bool keeps_all = true;     // then `kept` isn't looked at
+    auto python_refs() { return std::tie(key, tag, statics, classes); }
+};
+using RecipeBox = Box<Recipe>;
+
+// A compiled function that takes flat leaves, and its recipes.
+struct FlatCall {
+    // The structure that was called last. Most calls have it, so it is tried first.
+    struct Last {
+        nb::object spec, recipes;
+        uint64_t generation = 0;  // of the cache of structures, when it was taken from there
+        Setting setting;
+    };
+    nb::object function;  // of JAX
+    nb::object namespace_, identity;
+    nb::object recipes;  // a dict: for the SpecKey of a structure a tuple of recipes, the newest first
+    Last last;
+    auto python_refs() { return std::tie(function, namespace_, identity, recipes, last.spec, last.recipes); }
+};
+static_assert(sizeof(FlatCall) == 4 * sizeof(nb::object) + sizeof(FlatCall::Last), "list it in python_refs()");
+using FlatCallBox = Box<FlatCall>;
+
+void make_jit_call_types();
+
+nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity);
+
+// `recipe`: a tuple of eight: the key; the tag; the positions of the static leaves; these leaves; the
+// positions of the donated ones, None where there are none; those of the kept ones, None where all are
+// kept; the positions of leaves that are traced or not according to their class, and the classes.
+// TypeError or IndexError for what isn't so. The last few for a structure are kept.
+void add_recipe(nb::handle call, nb::handle spec_key, nb::handle recipe);
+// `spec_key`: None for all of them.
+void forget_recipes(nb::handle call, nb::handle spec_key);
+
+// Calls the function with the leaves of the arguments, a tuple and a dict, as the recipe says that there
+// is for their structure; and builds what it returns, a Result. NotImplemented where there is none, or
+// for other static leaves than these very objects, or for other classes of leaves.
+nb::object call_flat(nb::handle call, nb::handle args, nb::handle kwargs);
 
 }  // namespace pydag

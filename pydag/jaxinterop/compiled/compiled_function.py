@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from pydag import _core
-from pydag._core import PyDagSpec, SpecKey
+from pydag._core import Hashed, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.arguments import (
     Args,
     Chosen,
@@ -35,7 +35,7 @@ from pydag.typing import Dag, Leaf
 from .changes import CALLS, warn_of_changes
 from .difference import explain_cache_miss
 from .flat_names import FlatNames
-from .leaf_groups import MOST, Key, LeafGroups, LookAgain, Recipe
+from .leaf_groups import MOST, Key, LeafGroups, LookAgain
 from .lost_tie import Ties
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
@@ -46,7 +46,8 @@ _DONATION = Question(
 
 COMPARED = 8  # as many structures, and static contents of each, are looked at for an explanation
 
-FlatArguments = tuple["Key", Sequence[Leaf], Sequence[Leaf]]
+FlatArguments = tuple[Hashed, Sequence[Leaf], Sequence[Leaf]]
+"""A `Key`, the donated leaves, the kept ones."""
 
 
 class CompiledFunction:
@@ -67,7 +68,8 @@ class CompiledFunction:
         options: Options,
         jax_options: dict[str, Any],
     ) -> None:
-        def flat(key: Key, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
+        def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
+            key: Key = hashed.value
             args, kwargs = key.build(donated, kept)
             is_tied = key.static_part.spec.num_shared > 0
             ties = Ties.of(args, kwargs, options) if is_tied else None
@@ -76,7 +78,7 @@ class CompiledFunction:
             packed = pack(result)
             if num_unties() != before:
                 self.unties = True
-                self.recipes.clear()
+                _core.forget_recipes(self.flat_call, None)
             elif ties is not None:
                 ties.check(result, source)
             return packed
@@ -96,7 +98,6 @@ class CompiledFunction:
         self.donated = donated
         self.options = options
         self.leaf_groups: dict[SpecKey, LeafGroups] = {}
-        self.recipes: dict[SpecKey, Recipe] = {}  # those of the groups, for the core
         self.shardings = shardings
         self.jitted: Any = jax.jit(
             named(flat, source, self.names),
@@ -105,6 +106,8 @@ class CompiledFunction:
             **shardings.for_jax(options),
             **jax_options,
         )
+        # With the groups' recipes, for the core.
+        self.flat_call = _core.flat_call(self.jitted, options.namespace, options.identity)
 
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
@@ -124,14 +127,15 @@ class CompiledFunction:
 
     def caller(self) -> Callable[..., Any]:
         """A function that takes the arguments of a call; one frame and the core, where it can."""
-        short, jitted, recipes = _core.call_flat, self.jitted, self.recipes
+        short, flat_call = _core.call_flat, self.flat_call
         has_static, arranged = self.has_static, self.arranged
-        namespace, identity = self.options.namespace, self.options.identity
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            tree = arranged(args, kwargs) if has_static or kwargs else (args, kwargs)
             try:
-                answer = short(jitted, recipes, tree, namespace, identity)
+                if has_static or kwargs:
+                    answer = short(flat_call, *arranged(args, kwargs))
+                else:
+                    answer = short(flat_call, args, kwargs)
             except TypeError:
                 if not self.forget_wrong_groups(args, kwargs):
                     raise
@@ -158,7 +162,7 @@ class CompiledFunction:
         if division is None or key is None:
             division, key = self._prepare(args, kwargs, leaves, spec_key)
         if not self.unties and (recipe := division.recipe()) is not None:
-            self.recipes[spec_key] = recipe
+            _core.add_recipe(self.flat_call, spec_key, recipe)
         return key, division.take_donated(leaves), division.take_kept(leaves)
 
     def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
@@ -170,16 +174,16 @@ class CompiledFunction:
         is_wrong = division is not None and division.positions != self.positions(leaves, spec)[0]
         if is_wrong:
             self.leaf_groups.pop(spec_key, None)
-            self.recipes.pop(spec_key, None)
+            _core.forget_recipes(self.flat_call, spec_key)
         return is_wrong
 
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
-        self.recipes.clear()
+        _core.forget_recipes(self.flat_call, None)
 
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey
-    ) -> tuple[LeafGroups, Key]:
+    ) -> tuple[LeafGroups, Hashed]:
         spec = spec_key.spec
         positions, selected = self.positions(leaves, spec)
         static_part = static_part_of(leaves, spec, positions, self.options, CALL, selected)
@@ -201,9 +205,9 @@ class CompiledFunction:
                 raise self._unhashable(args, kwargs, position, static.value, error) from error
         key = Key(static_part, division.donated, division.order)
         explain_cache_miss(self.source, key.static_part, self.seen())
-        division.remember(leaves, key)
+        hashed = division.remember(leaves, key)
         self._warn_of_changes(division)
-        return division, key
+        return division, hashed
 
     def _warn_of_changes(self, division: LeafGroups) -> None:
         if not self.has_warned:
@@ -214,7 +218,7 @@ class CompiledFunction:
         """The static parts of a few calls before, of which each may have been compiled for."""
         divisions = [d for d in self.leaf_groups.values() if d.keys]
         for division in reversed(divisions[-COMPARED:]):
-            yield from (key.static_part for key in list(division.keys.values())[-COMPARED:])
+            yield from (key.static_part for key in division.last_keys(COMPARED))
 
     def positions(
         self, leaves: Sequence[Leaf], spec: PyDagSpec

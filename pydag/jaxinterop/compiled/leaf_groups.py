@@ -6,7 +6,7 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from pydag import _core
-from pydag._core import PyDagSpec
+from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop.boundary.arguments import Args, Kwargs, argument_text, joined, unwrap_static
 from pydag.jaxinterop.boundary.prefixes import shortened
 from pydag.jaxinterop.boundary.selection import is_array
@@ -20,7 +20,7 @@ Tag = list[Any]
 Positions = tuple[int, ...]
 
 Recipe = tuple[
-    "Key",
+    Hashed,
     Tag,
     Positions,
     tuple[Any, ...],
@@ -31,9 +31,9 @@ Recipe = tuple[
 ]
 """What `_core.call_flat` does with the leaves of one structure.
 
-The key; the tag; where which static leaves stand; the donated leaves, None if there are none; the
-kept ones, None if all leaves are kept; where leaves stand that are traced or not according to their
-class, and their classes.
+The key, a `Key`; the tag; where which static leaves stand; the donated leaves, None if there are
+none; the kept ones, None if all leaves are kept; where leaves stand that are traced or not
+according to their class, and their classes.
 """
 
 MOST = 4096  # plans and keys that are remembered; they are easily made again
@@ -136,8 +136,9 @@ class LeafGroups:
         self.classes: tuple[type, ...] = ()
         self.is_told_by_classes = True
         self._look = look
-        self.keys: dict[tuple[Static, ...], Key] = {}
-        self.recent: tuple[Sequence[Leaf], Key] | None = None
+        # JAX asks for the hash of a key at each call.
+        self.keys: dict[tuple[Static, ...], Hashed] = {}
+        self.recent: tuple[Sequence[Leaf], Hashed] | None = None
 
     def fits(self, leaves: Sequence[Leaf]) -> bool:
         """Whether these leaves, of this structure, are divided so."""
@@ -157,10 +158,10 @@ class LeafGroups:
 
     def last_keys(self, count: int) -> list[Key]:
         """So many that came last, the last one behind."""
-        return list(self.keys.values())[-count:]
+        return [key.value for key in list(self.keys.values())[-count:]]
 
-    def key(self, leaves: Sequence[Leaf]) -> Key | None:
-        """The key for these leaves, if there has been such a call.
+    def key(self, leaves: Sequence[Leaf]) -> Hashed | None:
+        """The `Key` for these leaves, if there has been such a call.
 
         The very same static leaves, the ordinary case, are recognized without comparing them, if
         they stay as they are.
@@ -173,14 +174,16 @@ class LeafGroups:
             self._set_recent(static, found)
         return found
 
-    def remember(self, leaves: Sequence[Leaf], key: Key) -> None:
+    def remember(self, leaves: Sequence[Leaf], key: Key) -> Hashed:
+        hashed = _core.hashed(key)
         if len(self.keys) >= MOST:
             self.keys.clear()
-        self.keys[key.static_part.statics] = key
+        self.keys[key.static_part.statics] = hashed
         self._set_classes(leaves)
-        self._set_recent(self.pick_static(leaves), key)
+        self._set_recent(self.pick_static(leaves), hashed)
+        return hashed
 
-    def _set_recent(self, static: Sequence[Leaf], key: Key) -> None:
+    def _set_recent(self, static: Sequence[Leaf], key: Hashed) -> None:
         self.recent = (static, key) if all(map(is_settled, static)) else None
 
     def recipe(self) -> Recipe | None:

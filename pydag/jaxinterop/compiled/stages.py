@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pydag import _core
+from pydag._core import Hashed
 from pydag.jaxinterop.boundary.arguments import Args, Kwargs
 
 from .compiled_function import CompiledFunction
@@ -16,7 +17,7 @@ from .exported import Exported
 class _Stage:
     """A stage of JAX's; what isn't overridden is asked of it."""
 
-    def __init__(self, stage: Any, compiled: CompiledFunction, key: Any) -> None:
+    def __init__(self, stage: Any, compiled: CompiledFunction, key: Hashed) -> None:
         self._stage, self._compiled, self._key = stage, compiled, key
 
     def __getattr__(self, name: str) -> Any:
@@ -44,7 +45,7 @@ class Traced(_Stage):
         compiled.forget_wrong_groups(args, kwargs)
         key, donated, kept = compiled.take_apart(args, kwargs)
         traced = cls(compiled.jitted.trace(key, donated, kept), compiled, key)
-        traced._exported = Exported(fun, compiled, key, key.join(donated, kept))
+        traced._exported = Exported(fun, compiled, key.value, key.value.join(donated, kept))
         return traced
 
     def lower(self, **options: Any) -> Any:
@@ -82,6 +83,6 @@ class Compiled(_Stage):
             raise TypeError(
                 "the function was compiled for arguments of another structure, sharing or static "
                 "content\n  (first: compiled for, second: called with)\n"
-                f"{why(self._key.static_part, key.static_part)}"
+                f"{why(self._key.value.static_part, key.value.static_part)}"
             )
         return _core.build_result(self._stage(*leaves))
