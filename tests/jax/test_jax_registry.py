@@ -82,6 +82,33 @@ def test_a_class_with_attribute_keys() -> None:
         lambda _, children: Pair(*children),
     )
     assert_node(Pair, ("left",), ".left")
+    loop = Pair(1.0)
+    loop.right = [loop]
+    with pytest.raises(pydag.CycleError, match=r"tree\.right\[0\] is the Pair at tree\n"):
+        pydag.dag_leaves(loop)
+    assert "├─ .left: 1.0" in str(pydag.view(Pair(1.0)))
+
+
+def test_a_dataclass_with_text_for_keys() -> None:
+    """Keys are shown as keys, whatever the class is."""
+
+    @dataclasses.dataclass(eq=False)
+    class Table:
+        content: dict[str, Any]
+
+        def __getitem__(self, key: str) -> Any:
+            return self.content[key]
+
+    tree_util.register_pytree_with_keys(
+        Table,
+        lambda t: ([(tree_util.DictKey(k), t[k]) for k in t.content], tuple(t.content)),
+        lambda keys, children: Table(dict(zip(keys, children, strict=True))),
+    )
+    assert_node(lambda w: Table({"name": w}), ("name",), "['name']")
+    loop = Table({})
+    loop.content["name"] = loop
+    with pytest.raises(pydag.CycleError, match=r"tree\['name'\] is the Table at tree\n"):
+        pydag.dag_leaves(loop)
 
 
 def test_a_dataclass_that_is_a_sequence() -> None:

@@ -74,6 +74,15 @@ void bind_registry(nb::module_ &module) {
         nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
                 "resolve_fields: object, is_strict: bool, is_module: bool, /) -> object"));
+    // How paths through a class of another library are written: that may be known only when it was opened.
+    module.def(
+        "set_path_entry_type",
+        [](nb::handle registration, nb::object path_entry_type) {
+            if (!RegistrationBox::check(registration))
+                fail(PyExc_TypeError, "expected a registration, got %U.", short_repr(registration).ptr());
+            RegistrationBox::of(registration).path_entry_type = std::move(path_entry_type);
+        },
+        nb::sig("def set_path_entry_type(registration: object, path_entry_type: type, /) -> None"));
     module.def(
         "unregister",
         [](nb::object type, nb::object namespace_) {

@@ -32,7 +32,7 @@ from pydag.jaxinterop.boundary.static_part import Options, StaticPart, static_pa
 from pydag.sharing.tie import note_untie, num_unties
 from pydag.typing import Dag, Leaf
 
-from .changes import CALLS, warn_of_changes
+from .changes import CALLS, warn_of_changed_fields, warn_of_changes
 from .difference import explain_cache_miss
 from .flat_names import FlatNames
 from .leaf_groups import MOST, Key, LeafGroups, LookAgain
@@ -212,7 +212,10 @@ class CompiledFunction:
     def _warn_of_changes(self, division: LeafGroups) -> None:
         if not self.has_warned:
             parts = [key.static_part for key in division.last_keys(CALLS)]
-            self.has_warned = warn_of_changes(self.source, parts)
+            specs = [groups.spec for groups in list(self.leaf_groups.values())[-CALLS:]]
+            self.has_warned = warn_of_changes(self.source, parts) or (
+                specs[-1] is division.spec and warn_of_changed_fields(self.source, specs)
+            )
 
     def seen(self) -> Iterator[StaticPart]:
         """The static parts of a few calls before, of which each may have been compiled for."""

@@ -54,9 +54,9 @@ class JaxEntry(optree.PyTreeEntry):
 
 
 class JaxField(JaxEntry, optree.GetAttrEntry):
-    """The same for a dataclass, so that messages show its attributes as attributes.
+    """The same for a class whose children are attributes, or so it seems: texts show them as such.
 
-    It need not have any as children: some dataclasses are sequences.
+    A dataclass is taken for one until its keys were asked for; some are sequences.
     """
 
     __slots__: ClassVar[tuple[()]] = ()
@@ -93,6 +93,8 @@ class _Opener:
 
     def __init__(self, cls: type, flatten: Any) -> None:
         self.flatten = flatten
+        self.registration: object = None
+        self.entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
         self.is_dataclass = dataclasses.is_dataclass(cls)
         self.names: dict[int, tuple[Any, ...] | None] = {}
 
@@ -105,7 +107,15 @@ class _Opener:
             return None
         if self.is_dataclass or names is None:
             self.names[count] = names
+        self.write_as(_styles.get(type(node), {}).get(str))
         return names
+
+    def write_as(self, style: str | None) -> None:
+        """Tells the core whether the names of children are attributes."""
+        entry_type = JaxField if style == ".{}" else JaxEntry
+        if style is not None and entry_type is not self.entry_type:
+            self.entry_type = entry_type
+            _core.set_path_entry_type(self.registration, entry_type)
 
     def __call__(self, node: Any) -> tuple[Any, ...]:
         children, aux_data = self.flatten(node)
@@ -148,15 +158,17 @@ def _registration(cls: type, entry: Any) -> object:
         answer = fields.data, (), fields.meta
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
         _styles.set(cls, {str: ".{}"})
-    return _core.foreign_registration(
+    opener = _Opener(cls, entry.to_iter)
+    opener.registration = _core.foreign_registration(
         cls,
-        _Opener(cls, entry.to_iter),
+        opener,
         entry.from_iter,
-        JaxField if dataclasses.is_dataclass(cls) else JaxEntry,
+        opener.entry_type,
         resolve,
         fields is not None and fields.is_strict,
         is_module(cls),
     )
+    return opener.registration
 
 
 _classify.add_fallback(_look_up, lambda: list(jax_private.registry))
