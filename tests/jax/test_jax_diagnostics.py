@@ -185,6 +185,133 @@ def test_a_value_that_is_needed_while_tracing(name: str) -> None:
     assert f"depends on the value of the argument {path}." in text
 
 
+@pydag.register_fields
+class Record:
+    """With a flag that somebody takes for configuration."""
+
+    def __init__(self) -> None:
+        self.flag, self.rate, self.w = True, 0.5, jnp.ones(2)
+
+
+def branching(record: Any, *_: Any) -> Any:
+    return record if record.flag else None
+
+
+def with_flag(tree: Any) -> Any:
+    return jnp.sum(tree["w"]) if tree["flag"] else 0.0
+
+
+def repeated(tree: Any) -> Any:
+    return [tree["w"] for _ in range(tree["flag"])]
+
+
+def flags() -> dict[str, Any]:
+    return {"flag": True, "w": jnp.ones(2)}
+
+
+# The call, what the flag is called, and how `static=` would select it.
+ADVISED: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "jit": (lambda: pj.jit(branching)(Record()), "args[0].flag", "flag"),
+    "dict": (lambda: pj.jit(with_flag)(flags()), "args[0]['flag']", "['flag']"),
+    "number": (lambda: pj.jit(repeated)({**flags(), "flag": 2}), "args[0]['flag']", "['flag']"),
+    "shape": (
+        lambda: pj.jit(lambda tree: jnp.zeros(tree["n"]))({"n": 2}),
+        "args[0]['n']",
+        "['n']",
+    ),
+    "two": (
+        lambda: pj.jit(lambda a, b: a if a.rate > b.rate else b)(Record(), Record()),
+        "args[0].rate",
+        "rate",
+    ),
+    "keyword": (lambda: pj.jit(branching)(record=Record()), "kwargs['record'].flag", "flag"),
+    "donated": (
+        lambda: pj.jit(lambda a, b: branching(b), donate_argnums=0)(jnp.ones(2), Record()),
+        "args[1].flag",
+        "flag",
+    ),
+    "lower": (lambda: pj.jit(branching).lower(Record()), "args[0].flag", "flag"),
+    "eval_shape": (lambda: pj.eval_shape(branching, Record()), "args[0].flag", "flag"),
+    "cond": (lambda: pj.cond(True, branching, branching, Record()), "args[0].flag", "flag"),
+    "jit of checkpoint": (
+        lambda: pj.jit(pj.checkpoint(branching))(Record()),
+        "args[0].flag",
+        "flag",
+    ),
+    "jit of grad": (
+        lambda: pj.jit(pj.grad(lambda r: jnp.sum(branching(r).w)))(Record()),
+        "args[0].flag",
+        "flag",
+    ),
+    "scan": (
+        lambda: pj.scan(lambda state, _: (branching(state), None), Record(), length=2),
+        "state.flag",
+        "flag",
+    ),
+    "fori_loop": (
+        lambda: pj.fori_loop(0, 2, lambda _, state: branching(state[0]), [Record()]),
+        "state[0].flag",
+        "[0].flag",
+    ),
+    "while_loop, condition": (
+        lambda: pj.while_loop(lambda state: bool(state.flag), lambda state: state, Record()),
+        "state.flag",
+        "flag",
+    ),
+    "while_loop, body": (
+        lambda: pj.while_loop(lambda _: False, branching, Record()),
+        "record.flag",
+        "flag",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ADVISED)
+def test_a_flag_of_a_record_that_python_branches_on(name: str) -> None:
+    """JAX's error is followed by what the flag is, and how it becomes configuration: once."""
+    call, path, pattern = ADVISED[name]
+    text = said(call, TypeError)
+    assert f"depends on the value{'s' if name == 'two' else ''} of the argument" in text
+    assert text.count(f"{path} is data, as all numbers and flags of records and dicts are.") == 1
+    assert text.count("let its class be a module (pydag.register_module)") == 1
+    assert f"such as jit(..., static={pattern!r})." in text
+
+
+def test_the_advice_about_a_flag_helps() -> None:
+    """Either way of the two that it names."""
+    out = pj.jit(branching, static="flag")(Record())
+    assert out.flag is True
+
+    @pydag.register_module
+    class Module(Record):
+        pass
+
+    assert pj.jit(branching)(Module()).flag is True
+
+
+class Finished:
+    def __init__(self) -> None:
+        self.flag = jnp.array(True)
+
+
+pydag.register_module(Finished)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pj.jit(forward)(model()),
+        lambda: pj.jit(branching)(Finished()),
+        lambda: pj.jit(lambda flag: 1 if flag else 2)(True),
+        lambda: pj.jit(with_flag)({"flag": jnp.float32(1.0), "w": jnp.ones(2)}),
+        lambda: pj.jit(lambda tree: 1 if jnp.all(tree["w"]) else 2)({"w": jnp.ones(2)}),
+    ],
+)
+def test_no_advice_about_arrays(call: Callable[[], Any]) -> None:
+    """What can't have been a number or a flag of a record is JAX's subject alone."""
+    assert "register_module" not in said(call, jax.errors.TracerBoolConversionError)
+
+
 def test_a_shared_argument_is_named_by_its_first_place() -> None:
     """One array is one argument; a static leaf is none."""
     w = jnp.ones(2)

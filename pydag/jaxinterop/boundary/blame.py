@@ -2,16 +2,21 @@
 """What JAX leaves out of its errors, as notes: which function it is about, and which leaf."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pydag import _core
 from pydag.typing import Leaf
 
+from .dag import paths_of
 from .naming import Source
+from .roots import Roots
+from .static_part import StaticPart
 
 Named = Iterable[tuple[str, Leaf]]
 """Leaves with their paths."""
@@ -19,6 +24,10 @@ Named = Iterable[tuple[str, Leaf]]
 # How JAX's refusals begin. What a user's function raised isn't among them.
 _GRADIENT = re.compile(r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)")
 _MAP = re.compile(r"(at )?vmap ")
+
+# What JAX says where Python asks for a value while a function is traced; and an argument's name.
+_VALUE = re.compile(r"it depends on the values? of the arguments? (.*)\.$", re.MULTILINE)
+_ARGUMENT = re.compile(r"(args\[\d+\]|kwargs\['\w+'\])?")
 
 
 def type_text(leaf: Leaf) -> str:
@@ -94,3 +103,54 @@ def blame_sizes(error: ValueError, leaves: Named) -> None:
     elif len(seen) > 1:
         texts = [f"{path} has size {size}" for size, path in list(seen.items())[:8]]
         error.add_note(f"Along the leading axis, {', '.join(texts)}.")
+
+
+@contextmanager
+def blaming_value(
+    static_part: StaticPart, leaves: Sequence[Leaf], roots: Roots = ""
+) -> Iterator[None]:
+    """`blame_value` of what is raised while a function runs that got these arguments."""
+    try:
+        yield
+    except TypeError as error:
+        blame_value(error, static_part, leaves, roots)
+        raise
+
+
+def blame_value(
+    error: TypeError, static_part: StaticPart, leaves: Sequence[Leaf], roots: Roots = ""
+) -> None:
+    """Says what to do about a number or a flag of a record whose value Python code needs.
+
+    Args:
+        leaves: The traced ones, of which JAX names one.
+        roots: Of their paths. JAX names them so, or after a parameter's name.
+    """
+    # Not str(error): that runs code of whoever raised it.
+    message = error.args[0] if error.args else None
+    said = _VALUE.search(message) if type(message) is str else None
+    if said is None or any(_ADVICE in note for note in getattr(error, "__notes__", ())):
+        return
+    of_modules = frozenset(_core.module_leaves(static_part.spec)[0])
+    places = zip(static_part.traced_positions(), paths_of(static_part, roots), leaves, strict=True)
+    for position, path, leaf in places:
+        part = _ARGUMENT.sub("", path, count=1)
+        if part and position not in of_modules and _may_be_number(leaf):
+            name = re.escape(path) if roots else rf"\w+{re.escape(path)}"
+            if found := re.search(rf"(?:^|, |and )({name})(?:$|,| and )", said[1]):
+                error.add_note(
+                    f"{found[1]} is data, as all numbers and flags of records and "
+                    f"dicts are.\n  {_ADVICE} or say which leaves are static, such as "
+                    f"jit(..., static={part.removeprefix('.')!r}). To decide by data, take "
+                    "jax.numpy.where, cond or a loop."
+                )
+                return
+
+
+_ADVICE = "If it is configuration, let its class be a module (pydag.register_module),"
+
+
+def _may_be_number(leaf: Leaf) -> bool:
+    """Whether a traced leaf may have been one of Python's numbers; a flag looks like an array."""
+    aval: Any = jax.typeof(leaf)
+    return aval.shape == () and bool(aval.weak_type or aval.dtype == np.bool_)

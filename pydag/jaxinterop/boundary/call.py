@@ -12,6 +12,7 @@ from jax import tree_util
 from pydag.typing import Leaf
 
 from .arguments import Args, Chosen, Kwargs, argument_text, unwrap_static, wrap_static
+from .blame import blame_value
 from .dag import InnerDag, Outcome, dag_of, hashable, paths_of, rebuilt, to_outcome, to_tree
 from .function_cache import cached_for_function, kept_with_function
 from .naming import Source, named
@@ -47,9 +48,12 @@ class Call(InnerDag):
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
         args, kwargs = to_tree(self)
-        return fun(
-            *map(unwrap_static, args), **{name: unwrap_static(arg) for name, arg in kwargs.items()}
-        )
+        args = tuple(map(unwrap_static, args))
+        try:
+            return fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
+        except TypeError as error:
+            blame_value(error, self._static_part, self._leaves, CALL)
+            raise
 
 
 def argument_paths(static_part: StaticPart) -> Sequence[str]:

@@ -21,6 +21,7 @@ from pydag.jaxinterop.boundary.arguments import (
     argument_text,
     by_argument,
 )
+from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.configuration import static_positions
 from pydag.jaxinterop.boundary.dag import unhashable
 from pydag.jaxinterop.boundary.naming import Source, named
@@ -74,7 +75,8 @@ class CompiledFunction:
             is_tied = key.static_part.spec.num_shared > 0
             ties = Ties.of(args, kwargs, options) if is_tied else None
             before = num_unties()
-            result = fun()(*args, **kwargs)
+            with blaming_value(key.static_part, key.join(donated, kept), CALL):
+                result = fun()(*args, **kwargs)
             packed = pack(result)
             if num_unties() != before:
                 self.unties = True

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from pydag.jaxinterop.boundary.blame import blame_sizes
+from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.match import alike
@@ -73,7 +73,8 @@ def scan(
         source = Source(f)
 
         def body(carry: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
-            result = get()(to_tree(carry), to_tree(x))
+            with blaming_value(*carry._take_apart()):
+                result = get()(to_tree(carry), to_tree(x))
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), a tuple of two, but it "
@@ -138,7 +139,8 @@ def while_loop(
 
     def make_condition(get: Get) -> Callable[[InnerDag], Any]:
         def condition(carry: InnerDag) -> Any:
-            return get()(to_tree(carry))
+            with blaming_value(*carry._take_apart()):
+                return get()(to_tree(carry))
 
         return named(condition, Source(cond_fun), signature_like(cond_fun, "carry"))
 
@@ -146,7 +148,8 @@ def while_loop(
         source = Source(body_fun)
 
         def body(carry: InnerDag) -> InnerDag:
-            result = get()(to_tree(carry))
+            with blaming_value(*carry._take_apart()):
+                result = get()(to_tree(carry))
             return alike("what while_loop carries", "carry", carry, result, options, source)
 
         return named(body, source, signature_like(body_fun, "carry"))
@@ -197,7 +200,8 @@ def fori_loop(
         source = Source(body_fun)
 
         def body(i: Any, carry: InnerDag) -> InnerDag:
-            result = get()(i, to_tree(carry))
+            with blaming_value(*carry._take_apart()):
+                result = get()(i, to_tree(carry))
             return alike("what fori_loop carries", "carry", carry, result, options, source)
 
         return named(body, source, signature_like(body_fun, "i", "carry"))
