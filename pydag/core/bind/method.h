@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the operations on trees are bound: by hand, which is the fastest way in; a small tree is
-// flattened in less time than a general dispatch takes. They take everything by position; the public
-// functions, with names, defaults and documentation, are written in Python.
+// flattened in less time than a general dispatch takes. They take everything by position; names, defaults
+// and documentation come from Python (public_function.h).
 #pragma once
 
 #include "base/error.h"
