@@ -16,7 +16,7 @@ from agreement import Options, known, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 from isomorphism import difference
-from operations import doubled
+from operations import DEPTHS, doubled
 from strategies import thorough
 
 import pydag
@@ -192,24 +192,31 @@ def test_mapping_by_the_class_it_has_then() -> None:
     assert out == {"a": 2, "b": "text"}
 
 
-def test_sixty_fold_and_a_million() -> None:
-    """Sixty-fold sharing and a depth of a million are rewritten in one pass each."""
+def test_sixty_fold() -> None:
+    """Sixty-fold sharing is rewritten in one pass."""
     out = pydag.dag_rewrite({float: lambda x: x + 1}, doubled(60))
     for _ in range(59):
         assert out[0] is out[1]
         out = out[0]
     assert out == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize(
+    ("link", "anew"), [(lambda x: [x], list), (lambda x: (x,), lambda t: (*t,))]
+)
+def test_deep_chain(link: Callable[[Any], Any], anew: Callable[[Any], Any], depth: int) -> None:
+    """A chain a million deep is rewritten in one pass."""
     gc.disable()  # it would walk down the chain again and again
     try:
-        for link in (lambda x: [x], lambda x: (x,)):
-            tree: Any = 0.5
-            for _ in range(1_000_000):
-                tree = link(tree)
-            assert pydag.dag_rewrite(lambda node: node, tree) is tree
-            out = pydag.dag_rewrite({float: lambda x: x + 1}, tree)
-            assert pydag.dag_leaves(out)[0] == 1.5
-        out = pydag.dag_rewrite({tuple: lambda t: (*t,)}, tree)
-        assert out is tree
+        tree: Any = 0.5
+        for _ in range(depth):
+            tree = link(tree)
+        assert pydag.dag_rewrite(lambda node: node, tree) is tree
+        out = pydag.dag_rewrite({float: lambda x: x + 1}, tree)
+        assert pydag.dag_leaves(out)[0] == 1.5
+        out = pydag.dag_rewrite({type(tree): anew}, tree)
+        assert (out is tree) is isinstance(tree, tuple)
     finally:
         gc.enable()
 

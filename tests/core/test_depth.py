@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from operations import OPERATIONS, run_apart
+from operations import DEPTHS, OPERATIONS, run_apart
 
 import pydag
 
-MILLION = 1_000_000
 Point = namedtuple("Point", "x")
 
 
@@ -65,18 +64,19 @@ def chain(kind: str, depth: int, innermost: Any = 0.5) -> Any:
     return tree
 
 
+@pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("kind", ["list", "dict", "tuple", "fields"])
-def test_chain_of_a_million(kind: str) -> None:
+def test_deep_chain(kind: str, depth: int) -> None:
     """What the library is for goes down a chain of a million nodes."""
     gc.disable()  # it would walk down the chain each time, too
     try:
-        tree = chain(kind, MILLION)
+        tree = chain(kind, depth)
         leaves, spec = pydag.dag_flatten(tree)
-        assert (leaves, spec.num_nodes, spec.num_paths) == ([0.5], MILLION + 1, 1)
+        assert (leaves, spec.num_nodes, spec.num_paths) == ([0.5], depth + 1, 1)
         assert pydag.dag_structure(pydag.dag_unflatten(spec, leaves)) == spec
         assert pydag.dag_leaves(pydag.dag_map(lambda x, y: x + y, tree, tree)) == [1.0]
         assert pickle.loads(pickle.dumps(spec)) == spec
-        assert len(repr(spec)) > MILLION
+        assert len(repr(spec)) > depth
         assert pydag.dag_leaves(pydag.reref(pydag.deref([tree, [1]]))) == [0.5, 1]
         assert pydag.dag_map_with_path(lambda path, x: len(path), {"k": tree})
     finally:
@@ -90,22 +90,23 @@ def test_chain_of_every_kind(kind: str, operation: str) -> None:
     OPERATIONS[operation](chain(kind, 3_000))
 
 
-def test_results_of_a_deep_chain() -> None:
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_results_of_a_deep_chain(depth: int) -> None:
     """What comes out at the bottom of a million lists is what was put in."""
     leaf = object()
-    tree = chain("list", MILLION, leaf)
+    tree = chain("list", depth, leaf)
     leaves, spec = pydag.dag_flatten(tree)
     assert leaves == [leaf]
-    assert (spec.num_leaves, spec.num_nodes, spec.num_paths) == (1, MILLION + 1, 1)
-    assert repr(spec) == "PyDagSpec(" + "[" * MILLION + "*" + "]" * MILLION + ")"
-    assert spec.paths() == [(0,) * MILLION]
+    assert (spec.num_leaves, spec.num_nodes, spec.num_paths) == (1, depth + 1, 1)
+    assert repr(spec) == "PyDagSpec(" + "[" * depth + "*" + "]" * depth + ")"
+    assert spec.paths() == [(0,) * depth]
     out = pydag.dag_map(lambda x: 7, tree)
-    for _ in range(MILLION):
+    for _ in range(depth):
         (out,) = out
     assert out == 7
 
 
-@pytest.mark.parametrize("depth", [1, 1000, MILLION])
+@pytest.mark.parametrize("depth", [1, 1000, *DEPTHS])
 @pytest.mark.parametrize("kind", ["list", "dict", "tuple"])
 def test_cycle_at_any_depth(kind: str, depth: int) -> None:
     """A cycle is found at depth 1 as at a million, whatever the recursion limit is."""
@@ -118,9 +119,10 @@ def test_cycle_at_any_depth(kind: str, depth: int) -> None:
     root.clear()
 
 
-def test_errors_at_the_bottom() -> None:
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_errors_at_the_bottom(depth: int) -> None:
     """An error a million levels deep has a path whose middle is left out."""
-    tree = chain("dict", MILLION)
+    tree = chain("dict", depth)
     with pytest.raises(ZeroDivisionError) as info:
         pydag.dag_map(lambda _: 1 / 0, tree)
     (note,) = info.value.__notes__
@@ -129,7 +131,7 @@ def test_errors_at_the_bottom() -> None:
     assert " ... " in note
     assert len(note) < 2000
     with pytest.raises(ValueError, match=r"\['x'\]") as mismatch:
-        pydag.dag_map(lambda x, y: x, chain("dict", MILLION, [1]), tree)
+        pydag.dag_map(lambda x, y: x, chain("dict", depth, [1]), tree)
     assert len(str(mismatch.value)) < 2000
 
 

@@ -8,6 +8,7 @@ from collections import OrderedDict, deque, namedtuple
 from typing import Any
 
 import pytest
+from operations import DEPTHS
 from test_pickle import STATE, is_harmless, restored
 
 import pydag
@@ -119,9 +120,10 @@ def test_bad_states(name: str) -> None:
     assert len(str(info.value)) > 10
 
 
-def test_deep_state() -> None:
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_deep_state(depth: int) -> None:
     """A state a million nodes deep is read, or found to be cut off, without recursion."""
-    deep = [(LIST, 0, 1)] * 10**6
+    deep = [(LIST, 0, 1)] * depth
     assert restored(state(*deep, (LEAF, 0, 0))).num_leaves == 1
     with pytest.raises(ValueError, match="missing"):
         restored(state(*deep))
