@@ -42,6 +42,8 @@ public:
             reserve(1);
         data_[size_++] = value;
     }
+    // For a buffer that has the room: nothing is checked.
+    void push_reserved(T value) { data_[size_++] = value; }
     T pop() { return data_[--size_]; }
 
     // Makes room for `count` more elements.
@@ -64,15 +66,12 @@ public:
     }
     void resize_down(size_t size) { size_ = size; }
 
-protected:
-    size_t size_ = 0;
-
 private:
     T *inline_data() { return reinterpret_cast<T *>(storage_); }
 
     alignas(T) unsigned char storage_[kInline * sizeof(T)];
     T *data_ = reinterpret_cast<T *>(storage_);
-    size_t capacity_ = kInline;
+    size_t size_ = 0, capacity_ = kInline;
 };
 
 // Memory for runs of elements that stay where they are until the end of a walk.
@@ -85,7 +84,7 @@ public:
     Arena(const Arena &) = delete;
     Arena &operator=(const Arena &) = delete;
 
-    // Arena for `count` elements, behind what was taken before.
+    // Room for `count` elements, behind what was taken before.
     T *take(size_t count) {
         if (static_cast<size_t>(end_ - next_) < count) [[unlikely]]
             grow(count);
@@ -108,44 +107,63 @@ private:
     std::vector<std::unique_ptr<T[]>> chunks_;
 };
 
-// Owns a reference to each of its objects. Where `extend` is used, the new slots must be filled
-// before anything can raise.
+// Owns a reference to each of its objects. It is no Buffer, whose functions count nothing.
 template <size_t kInline>
-class RefBuffer : public Buffer<PyObject *, kInline> {
+class RefBuffer {
 public:
+    RefBuffer() = default;
+    RefBuffer(const RefBuffer &) = delete;
+    RefBuffer &operator=(const RefBuffer &) = delete;
     ~RefBuffer() { drop_to(0); }
 
-    // For a buffer that has the room: nothing is checked.
-    void push_reserved(PyObject *object) { this->data()[this->size_++] = object; }
-    void push_new(nb::object object) { this->push(object.ptr()), object.release(); }
-    void push_borrowed(PyObject *object) { this->push(incref(object)); }
-    nb::object pop_owned() { return nb::steal(this->pop()); }
+    size_t size() const { return refs_.size(); }
+    bool empty() const { return refs_.empty(); }
+    PyObject **data() { return refs_.data(); }
+    PyObject *const *data() const { return refs_.data(); }
+    PyObject *operator[](size_t i) const { return refs_[i]; }
+    PyObject *back() const { return refs_[size() - 1]; }
+
+    void reserve(size_t count) { refs_.reserve(count); }
+    // Grows by `count` slots, to be filled with references of its own before anything can raise.
+    PyObject **extend(size_t count) { return refs_.extend(count); }
+    // For a buffer that has the room: nothing is checked. Takes the reference.
+    void push_reserved(PyObject *object) { refs_.push_reserved(object); }
+    void push_new(nb::object object) { refs_.push(object.ptr()), object.release(); }
+    void push_borrowed(PyObject *object) { refs_.push(incref(object)); }
+    // Puts an object in the place of another one, whose finalizer may run here.
+    void replace(size_t i, nb::object object) { nb::steal(std::exchange(refs_[i], object.release().ptr())).reset(); }
+    nb::object pop_owned() { return nb::steal(refs_.pop()); }
     // A tuple or list of the objects from `base` on, which it takes. Nobody sees it before it is
     // full: no code runs between the allocation and the last item.
     nb::object take_tuple(size_t base = 0) {
-        const size_t count = this->size() - base;
+        const size_t count = size() - base;
         nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-        if (count) std::memcpy(&PyTuple_GET_ITEM(tuple.ptr(), 0), this->data() + base, count * sizeof(PyObject *));
-        this->resize_down(base);
+        if (count) std::memcpy(&PyTuple_GET_ITEM(tuple.ptr(), 0), data() + base, count * sizeof(PyObject *));
+        forget_to(base);
         return tuple;
     }
     nb::object take_list(size_t base = 0) {
-        const size_t count = this->size() - base;
+        const size_t count = size() - base;
         nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
         if (count)
-            std::memcpy(reinterpret_cast<PyListObject *>(list.ptr())->ob_item, this->data() + base,
+            std::memcpy(reinterpret_cast<PyListObject *>(list.ptr())->ob_item, data() + base,
                         count * sizeof(PyObject *));
-        this->resize_down(base);
+        forget_to(base);
         return list;
     }
     int traverse(visitproc visit, void *arg) const {
-        for (size_t i = 0; i < this->size(); ++i) Py_VISIT((*this)[i]);
+        for (size_t i = 0; i < size(); ++i) Py_VISIT(refs_[i]);
         return 0;
     }
     // Releases the objects from `size` on. An object's finalizer may run here.
     void drop_to(size_t size) {
-        while (this->size() > size) decref(this->pop());
+        while (refs_.size() > size) decref(refs_.pop());
     }
+    // Leaves the objects from `size` on to whoever has their references now.
+    void forget_to(size_t size) { refs_.resize_down(size); }
+
+private:
+    Buffer<PyObject *, kInline> refs_;
 };
 
 }  // namespace pydag

@@ -83,7 +83,7 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
             slot_at(object.ptr(), registration.data_access[i].offset) = values[base + i];
         for (size_t i = 0; i < registration.meta_access.size(); ++i)
             slot_at(object.ptr(), registration.meta_access[i].offset) = incref(meta[i]);
-        values.resize_down(base);
+        values.forget_to(base);
         return object;
     }
     if (registration.data.is_none()) {

@@ -19,7 +19,7 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base);
 inline nb::object build_namedtuple(PyObject *const *refs, Stack &values, size_t base) {
     auto *const type = reinterpret_cast<PyTypeObject *>(TupleClassRefs{refs}.type());
     nb::object tuple = tuple_of_class(type, values.data() + base, values.size() - base);
-    values.resize_down(base);
+    values.forget_to(base);
     return tuple;
 }
 }  // namespace detail

@@ -52,8 +52,9 @@ void reorder(Kind kind, nb::handle expected, nb::handle actual, nb::handle objec
              key_mismatch(KeysBox::of(expected), KeysBox::of(actual)).c_str(), is_mapping ? traits(kind).name : "value",
              short_repr(object).ptr());
     const auto count = static_cast<uint32_t>(places.size());
-    const std::vector<PyObject *> children(stack.data() + base, stack.data() + base + count);
-    for (uint32_t i = 0; i < count; ++i) stack[base + count - 1 - i] = children[count - 1 - places[i]];
+    PyObject **const slots = stack.data() + base;
+    const std::vector<PyObject *> children(slots, slots + count);
+    for (uint32_t i = 0; i < count; ++i) slots[count - 1 - i] = children[count - 1 - places[i]];
 }
 
 void check_meta(nb::handle expected, nb::handle found, nb::handle object) {

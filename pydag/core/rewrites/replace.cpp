@@ -3,8 +3,6 @@
 
 #include "walks/unflatten.h"
 
-#include <utility>
-
 namespace pydag {
 
 nb::object replace(nb::handle tree, nb::handle old_object, nb::handle new_object, FlattenOptions options) {
@@ -18,7 +16,7 @@ nb::object replace(nb::handle tree, nb::handle old_object, nb::handle new_object
     for (size_t i = 0; i < leaves.size(); ++i) {
         if (leaves[i] != old_object.ptr()) continue;
         is_found = true;
-        nb::steal(std::exchange(leaves[i], nb::borrow(new_object).release().ptr())).reset();
+        leaves.replace(i, nb::borrow(new_object));
     }
     if (!is_found)
         fail(PyExc_ValueError, "the tree doesn't hold the object that is to be replaced: %U",

@@ -28,8 +28,7 @@ public:
     void fold(Leaves &found) {
         for (auto &[leaf, other] : others_) {
             const nb::object first = nb::borrow(found[leaf]);
-            nb::object both = call(combine_, first, other);
-            const nb::object replaced = nb::steal(std::exchange(found[leaf], both.release().ptr()));
+            found.replace(leaf, call(combine_, first, other));
         }
     }
 

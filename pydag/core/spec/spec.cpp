@@ -21,7 +21,7 @@ Spec::Spec(StructureBuilder &&builder) : structure_(builder.view()) {
     std::memcpy(block + ref_bytes, structure_.nodes, node_bytes);
     structure_.refs = reinterpret_cast<PyObject *const *>(block);
     structure_.nodes = reinterpret_cast<const Node *>(block + ref_bytes);
-    builder.refs.resize_down(0);
+    builder.refs.forget_to(0);
     builder.namespace_.release();
 }
 

@@ -46,9 +46,7 @@ public:
         for (uint32_t i = 0; i < structure.num_shared; ++i) slots[i] = incref(Py_None);
     }
     PyObject *operator[](uint32_t number) const { return memo_[number]; }
-    void set(uint32_t number, nb::handle object) {
-        nb::steal(std::exchange(memo_[number], incref(object.ptr()))).reset();
-    }
+    void set(uint32_t number, nb::handle object) { memo_.replace(number, nb::borrow(object)); }
 
 private:
     RefBuffer<16> memo_;

@@ -80,7 +80,7 @@ private:
         return frame.pending;
     }
 
-    void memorize(uint32_t number) { nb::steal(std::exchange(memo_[number], incref(values_.back()))).reset(); }
+    void memorize(uint32_t number) { memo_.replace(number, nb::borrow(values_.back())); }
 
     const Structure &structure_;
     Source &leaves_;
