@@ -6,6 +6,7 @@
 #include "bind/bind.h"
 #include "structure/explain.h"
 #include "structure/listing.h"
+#include "structure/owners.h"
 #include "structure/paths.h"
 #include "structure/prefix.h"
 #include "structure/sharing.h"
@@ -230,6 +231,8 @@ void bind_spec(nb::module_ &module) {
     else bind_class(module);
     module.def("node_kinds", node_kinds,
                nb::sig("def node_kinds() -> list[tuple[str, int, tuple[str, ...], bool, bool]]"));
+    module.def("module_leaves", on_structure(module_leaves),
+               nb::sig("def module_leaves(spec: PyDagSpec, /) -> tuple[tuple[int, ...], tuple[int, ...]]"));
     module.def(
         "explain",
         [](nb::handle a, nb::handle b, bool exactly) {

@@ -70,7 +70,7 @@ public:
 
 private:
     [[noreturn]] static void fail_empty();
-    // Leaves the structure to the cache, if the cache knows this spec: spec_cache.cpp.
+    // Leaves the structure to the cache, if the cache knows this spec: cache.cpp.
     void leave_cache();
 
     Structure structure_ = {};
@@ -84,8 +84,8 @@ nb::object make_spec(Spec &&spec);
 // The spec in a Python object; TypeError if it isn't one.
 const Spec &spec_of(nb::handle object);
 
-// The state that pickles (spec_pickle.cpp), and back (spec_restore.cpp): everything is checked,
-// ValueError or TypeError says what is wrong.
+// The state that pickles (pickle.cpp), and back (unpickle.cpp): everything is checked, ValueError or
+// TypeError says what is wrong.
 inline constexpr long kStateFormat = 2;
 // How many bytes the place of a reference takes, where there are so many.
 inline size_t place_width(size_t num_refs) { return num_refs <= 0x100 ? 1 : num_refs <= 0x10000 ? 2 : 4; }

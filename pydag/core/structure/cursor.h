@@ -38,13 +38,6 @@ public:
         number_ += passed.is_anchor;
         ++position_;
     }
-    // Behind the subtree of this node.
-    void skip() {
-        for (uint64_t pending = 1; pending > 0; --pending) {
-            pending += num_children(node());
-            step();
-        }
-    }
     // To where a subtree begins or ends.
     void go_to(Extent place, uint32_t number) {
         refs_ = structure_.refs + place.ref;

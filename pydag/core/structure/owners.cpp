@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/owners.h"
 
+#include "base/tuples.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace pydag {
 namespace {
@@ -29,16 +31,26 @@ struct Frame {
     uint32_t position, pending;
 };
 
-class Survey {
+// A tuple of these numbers, in ascending order.
+nb::object sorted_tuple(std::vector<uint32_t> numbers) {
+    std::sort(numbers.begin(), numbers.end());
+    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+    Py_ssize_t i = 0;
+    for (const uint32_t number : numbers)
+        PyTuple_SET_ITEM(tuple.ptr(), i++, checked(PyLong_FromUnsignedLong(number)).release().ptr());
+    return tuple;
+}
+
+class OwnerSearch {
 public:
-    explicit Survey(const Structure &structure) {
+    explicit OwnerSearch(const Structure &structure) {
         for (Cursor at(structure); at.is_at_node(); at.step()) add(at);
     }
 
     // A node stands behind its parent, and an anchor behind its aliases, where the order in which nodes
     // end is read backwards. So what is handed along each edge has arrived at a node by its turn.
-    ModuleLeaves found() const {
-        ModuleLeaves result;
+    nb::object found() const {
+        std::vector<uint32_t> owned, mixed;
         std::vector<Owners> owners(items_.size(), 0);
         owners[0] = kOther;
         for (auto next = closed_.rbegin(); next != closed_.rend(); ++next) {
@@ -47,12 +59,10 @@ public:
             if (*next > 0) owners[*next] |= parent.own ? parent.own : owners[item.parent];
             if (item.node.is_alias()) owners[anchors_[item.node.count]] |= owners[*next];
             if (!item.node.is_leaf() || !(owners[*next] & kModule)) continue;
-            result.owned.push_back(item.leaf);
-            if (owners[*next] & kOther) result.mixed.push_back(item.leaf);
+            owned.push_back(item.leaf);
+            if (owners[*next] & kOther) mixed.push_back(item.leaf);
         }
-        std::sort(result.owned.begin(), result.owned.end());
-        std::sort(result.mixed.begin(), result.mixed.end());
-        return result;
+        return tuple_of(sorted_tuple(std::move(owned)), sorted_tuple(std::move(mixed)));
     }
 
 private:
@@ -79,8 +89,9 @@ private:
 
 }  // namespace
 
-ModuleLeaves module_leaves(const Structure &structure) {
-    return has_module(structure) ? Survey(structure).found() : ModuleLeaves();
+nb::object module_leaves(const Structure &structure) {
+    if (!has_module(structure)) return tuple_of(sorted_tuple({}), sorted_tuple({}));
+    return OwnerSearch(structure).found();
 }
 
 }  // namespace pydag

@@ -8,11 +8,8 @@
 
 namespace pydag {
 
-struct ModuleLeaves {
-    std::vector<uint32_t> owned;  // those of modules, along some path
-    std::vector<uint32_t> mixed;  // of these, those that belong to no module along another path
-};
-// In one pass over nodes and edges. Ascending.
-ModuleLeaves module_leaves(const Structure &structure);
+// Two tuples of leaves, by their positions, ascending: those that belong to modules along some path; of
+// these, those that belong to no module along another path. In one pass over nodes and edges.
+nb::object module_leaves(const Structure &structure);
 
 }  // namespace pydag

@@ -75,7 +75,6 @@ private:
     TypeInfo look_up_class_of(PyObject *object);
     TypeInfo find_in_table(PyTypeObject *type);
     const TypeInfo *find_known_in_table(PyTypeObject *type);
-    TypeInfo look_up(PyTypeObject *type);
     nb::object name_;
     uint64_t id_;
     uint32_t num_users_ = 0;

@@ -82,6 +82,12 @@ nb::object find_registration(nb::handle type, nb::handle namespace_) {
     return found;
 }
 
+bool is_module(nb::type_object type, nb::handle namespace_) {
+    const NamespaceRef space = Namespace::get(namespace_);
+    const TypeInfo info = space->find(reinterpret_cast<PyTypeObject *>(type.ptr()));
+    return info.registration && RegistrationBox::of(info.registration).is_module;
+}
+
 void add_registration(nb::object box) {
     const Registration &registration = RegistrationBox::of(box);
     const nb::handle type = registration.type;

@@ -17,6 +17,8 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_);
 TypeInfo look_up_type(PyTypeObject *type, nb::handle namespace_);
 // The registration of a class as seen from `namespace_`; null if it isn't a registered node there.
 nb::object find_registration(nb::handle type, nb::handle namespace_);
+// Whether the class is registered, as seen from `namespace_`, as one of modules.
+bool is_module(nb::type_object type, nb::handle namespace_);
 
 // The builtin class whose instances are nodes of this kind; null if there is none.
 PyTypeObject *builtin_class(Kind kind);
