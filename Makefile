@@ -69,7 +69,7 @@ types: $(test)/installed
 
 # Through the script, not `python -m pytest`: that would put the source tree before the package.
 pytest: $(test)/installed
-	$(test)/bin/pytest -n auto $(PYTEST_ARGS)
+	$(test)/bin/pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 format: $(test)/installed
 	$(test)/bin/ruff check --fix-only
@@ -87,7 +87,8 @@ sanitize: $(sanitized)/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	PYTHONMALLOC=malloc \
-	    $(sanitized)/bin/pytest -n auto -m "not measures" --ignore=tests/docs --ignore=tests/jax $(PYTEST_ARGS)
+	    $(sanitized)/bin/pytest -n auto --dist worksteal -m "not measures" --hypothesis-profile=few \
+	    --ignore=tests/docs --ignore=tests/jax $(PYTEST_ARGS)
 
 # In one process, since each writes its counts at its end. PYTEST_ARGS=tests/core is quicker.
 coverage: export COVERAGE_FILE := $(covered)/data

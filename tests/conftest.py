@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from hypothesis import settings
+
 # pytest puts this folder there, in which tests/jax would be found as `jax` where JAX is missing.
 sys.path.remove(str(Path(__file__).parent))
 
@@ -17,3 +19,7 @@ if importlib.util.find_spec("pydag._core") is None:
 
 # The same for the interpreters that tests start: `python -c` would look here first.
 os.environ["PYTHONSAFEPATH"] = "1"
+
+# The sanitizers take this one: an example costs them many times as much, and what the tests claim
+# is shown by the other runs.
+settings.register_profile("few", max_examples=20)

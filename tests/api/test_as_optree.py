@@ -107,7 +107,7 @@ UNASKED = ("replace_nones", "flatten_one_level")
 
 
 @pytest.mark.parametrize("name", CALLS)
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=thorough.max_examples // 4)
 @given(trees, st.booleans(), strategies.predicates, st.booleans())
 def test_trees_are_as_in_optree(
     name: str, drawn: tuple[Any, str], none_is_leaf: bool, predicate: Predicate, asks: bool

@@ -13,8 +13,8 @@ import pytest
 
 import pydag
 
-# How deep the chains are that show that depth is bounded by memory alone. Under the sanitizers, where
-# a level takes many times as long, the smaller depth has to do: no recursion gets that far either.
+# How deep the chains are that show that depth is bounded by memory alone. Under the sanitizers, a
+# level takes many times as long, so the smaller depth has to do: no recursion gets that far either.
 DEPTHS = [100_000, pytest.param(1_000_000, marks=pytest.mark.measures)]
 
 

@@ -16,7 +16,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-thorough = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(
+    deadline=None,
+    max_examples=2 * settings().max_examples,  # 200, or 40: see conftest.py
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 Take = Callable[[], Any]  # the next child
 Shape = Callable[[DrawFn, Take], Any]  # makes a container
