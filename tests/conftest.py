@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests need: the installed package, and not the sources in the current directory."""
 
+import gc
 import importlib.util
 import os
 import sys
@@ -23,3 +24,9 @@ os.environ["PYTHONSAFEPATH"] = "1"
 # The sanitizers take this one: an example costs them many times as much, and what the tests claim
 # is shown by the other runs.
 settings.register_profile("few", max_examples=20)
+
+
+def pytest_collection_finish() -> None:
+    """Collections of garbage pass over what the tests import: with JAX and its kin that is much."""
+    gc.collect()
+    gc.freeze()
