@@ -44,3 +44,6 @@ is_dict_insertion_ordered: Callable[..., bool] = _of_optree(
     "optree._C", "is_dict_insertion_ordered"
 )
 """Whether dicts keep their order in a namespace; there is no public way to ask."""
+
+GLOBAL_NAMESPACE: Any = _of_optree("optree.registry", "__GLOBAL_NAMESPACE")
+"""What optree's functions have as the default of `namespace`, and a caller may pass on."""

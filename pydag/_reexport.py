@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-import optree
+from ._private_names import GLOBAL_NAMESPACE
 
 
 def _with_default(function: Callable[..., Any], namespace: str) -> Callable[..., Any]:
@@ -74,7 +74,7 @@ def reexport(*, namespace: str, module: str | None = None) -> ModuleType:
     >>> tree.leaves([1, [2]]), tree.__name__
     ([1, 2], 'models.tree')
     """
-    if namespace is getattr(optree.registry, "__GLOBAL_NAMESPACE", None):
+    if namespace is GLOBAL_NAMESPACE:
         namespace = ""
     if not isinstance(namespace, str):
         raise TypeError(f"The namespace must be a string, got {namespace!r}.")

@@ -9,7 +9,8 @@ from typing import Any, overload
 import optree
 
 from . import _core
-from .registry import _GLOBAL, C, checked_namespace
+from ._private_names import GLOBAL_NAMESPACE
+from .registry import C, checked_namespace
 
 Names = tuple[str, ...]
 
@@ -70,7 +71,7 @@ def register_fields(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> C: ...
 @overload
@@ -79,7 +80,7 @@ def register_fields(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> Callable[[C], C]: ...
 def register_fields(
@@ -87,7 +88,7 @@ def register_fields(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> Any:
     """Make a class a node whose children are attributes, which the core reads and writes itself.
@@ -129,7 +130,7 @@ def register_module(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> C: ...
 @overload
@@ -138,7 +139,7 @@ def register_module(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> Callable[[C], C]: ...
 def register_module(
@@ -146,7 +147,7 @@ def register_module(
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] = (),
     *,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> Any:
     """Make a class a node, as `register_fields` does, and say that it is a module.

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 import optree
 
 from . import _classify, _core
+from ._private_names import GLOBAL_NAMESPACE
 from .typing import FlattenFunction, UnflattenFunction
 
 C = TypeVar("C", bound=type)
-
-_GLOBAL: Any = getattr(optree.registry, "__GLOBAL_NAMESPACE", object())
 
 
 class RegistryEntry(NamedTuple):
@@ -47,7 +46,7 @@ def checked_namespace(cls: object, namespace: object) -> str:
     """The name of the namespace; TypeError if either argument is not what it should be."""
     if not inspect.isclass(cls):
         raise TypeError(f"Expected a class, got {cls!r}.")
-    if namespace is _GLOBAL:
+    if namespace is GLOBAL_NAMESPACE:
         return ""
     if not isinstance(namespace, str):
         raise TypeError(f"The namespace must be a string, got {namespace!r}.")
@@ -77,7 +76,7 @@ def _get(
     Raises:
         TypeError: `cls` is not a class, or the namespace is no string.
     """
-    if namespace is _GLOBAL:
+    if namespace is GLOBAL_NAMESPACE:
         namespace = ""
     if cls is not None and cls is not cast("type", namedtuple) and not inspect.isclass(cls):
         raise TypeError(f"Expected a class or None, got {cls!r}.")
@@ -95,9 +94,8 @@ def _get(
     return None if known is None else _entry_of_optree(known)
 
 
-_builtin_entries: dict[
-    int, tuple[Any, RegistryEntry]
-] = {}  # by the id of optree's entry, kept here
+# By the id of optree's entry, which is kept beside ours.
+_builtin_entries: dict[int, tuple[Any, RegistryEntry]] = {}
 
 
 def _entry_of_optree(entry: Any) -> RegistryEntry:
@@ -135,7 +133,7 @@ class _Register(Protocol):
         unflatten_func: UnflattenFunction,
         *,
         path_entry_type: type[optree.PyTreeEntry] = optree.AutoEntry,
-        namespace: str = _GLOBAL,
+        namespace: str = GLOBAL_NAMESPACE,
         preserve_relative_identities: bool = True,
     ) -> C: ...
 
@@ -159,7 +157,7 @@ def register_pydag_node(
     unflatten_func: UnflattenFunction,
     *,
     path_entry_type: type[optree.PyTreeEntry] = optree.AutoEntry,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> C:
     """Make a class a node, by two functions.
@@ -252,7 +250,7 @@ def register_pydag_node_class(
     /,
     *,
     path_entry_type: type[optree.PyTreeEntry] | None = None,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> C: ...
 @overload
@@ -261,7 +259,7 @@ def register_pydag_node_class(
     /,
     *,
     path_entry_type: type[optree.PyTreeEntry] | None = None,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> Callable[[C], C]: ...
 def register_pydag_node_class(
@@ -269,7 +267,7 @@ def register_pydag_node_class(
     /,
     *,
     path_entry_type: type[optree.PyTreeEntry] | None = None,
-    namespace: str = _GLOBAL,
+    namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> Any:
     """Make a class a node, by its own methods. A class decorator, bare or with arguments.
@@ -301,7 +299,7 @@ def register_pydag_node_class(
     >>> pydag.dag_leaves(Box([1, 2]))
     [1, 2]
     """
-    if isinstance(cls, str) and namespace is not _GLOBAL:
+    if isinstance(cls, str) and namespace is not GLOBAL_NAMESPACE:
         raise ValueError("Cannot specify `namespace` when the first argument is a string.")
     if cls == "":
         raise ValueError(
@@ -328,7 +326,7 @@ def register_pydag_node_class(
     )
 
 
-def unregister_pydag_node(cls: type, /, *, namespace: str = _GLOBAL) -> RegistryEntry:
+def unregister_pydag_node(cls: type, /, *, namespace: str = GLOBAL_NAMESPACE) -> RegistryEntry:
     """Take a registration out again; specs that were made with it keep working.
 
     Args:

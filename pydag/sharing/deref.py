@@ -8,8 +8,8 @@ from typing import Any
 import optree
 
 from pydag import _core
+from pydag._private_names import GLOBAL_NAMESPACE
 from pydag.fields import register_fields
-from pydag.registry import _GLOBAL
 from pydag.typing import Dag, Identity, IsLeaf
 
 
@@ -94,7 +94,7 @@ def _tell_optree() -> None:
             with_entries(cls, flatten),
             unflatten,
             path_entry_type=_ChildEntry if cls is Node else optree.GetAttrEntry,
-            namespace=_GLOBAL,
+            namespace=GLOBAL_NAMESPACE,
         )
 
 

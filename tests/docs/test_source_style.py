@@ -156,13 +156,26 @@ def test_nothing_is_made_at_first_use() -> None:
     assert {name: statics for name, statics in found.items() if statics} == {}
 
 
+# As an attribute or by its text. Names such as `__version__` are Python's own, and public.
+PRIVATE_OF_OPTREE = r'\boptree(\.\w+)*(\.|, *["\'])_(?!_\w+__\b)'
+
+
+@pytest.mark.parametrize(
+    "line", ["optree._C.version", 'getattr(optree.registry, "__GLOBAL_NAMESPACE", None)']
+)
+def test_private_names_of_optree_are_found(line: str, tmp_path: Path) -> None:
+    """The rule of the next test sees what it forbids, and nothing else."""
+    source = tmp_path / "source.py"
+    source.write_text(f"optree.__version__\noptree.pytree.reexport\n{line}\n", "utf-8")
+    assert places(PRIVATE_OF_OPTREE, [source]) == ["source.py:3"]
+
+
 def test_private_names_of_others_are_in_one_place() -> None:
     """What JAX and optree don't promise to keep is looked up in one file for each."""
     package = [path for path in PYTHON if "pydag" in path.relative_to(ROOT).parts]
     others = [p for p in package if p.name not in ("jax_private.py", "_private_names.py")]
     assert places(r"\b_src\b|\bjax\.(extend|interpreters)\b", others) == []
-    # Names such as `__version__` are Python's own, and public.
-    assert places(r"\boptree(\.\w+)*\._(?!_\w+__\b)", others) == []
+    assert places(PRIVATE_OF_OPTREE, others) == []
 
 
 @pytest.mark.parametrize("file", TESTS, ids=lambda file: file.name)
