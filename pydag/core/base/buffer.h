@@ -116,23 +116,23 @@ public:
     RefBuffer &operator=(const RefBuffer &) = delete;
     ~RefBuffer() { drop_to(0); }
 
-    size_t size() const { return refs_.size(); }
-    bool empty() const { return refs_.empty(); }
-    PyObject **data() { return refs_.data(); }
-    PyObject *const *data() const { return refs_.data(); }
-    PyObject *operator[](size_t i) const { return refs_[i]; }
-    PyObject *back() const { return refs_[size() - 1]; }
+    size_t size() const { return objects_.size(); }
+    bool empty() const { return objects_.empty(); }
+    PyObject **data() { return objects_.data(); }
+    PyObject *const *data() const { return objects_.data(); }
+    PyObject *operator[](size_t i) const { return objects_[i]; }
+    PyObject *back() const { return objects_[size() - 1]; }
 
-    void reserve(size_t count) { refs_.reserve(count); }
+    void reserve(size_t count) { objects_.reserve(count); }
     // Grows by `count` slots, to be filled with references of its own before anything can raise.
-    PyObject **extend(size_t count) { return refs_.extend(count); }
+    PyObject **extend(size_t count) { return objects_.extend(count); }
     // For a buffer that has the room: nothing is checked. Takes the reference.
-    void push_reserved(PyObject *object) { refs_.push_reserved(object); }
-    void push_new(nb::object object) { refs_.push(object.ptr()), object.release(); }
-    void push_borrowed(PyObject *object) { refs_.push(incref(object)); }
+    void push_reserved(PyObject *object) { objects_.push_reserved(object); }
+    void push_new(nb::object object) { objects_.push(object.ptr()), object.release(); }
+    void push_borrowed(PyObject *object) { objects_.push(incref(object)); }
     // Puts an object in the place of another one, whose finalizer may run here.
-    void replace(size_t i, nb::object object) { nb::steal(std::exchange(refs_[i], object.release().ptr())).reset(); }
-    nb::object pop_owned() { return nb::steal(refs_.pop()); }
+    void replace(size_t i, nb::object object) { nb::steal(std::exchange(objects_[i], object.release().ptr())).reset(); }
+    nb::object pop_owned() { return nb::steal(objects_.pop()); }
     // A tuple or list of the objects from `base` on, which it takes. Nobody sees it before it is
     // full: no code runs between the allocation and the last item.
     nb::object take_tuple(size_t base = 0) {
@@ -152,18 +152,18 @@ public:
         return list;
     }
     int traverse(visitproc visit, void *arg) const {
-        for (size_t i = 0; i < size(); ++i) Py_VISIT(refs_[i]);
+        for (size_t i = 0; i < size(); ++i) Py_VISIT(objects_[i]);
         return 0;
     }
     // Releases the objects from `size` on. An object's finalizer may run here.
     void drop_to(size_t size) {
-        while (refs_.size() > size) decref(refs_.pop());
+        while (objects_.size() > size) decref(objects_.pop());
     }
     // Leaves the objects from `size` on to whoever has their references now.
-    void forget_to(size_t size) { refs_.resize_down(size); }
+    void forget_to(size_t size) { objects_.resize_down(size); }
 
 private:
-    Buffer<PyObject *, kInline> refs_;
+    Buffer<PyObject *, kInline> objects_;
 };
 
 }  // namespace pydag

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The objects that a DAG shares.
 #pragma once
 
 #include "walks/flatten.h"
