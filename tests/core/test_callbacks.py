@@ -243,9 +243,13 @@ def test_caught_errors_cost_no_recursion_levels() -> None:
             raise OwnError
         return False
 
+    caught = 0
     for _ in range(20_000):
-        with pytest.raises(OwnError):
+        try:  # pytest.raises takes ten times as long
             pydag.dag_leaves(tree, is_leaf=fail)
+        except OwnError:
+            caught += 1
+    assert caught == 20_000
     assert repr(tree) == "[" * 50 + "7" + "]" * 50
     assert sorted([3, 1, 2], key=lambda x: x) == [1, 2, 3]
     assert pydag.dag_leaves(tree) == [7]
@@ -262,10 +266,14 @@ def test_cycles_cost_no_recursion_levels() -> None:
     loop.itself = [loop]
     alone: list[Any] = []
     alone.append(alone)
+    caught = 0
     for _ in range(20_000):
         for tree in (loop, alone):
-            with pytest.raises(pydag.CycleError):
+            try:
                 pydag.dag_flatten(tree)
+            except pydag.CycleError:
+                caught += 1
+    assert caught == 40_000
     assert repr([[[[[[[[[[1]]]]]]]]]]) == "[[[[[[[[[[1]]]]]]]]]]"
     assert sys.getrecursionlimit() >= 1000
 
