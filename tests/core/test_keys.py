@@ -368,6 +368,26 @@ def test_keys_whose_hashes_change(cls: Any, count: int) -> None:
     assert all(out[key] == key.name for key in keys)
 
 
+@pytest.mark.parametrize("answers", [0, 1])
+def test_hash_that_changes_while_its_dict_is_opened(answers: int) -> None:
+    """A key of an OrderedDict that isn't found in the middle is a KeyError that names the place."""
+    key = Mutable(1)
+    tree = [OrderedDict([(key, 1)])]
+
+    class Changed(Mutable):
+        left = answers
+
+        def __hash__(self) -> int:
+            Changed.left -= 1
+            return self.hash + (Changed.left < 0)
+
+    key.__class__ = Changed
+    with pytest.raises(KeyError) as info:
+        pydag.dag_leaves(tree)
+    assert info.value.args == (key,)
+    assert info.value.__notes__ == ["raised while flattening tree[0]"]
+
+
 @pytest.mark.parametrize("count", [2, 5, 6, 30])
 @pytest.mark.parametrize("cls", [dict, OrderedDict, _default])
 def test_keys_that_become_equal(cls: Any, count: int) -> None:

@@ -60,6 +60,8 @@ def every_kind() -> dict[Any, Any]:
 
 def blocks_kept(work: Callable[[], Any], times: int = 1000) -> int:
     """How many blocks of memory `times` runs leave behind; 0 and a little noise is right."""
+    if sys.getallocatedblocks() == 0:  # under the sanitizers, where Python counts none
+        times = 10
     for _ in range(times):
         work()
     gc.collect()
@@ -112,16 +114,12 @@ FAILURES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", FAILURES)
 def test_failure_leaks_nothing(name: str) -> None:
     """An operation that fails leaves no memory behind, and fails each time."""
-    caught = []
 
     def work() -> None:
-        try:
+        with pytest.raises((ZeroDivisionError, ValueError, TypeError)):
             FAILURES[name](every_kind())
-        except (ZeroDivisionError, ValueError, TypeError) as error:
-            caught.append(type(error))
 
     assert blocks_kept(work) < 300
-    assert len(caught) == 2000
 
 
 def test_malformed_state_leaks_nothing() -> None:
