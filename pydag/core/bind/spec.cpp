@@ -70,13 +70,7 @@ PyObject *repr_spec(PyObject *self) {
     });
 }
 
-int init_spec(PyObject *, PyObject *, PyObject *) {
-    PyErr_SetString(PyExc_TypeError, "pydag.PyDagSpec: No constructor defined! Flatten a tree, or call dag_structure.");
-    return -1;
-}
-
 PyType_Slot spec_slots[] = {
-    {Py_tp_init, reinterpret_cast<void *>(init_spec)},
     {Py_tp_traverse, reinterpret_cast<void *>(traverse_spec)},
     {Py_tp_clear, reinterpret_cast<void *>(clear_spec)},
     {Py_tp_hash, reinterpret_cast<void *>(hash_spec)},

@@ -34,7 +34,7 @@ uint64_t unfolded_size(const Structure &structure) {
     };
     std::vector<uint64_t> anchors(structure.num_shared);
     Buffer<Open, 24> open;
-    for (Cursor at(structure); at.is_at_node(); at.step()) {
+    for (Cursor at(structure);; at.step()) {
         const Node node = at.node();
         open.push({num_children(node), at.number(), node.is_anchor, node.is_alias() ? anchors[node.count] : 1});
         while (open.back().pending == 0) {
@@ -45,7 +45,6 @@ uint64_t unfolded_size(const Structure &structure) {
             --open.back().pending;
         }
     }
-    return 0;
 }
 
 class Unfolding {

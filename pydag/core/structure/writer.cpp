@@ -50,7 +50,7 @@ void StructureWriter::add_alias(uint32_t target) {
 
 // The references are copied out before: those of the result may move when one is added.
 void StructureWriter::add_copy(uint32_t position) {
-    PyObject *copies[3];
+    PyObject *copies[kMostRefs];
     const Node node = result_.nodes[position];
     std::copy_n(refs_at(position), num_refs(node), copies);
     add(node, copies);

@@ -32,8 +32,8 @@ bool has_plain_layout(nb::handle type);
 
 // A new instance with no attribute set; `__init__` does not run.
 nb::object new_instance(const Registration &registration);
-// The fields of a class whose data fields were named, in the order in which the last instance had them:
-// so one that is built is read as fast as those that there are.
+// Writes the fields of a class whose data fields were named, in the order in which the instance that was
+// read last had them: so the new one is read as fast.
 void write_named(PyObject *object, const Registration &registration, PyObject *const *values, PyObject *const *meta);
 // The data fields; `keys` is the Keys object of their names.
 void write_fields(PyObject *object, const Registration &registration, PyObject *keys, PyObject *const *values);

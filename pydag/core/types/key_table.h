@@ -17,9 +17,10 @@ PyObject *guess_keys(PyObject *first, size_t count, bool sorted);
 // Borrowed, as above.
 PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted);
 
-// The Keys of a mapping whose keys, in insertion order, are `keys`: those that are remembered, or
-// new ones. `sorted`: traverse them in ascending order; keys that don't compare are sorted by the name of their type
-// first, and where that fails too the insertion order stands. May run the keys' own comparisons.
+// The Keys of a mapping whose keys, in insertion order, are `keys`: those that are remembered, or new
+// ones. `sorted`: traverse them in ascending order; keys that don't compare are sorted by the name of
+// their type first, and where that fails too the insertion order stands. May run the keys' own
+// comparisons.
 nb::object keys_of(PyObject *const *keys, size_t count, bool sorted);
 
 void forget_keys();  // empties the table
