@@ -213,6 +213,36 @@ def test_prefix_errors_of_shared_nodes() -> None:
     ]
 
 
+class Held:
+    def __init__(self, *parts: Any, aux: Any = None) -> None:
+        self.parts, self.aux = parts, aux
+
+
+pydag.register_pydag_node(Held, lambda h: (h.parts, h.aux), lambda aux, c: Held(*c, aux=aux))
+
+
+@pytest.mark.parametrize(
+    ("full", "what", "own", "other"),
+    [
+        (Held(1, 2), "numbers of pytree children", "with 1 children, ", "2 children."),
+        (
+            Held(1, aux="{b}"),
+            "pytree metadata",
+            "with metadata\n    None\n",
+            "metadata\n    '{b}'",
+        ),
+    ],
+)
+def test_prefix_errors_of_registered_nodes(full: Any, what: str, own: str, other: str) -> None:
+    """Other numbers of children and other aux_data are told with both sides."""
+    [make] = pydag.prefix_errors([Held(1)], [full])
+    assert str(make("p")) == (
+        f"pytree structure error: different {what} at key path\n    p[0]\n"
+        f"At that key path, the prefix pytree p has a subtree of type\n    {Held}\n{own}"
+        f"but at the same key path the full pytree has a subtree of the same type but with {other}"
+    )
+
+
 def test_prefix_errors_whole_text() -> None:
     """A difference of keys is told with both sides, what is missing and what is extra."""
     [make] = pydag.prefix_errors({1: 1, "{": 2}, {2: 3, "{": 4})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`register_fields`: which attributes are fields, and how they are read and written."""
 
+import abc
 import dataclasses
 from dataclasses import dataclass
 from typing import Any
@@ -199,3 +200,20 @@ def test_dataclass_that_initializes_otherwise() -> None:
             self.w = self.w * scale
 
     assert pydag.dag_copy(Layer(2, 3)).w == 6
+
+
+def test_a_class_that_became_abstract() -> None:
+    """No instance of it is built any more, as `copy.copy` builds none."""
+
+    @pydag.register_fields
+    class Shape(abc.ABC):
+        area: Any
+
+    shape = Shape()
+    shape.area = 2.0
+    leaves, spec = pydag.dag_flatten([shape])
+    assert pydag.dag_unflatten(spec, leaves)[0].area == 2.0
+    Shape.__abstractmethods__ = frozenset({"draw"})
+    with pytest.raises(TypeError, match="abstract class Shape") as info:
+        pydag.dag_unflatten(spec, leaves)
+    assert info.value.__notes__ == ["raised while unflattening tree[0]"]

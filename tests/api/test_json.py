@@ -320,6 +320,18 @@ def changed(**fields: Any) -> str:
         (changed(refs=[{"keys": ["a", "b", {"str": "zz"}]}]), r"refs\[0\]"),
         (changed(refs=[{"keys": ["a", "b", {"bytes": "?"}]}]), r"refs\[0\]"),
         (changed(refs=[{"keys": ["a", "b", {"float": "0"}]}]), r"refs\[0\]"),
+        (changed(refs=[{"keys": ["a", "b", {"str": 3}]}]), r"refs\[0\].*expected text, got int"),
+        (changed(refs=[{"keys": ["a", "b", {"tuple": 3}]}]), r"refs\[0\].*written as a list"),
+        (
+            changed(refs=[{"keys": ["a", "b", {"int": "0x1", "str": ""}]}]),
+            r"refs\[0\].*one field, got 2",
+        ),
+        (
+            changed(refs=[{"keys": ["a", "b", "c"], "order": 3}]),
+            r"refs\[0\]\.order: unexpected int",
+        ),
+        (changed(nodes=[["list", 1], None], none_is_leaf=True), r"nodes\[1\]: null stands where"),
+        (changed(nodes=[3.5]), r"nodes\[0\]: expected a node"),
         (changed(refs=[{"keys": ["a", "b", {"os.system": "0"}]}]), r"refs\[0\]"),
         (changed(refs=[{"keys": ["a", "b", {"class": "os.system"}]}]), r"refs\[0\].*os.system"),
     ],

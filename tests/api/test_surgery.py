@@ -418,3 +418,11 @@ def test_deep_chains() -> None:
     assert len(dag_leaves(new)) == 2
     assert len(dag_leaves(tie(new, (*path, 0), (*path, 1)))) == 1
     assert dag_update(new, new) is new
+
+
+def test_wrong_arguments() -> None:
+    """What can't be meant is refused in words."""
+    with pytest.raises(ValueError, match="identity must be 'all' or 'nodes', got 'some'"):
+        pydag.dag_update([1], [2], identity="some")  # type: ignore[arg-type]  # that is tested
+    with pytest.raises(TypeError, match="combine must be a function of two leaves or None, got 3"):
+        pydag.retie(pydag.dag_structure([1]), [1], combine=3)  # type: ignore[arg-type]  # that is tested

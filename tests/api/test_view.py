@@ -155,6 +155,17 @@ def test_table_names_three_more_paths() -> None:
     assert "[1], [2], [3] and 6 more" in view([w] * 10).table()
 
 
+def test_table_in_a_notebook(model: Any) -> None:
+    """The same rows as HTML, what they say escaped; how many more there are; and the totals."""
+    text = view(model).table()._repr_html_()
+    assert text.count("<tr>") == 1 + 2
+    assert "<td>[&#x27;decoder&#x27;][0].weight</td>" in text
+    assert "more</p>" not in text
+    assert text.endswith(f"<p>{TEXT.splitlines()[-1]}</p>")
+    assert "<td><b></td>" not in view({"<b>": 1.5}).table()._repr_html_()
+    assert "<p>... and 1 more</p>" in view(model, limit=1).table()._repr_html_()
+
+
 def test_dot(model: Any) -> None:
     """A box for each object, and an arrow for each slot: an alias points to its anchor's box."""
     text = view(model).dot()

@@ -325,3 +325,14 @@ def test_two_halves_of_a_gradient() -> None:
     added = pydag.retie(pydag.dag_structure(tree), {"a": [0.25], "b": [0.5]}, lambda x, y: x + y)
     assert added["a"] is added["b"]
     assert added["a"] == [0.75]
+
+
+def test_a_namedtuple_class_that_lost_its_names() -> None:
+    """A path then has the index in the place of the name."""
+    cls: Any = namedtuple("cls", "x y")
+    tree = {"k": cls(1, [2])}
+    pydag.dag_structure(tree)
+    del cls._fields
+    with pytest.raises(ZeroDivisionError) as info:
+        pydag.dag_map(lambda x: 1 // (x - 2), tree)
+    assert info.value.__notes__ == ["raised while mapping tree['k'][1][0]"]

@@ -238,3 +238,26 @@ def test_classes_that_die_in_forgotten_namespaces() -> None:
         if i % 20 == 0:
             gc.collect()
             assert reference() is None
+
+
+def test_specs_of_two_namespaces() -> None:
+    """They are unequal, though of one class; `explain` says so, and no collection holds both."""
+
+    class Local:
+        w: Any
+
+    specs = []
+    for name in ("of specs", "of others"):
+        pydag.register_fields(Local, namespace=name)
+        node = Local()
+        node.w = 1
+        specs.append(pydag.dag_structure(node, namespace=name))
+    one, other = specs
+    assert (one == other, one != other) == (False, True)
+    assert pydag.explain(one, other).startswith(
+        "the namespace\n  first:  'of specs'\n  second: 'of others'\n"
+    )
+    with pytest.raises(ValueError, match=r"same namespace, got 'of specs' vs\. 'of others'"):
+        pydag.dagspec_list([one, other], namespace="of specs")
+    with pytest.raises(ValueError, match="with namespace 'of others', got 'of specs'"):
+        pydag.dagspec_list([one], namespace="of others")

@@ -4,6 +4,7 @@
 import time
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import optree
@@ -11,6 +12,7 @@ import pytest
 from registering import Pair, flatten, fresh, register
 
 import pydag
+from pydag import _core
 
 BUILTIN = [list, tuple, dict, type(None), OrderedDict, defaultdict, deque]
 
@@ -283,3 +285,18 @@ def test_struct_sequences() -> None:
     assert list(pydag.dag_copy(stat)) == list(stat)
     accessors = pydag.dag_accessors(stat)
     assert [a(stat) for a in accessors] == list(stat)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: _core.register_node(Pair, print, print, optree.AutoEntry, 3, True),  # type: ignore[arg-type]  # that is tested
+        lambda: _core.register_node(3, print, print, optree.AutoEntry, "", True),  # type: ignore[arg-type]  # that is tested
+        lambda: _core.unregister(Pair, 3),  # type: ignore[arg-type]  # that is tested
+        lambda: _core.own_slots(3),  # type: ignore[arg-type]  # that is tested
+    ],
+)
+def test_the_core_checks_what_it_is_given(call: Callable[[], Any]) -> None:
+    """Also what Python has looked at before: an error, and no crash."""
+    with pytest.raises(TypeError, match=r"Expected a class, got 3\.|must be a string, got 3\."):
+        call()

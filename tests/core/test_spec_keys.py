@@ -430,3 +430,42 @@ def test_what_a_tree_is_called() -> None:
     with pytest.raises(KeyError, match="mine") as caught:
         _core.flatten_at(({"a": Fails()}, {}), "", "all", ("args", "kwargs"))
     assert caught.value.__notes__ == ["raised while flattening args['a']"]
+
+
+def test_a_result() -> None:
+    """It is taken apart into what it was made of, and built; a Dag is built by its `tree`."""
+    spec = pydag.dag_structure([1, {"a": 2}])
+    result = _core.make_result(spec, (5, 6))
+    assert _core.open_result(result) == ((5, 6), spec)
+    assert _core.build_result(result) == [5, {"a": 6}]
+
+    class Standing:
+        tree = "the tree"
+
+    assert _core.build_result(Standing()) == "the tree"
+    with pytest.raises(ValueError, match=r"Too few leaves for PyDagSpec; expected: 2, got: 1\."):
+        _core.build_result(_core.make_result(spec, [5]))
+    wrong: list[Any] = [
+        lambda: _core.make_result(result, ()),  # type: ignore[arg-type]  # that is tested
+        lambda: _core.make_result(spec, 3),  # type: ignore[arg-type]  # that is tested
+        lambda: _core.open_result(spec),  # type: ignore[arg-type]  # that is tested
+    ]
+    for call in wrong:
+        with pytest.raises(TypeError, match="got "):
+            call()
+
+
+def test_a_result_in_a_cycle_is_collected() -> None:
+    """A result is held by what it holds, and goes when nobody else holds either."""
+    leaves: list[Any] = []
+    leaves.append(_core.make_result(pydag.dag_structure([1]), leaves))
+
+    class Watched:
+        pass
+
+    watched = Watched()
+    leaves.append(watched)
+    gone = weakref.ref(watched)
+    del leaves, watched
+    gc.collect()
+    assert gone() is None
