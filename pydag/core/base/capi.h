@@ -192,17 +192,8 @@ private:
     int was_enabled_;
 };
 
-// What a weak reference refers to; null once it is dying or gone.
-inline nb::object dereference(nb::handle weakref) {
-#if PY_VERSION_HEX >= 0x030D0000
-    PyObject *object = nullptr;
-    checked(PyWeakref_GetRef(weakref.ptr(), &object));
-    return nb::steal(object);
-#else
-    PyObject *const object = PyWeakref_GetObject(weakref.ptr());
-    return object == Py_None ? nb::object() : nb::borrow(object);
-#endif
-}
+// A reference to an object that is there, but may be in the middle of being destroyed; null then.
+inline nb::object owned_if_alive(PyObject *object) { return Py_REFCNT(object) > 0 ? nb::borrow(object) : nb::object(); }
 
 // Tells whether any of a few dicts changed since it was last asked. From 3.12 on the interpreter
 // calls a watcher; before, each dict carries a version that every change renews.

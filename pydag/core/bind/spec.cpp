@@ -33,7 +33,7 @@ int traverse_spec(PyObject *self, visitproc visit, void *arg) {
 }
 
 int clear_spec(PyObject *self) {
-    if (nb::inst_ready(self)) nb::inst_ptr<Spec>(self)->clear();
+    if (nb::inst_ready(self)) nb::inst_ptr<Spec>(self)->clear_garbage();
     return 0;
 }
 

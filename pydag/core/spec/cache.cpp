@@ -24,8 +24,8 @@ uint64_t mark_of(const Structure &structure) {
 
 struct Entry {
     Setting setting;
-    const Spec *living = nullptr;  // takes itself out when it is destroyed
-    nb::object living_ref;         // a weak reference: a spec that is dying must not be handed out
+    // A PyDagSpec, borrowed: it takes itself out when it is destroyed, and can't be emptied before.
+    PyObject *living = nullptr;
     KeptStructure kept;
     Holdings living_holdings;  // of a living spec whose structure was kept before
     uint64_t last_mark = 0;    // of the structure that came last
@@ -42,7 +42,6 @@ struct Entry {
         const Spec dropped = kept.give_up();
         living = nullptr;
         living_holdings = {};
-        const nb::object dropped_ref = std::move(living_ref);
     }
 };
 // Lives as long as the process: destroying it after the interpreter is gone would crash.
@@ -101,7 +100,7 @@ CachedStructure::CachedStructure(PyObject *root, const Setting &setting)
     : slot_(slot_of(root, setting)), generation_(generation), setting_(setting) {
     Entry &entry = entries()[slot_];
     if (entry.setting != setting) return;
-    if (entry.living) living_ = dereference(entry.living_ref);
+    if (entry.living) living_ = owned_if_alive(entry.living);
     else holdings_ = entry.kept.take(structure_);
 }
 
@@ -126,13 +125,11 @@ nb::object CachedStructure::paths() {
 bool CachedStructure::is_current() const { return generation_ == generation; }
 
 void CachedStructure::register_spec(nb::handle object) {
-    nb::object weakref = checked(PyWeakref_NewRef(object.ptr(), nullptr));
     Entry &entry = entries()[slot_];
     if (is_current()) entry.reset();  // may run code that empties the cache
     if (!is_current()) return;
     entry.setting = setting_;
-    entry.living = nb::inst_ptr<Spec>(object);
-    entry.living_ref = std::move(weakref);
+    entry.living = object.ptr();
     entry.living_holdings = std::move(holdings_);
     nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_));
 }
@@ -165,7 +162,7 @@ void CachedStructure::keep(StructureBuilder &&builder) {
 void Spec::leave_cache() {
     if (slot_ < 0) return;
     Entry &entry = entries()[std::exchange(slot_, -1)];
-    if (entry.living != this) return;
+    if (!entry.living || nb::inst_ptr<Spec>(nb::handle(entry.living)) != this) return;
     entry.living = nullptr;
     Holdings holdings = std::exchange(entry.living_holdings, {});
     try {
@@ -173,7 +170,6 @@ void Spec::leave_cache() {
             entry.kept.put(*this, holdings.may_be_kept ? std::move(holdings) : holdings_of(structure_));
     } catch (const std::bad_alloc &) {  // then it isn't kept
     }
-    const nb::object dropped_ref = std::move(entry.living_ref);
 }
 
 // A walk that begins meanwhile, in code that releasing runs, may take what is still there; it must not

@@ -17,9 +17,8 @@ public:
     Spec(Spec &&other) noexcept { swap(other); }
     Spec &operator=(Spec &&) = delete;
     ~Spec() {
-        if (is_empty()) return;
         leave_cache();
-        clear();
+        if (!is_empty()) clear();
     }
     void swap(Spec &other) noexcept {
         std::swap(structure_, other.structure_);
@@ -61,8 +60,12 @@ public:
     std::string text(SpecText which = SpecText::kWhole) const;
 
     int traverse(visitproc visit, void *arg) const;
-    // Releases everything. Only for the collector and the destructor: a spec is immutable.
-    void clear();
+    // For the collector: releases everything, but for a spec that the cache knows. Code that runs while
+    // garbage is being destroyed could get that one from the cache. Like a tuple it need not be cleared:
+    // it refers to what was there before it, so a cycle through it leads through something else that can be.
+    void clear_garbage() {
+        if (slot_ < 0) clear();
+    }
 
     // Only for the cache, and while nobody else has the spec.
     nb::object exchange_ref(uint32_t i, nb::object ref);
@@ -70,6 +73,8 @@ public:
 
 private:
     [[noreturn]] static void fail_empty();
+    // Releases everything. A spec is immutable otherwise.
+    void clear();
     // Leaves the structure to the cache, if the cache knows this spec: cache.cpp.
     void leave_cache();
 
