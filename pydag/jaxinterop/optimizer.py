@@ -20,6 +20,7 @@ from .boundary.trained import (
     dags_in,
     keep_moments,
     matched,
+    orderly,
     trained,
 )
 
@@ -40,7 +41,7 @@ class _Optimizer:
                 "there is nothing to train: wrt selects no number or array of a type that has a "
                 "derivative"
             )
-        return self.tx.init(Trained(static_part, active, leaves).dag(leaves))
+        return orderly(self.tx.init(Trained(static_part, active, leaves).dag(leaves)), leaves)
 
     def update(
         self, updates: AnyDag, state: Any, params: AnyDag | None = None, **extra: Any
@@ -67,7 +68,7 @@ class _Optimizer:
         )
         leaves = found._take_apart()[1]
         changes = [leaf if has else None for leaf, has in zip(leaves, has_gradient, strict=True)]
-        after = keep_moments(state, after, has_gradient)
+        after = orderly(keep_moments(state, after, has_gradient))
         return _shown(static_part, changes, shown, given.is_dag, params is not None), after
 
     def _divided(

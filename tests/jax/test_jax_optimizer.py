@@ -101,12 +101,16 @@ OPTIMIZERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_transformation(name: str) -> None:
-    """Steps are those of the distinct arrays; what isn't trained stays the object that it is."""
-    tx = OPTIMIZERS[name]
+    """Steps are those of the distinct arrays; what isn't trained stays the object that it is.
+
+    The first step is the only one that is traced: states are structured alike from the start.
+    """
+    tx, traces = OPTIMIZERS[name], list[None]()
     ours = pj.optimizer(tx)
 
     @pj.jit
     def step(model: Any, state: Any) -> Any:
+        traces.append(None)
         updates, state = ours.update(pj.grad(loss)(model), state, model)
         return pj.apply_updates(model, updates), state
 
@@ -119,6 +123,7 @@ def test_every_transformation(name: str) -> None:
         updates, expected = tx.update(jax.grad(by_hand)(theirs), expected, theirs)
         theirs = optax.apply_updates(theirs, updates)
     assert_tied(model)
+    assert len(traces) == 1
     assert len(jax.tree.leaves(state)) == len(jax.tree.leaves(expected))
     for path, leaf in parts(model).items():
         assert jnp.allclose(leaf, theirs[path], rtol=1e-4, atol=1e-6), path
@@ -146,6 +151,68 @@ def test_lbfgs() -> None:
         theirs = optax.apply_updates(theirs, updates)
     for path, leaf in parts(model).items():
         assert jnp.allclose(leaf, theirs[path], rtol=1e-3, atol=1e-5), path
+
+
+def test_states_share_nothing_by_chance() -> None:
+    """Two moments that optax starts as one array are two, and so is one that starts as the model.
+
+    So a loop carries the state, and a step may overwrite it but not the model.
+    """
+    lbfgs = pj.optimizer(optax.lbfgs())
+    state = lbfgs.init(tied())
+    assert pydag.shared_objects(state) == []
+
+    def step(carry: Any, _: Any) -> Any:
+        model, state = carry
+        value, gradient = pj.value_and_grad(loss)(model)
+        updates, state = lbfgs.update(
+            gradient, state, model, value=value, grad=gradient, value_fn=loss
+        )
+        return (pj.apply_updates(model, updates), state), value
+
+    (model, _), values = pj.scan(step, (tied(), state), length=3)
+    assert_tied(model)
+    assert values[2] < values[0]
+
+    start = optax.GradientTransformation(lambda params: params, lambda u, s, p=None: (u, s))
+    model = tied()
+    state = pj.optimizer(start).init(model)
+    assert pydag.shared_objects((pydag.dag_leaves(model), jax.tree.leaves(state))) == []
+    assert jnp.array_equal(state.tree["body"].w, model["body"].w)
+
+
+def test_the_order_of_a_state_is_that_of_its_keys() -> None:
+    """Whichever order `init` and `update` of a transformation fill their dicts in."""
+
+    def init(params: Any) -> Any:
+        return {"b": jnp.zeros(()), "a": jnp.ones(())}
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        return updates, {"b": state["b"], "a": state["a"]}
+
+    ours, model = pj.optimizer(optax.GradientTransformation(init, update)), tied()
+    state = ours.init(model)
+    assert list(state) == ["a", "b"]
+    assert list(ours.update(pj.grad(loss)(model), state, model)[1]) == ["a", "b"]
+
+
+def test_value_and_gradient_of_a_line_search() -> None:
+    """What a line search keeps in its state is the gradient at the model that it led to."""
+    tx = optax.chain(optax.sgd(1.0), optax.scale_by_backtracking_linesearch(15, store_grad=True))
+    ours, model = pj.optimizer(tx, wrt=["['body'].w", "*.b"]), tied()
+    state = ours.init(model)
+    for _ in range(3):
+        value, gradient = pj.value_and_grad(loss)(model)
+        updates, state = ours.update(
+            gradient, state, model, value=value, grad=gradient, value_fn=loss
+        )
+        model = pj.apply_updates(model, updates)
+        kept = optax.tree.get(state, "grad").tree
+        expected = pj.grad(loss)(model)
+        assert kept["body"].w is kept["heads"][1].w
+        for path, leaf in parts(kept).items():
+            assert jnp.allclose(leaf, parts(expected)[path], rtol=1e-4), path
+        assert jnp.allclose(optax.tree.get(state, "value"), loss(model), rtol=1e-4)
 
 
 def test_extra_arguments_of_one_array() -> None:

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from pydag import SharingError, _core
 from pydag.typing import Dag as AnyDag
@@ -213,3 +214,23 @@ def keep_moments(before: Any, after: Any, has_gradient: Sequence[bool]) -> Any:
         return rebuilt(new._static_part, [b if has else a for a, b, has in rows])
 
     return jax.tree.map(kept, before, after, is_leaf=is_dag)
+
+
+def orderly(state: Any, elsewhere: Sequence[Leaf] = ()) -> Any:
+    """A state with each array at one place, and with dicts in the order of their keys.
+
+    A transformation may start two moments as one array, and fill a dict in another order when it
+    updates. A function that was compiled for its first state would then be compiled again for the
+    second one, and no loop could carry them.
+
+    Args:
+        elsewhere: Arrays that aren't the state's, which may hold them only as a start.
+    """
+    leaves, structure = jax.tree.flatten(state)
+    seen = set(map(id, elsewhere))
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, (jax.Array, np.ndarray)):
+            if id(leaf) in seen:
+                leaves[i] = leaf.copy()
+            seen.add(id(leaf))
+    return jax.tree.unflatten(structure, leaves)
