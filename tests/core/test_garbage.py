@@ -3,6 +3,7 @@
 
 import ctypes
 import gc
+import pickle
 import re
 import weakref
 from collections import OrderedDict, defaultdict
@@ -181,18 +182,48 @@ def test_collector_while_a_spec_is_half_made() -> None:
 METHODS = [n for n in dir(pydag.PyDagSpec) if n[0] != "_" and n != "from_json"]
 
 
-@pytest.mark.parametrize("name", [*METHODS, "unrestored"])
-def test_cleared_spec_is_inert(name: str) -> None:
-    """A spec that the collector has cleared, or nobody has restored, answers with an exception."""
-    spec = pydag.dag_structure({"a": [1, (2, None)]})
-    if name == "unrestored":
-        spec = pydag.PyDagSpec.__new__(pydag.PyDagSpec)
-        name = "num_leaves"
+def clear(spec: pydag.PyDagSpec) -> None:
+    """What the collector does to garbage."""
     get_slot = ctypes.pythonapi.PyType_GetSlot
     get_slot.restype, get_slot.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_int)
     tp_clear = 51  # of CPython's stable ABI
-    clear = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object)(get_slot(pydag.PyDagSpec, tp_clear))
-    assert clear(spec) == 0
+    address = get_slot(pydag.PyDagSpec, tp_clear)
+    assert ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object)(address)(spec) == 0
+
+
+def test_spec_that_the_cache_knows_is_not_cleared() -> None:
+    """Code that runs while garbage is being destroyed may get it from the cache: it stays whole."""
+    tree = {"a": [1, (2, None)]}
+    spec = pydag.dag_structure(tree)
+    clear(spec)
+    assert pydag.dag_structure(tree) is spec
+    assert spec.unflatten([1, 2]) == tree
+
+
+def test_garbage_whose_spec_the_cache_knows() -> None:
+    """A cycle through such a spec is collected; one that is being destroyed is not handed out."""
+    tree = [[1], {"a": 2}]
+    found: list[pydag.PyDagSpec] = []
+    holder: Any = Holder()
+    holder.me, holder.spec = holder, pydag.dag_structure(tree)
+    dying = weakref.ref(holder.spec, lambda _: found.append(pydag.dag_structure(tree)))
+    del holder
+    gc.collect()
+    assert dying() is None
+    [spec] = found
+    assert spec.unflatten([1, 2]) == tree
+    assert pydag.dag_structure(tree) is spec
+
+
+@pytest.mark.parametrize("name", [*METHODS, "unrestored"])
+def test_cleared_spec_is_inert(name: str) -> None:
+    """A spec that the collector has cleared, or nobody has restored, answers with an exception."""
+    # The cache doesn't know a spec that was unpickled.
+    spec = pickle.loads(pickle.dumps(pydag.dag_structure({"a": [1, (2, None)]})))
+    if name == "unrestored":
+        spec = pydag.PyDagSpec.__new__(pydag.PyDagSpec)
+        name = "num_leaves"
+    clear(spec)
     for use in (
         lambda: (lambda x: x([1]) if callable(x) else x)(getattr(spec, name)),
         lambda: (lambda x: x() if callable(x) else x)(getattr(spec, name)),
