@@ -22,6 +22,7 @@ from libraries import OURS, THEIRS, Side, agree, kin, options, outcome, plain
 from strategies import thorough
 
 import pydag
+from pydag import _core
 
 W, V, X, Y, LR = (sp.Opaque() for _ in range(5))
 N = [X, Y]
@@ -474,3 +475,12 @@ def test_unfolding_law(drawn: tuple[Any, Any]) -> None:
             continue
         expected = getattr(optree, f"tree_{name}")(*map(unfolded, trees))
         assert described(made) == described(expected)
+
+
+def test_the_core_counts_what_it_is_given() -> None:
+    """Another number of leaves, or of answers about leaves, than there are is a ValueError."""
+    spec = pydag.dag_structure([1])
+    with pytest.raises(ValueError, match=r"The prefix has 1 leaves, got 2\."):
+        _core.broadcast_tree(spec, [1, 2], spec)
+    with pytest.raises(ValueError, match="2 leaves, and 1 answers for them"):
+        _core.map_where(abs, [1, 2], (), lambda leaves, spec: [True], None, False, "", "all")

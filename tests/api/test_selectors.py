@@ -234,6 +234,7 @@ def test_sixty_levels() -> None:
     assert time.perf_counter() - began < 2
 
 
+@pytest.mark.measures
 def test_a_long_pattern_on_a_large_tree() -> None:
     """A pattern with many stars is no slower than its length says."""
     tree = {f"layer{i}": {"weight": 1.0} for i in range(5000)}

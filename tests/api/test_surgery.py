@@ -424,5 +424,7 @@ def test_wrong_arguments() -> None:
     """What can't be meant is refused in words."""
     with pytest.raises(ValueError, match="identity must be 'all' or 'nodes', got 'some'"):
         pydag.dag_update([1], [2], identity="some")  # type: ignore[arg-type]  # that is tested
+    with pytest.raises(ValueError, match="identity must be 'all' or 'nodes', got 'some'"):
+        pydag.dag_combine([1], [2], identity="some")  # type: ignore[arg-type]  # that is tested
     with pytest.raises(TypeError, match="combine must be a function of two leaves or None, got 3"):
         pydag.retie(pydag.dag_structure([1]), [1], combine=3)  # type: ignore[arg-type]  # that is tested

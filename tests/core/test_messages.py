@@ -336,3 +336,17 @@ def test_a_namedtuple_class_that_lost_its_names() -> None:
     with pytest.raises(ZeroDivisionError) as info:
         pydag.dag_map(lambda x: 1 // (x - 2), tree)
     assert info.value.__notes__ == ["raised while mapping tree['k'][1][0]"]
+
+
+def test_a_name_that_has_no_utf_8() -> None:
+    """A lone surrogate in the name of an attribute is written as Python escapes it."""
+
+    @pydag.register_fields
+    class Local:
+        pass
+
+    node = Local()
+    setattr(node, "\ud800", [0])
+    with pytest.raises(ZeroDivisionError) as info:
+        pydag.dag_map(lambda x: 1 // x, node)
+    assert info.value.__notes__ == [r"raised while mapping tree.\ud800[0]"]

@@ -47,6 +47,7 @@ def seconds(work: Callable[[], Any]) -> float:
     return min(times)
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize("name", WORK)
 def test_sixty_levels_in_a_millisecond(name: str) -> None:
     """2**60 paths are those of 61 lists."""
@@ -87,6 +88,7 @@ def test_deep_chain(kind: str, depth: int) -> None:
         gc.enable()
 
 
+@pytest.mark.measures
 def test_many_children_of_one_object() -> None:
     """A thousand slots that hold one large object don't cost its size each."""
     large = [object() for _ in range(10_000)]
@@ -95,6 +97,7 @@ def test_many_children_of_one_object() -> None:
     assert len(spec.children()) == 1000
 
 
+@pytest.mark.measures
 def test_broadcast_of_other_sharing() -> None:
     """A leaf with many places is held against each different object once, not along every path."""
     w, size = object(), 1000
