@@ -28,7 +28,8 @@ def flatten(node: Any) -> Any:
 
 
 def unflatten(name: Any, children: Any) -> Any:
-    return Known(*children, name)
+    (w,) = children
+    return Known(w, name)
 
 
 @pytest.fixture

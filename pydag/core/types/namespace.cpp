@@ -19,7 +19,7 @@ struct Globals {
     std::unordered_map<std::string, std::unique_ptr<Namespace>> spaces;
     Namespace *unnamed = nullptr;
     void (*listener)() = nullptr;  // set when the module is made
-    uint64_t epoch = 0;  // how often the tables have been emptied
+    uint64_t epoch = 0;            // how often the tables have been emptied
     uint64_t num_made = 0;
 };
 Globals &globals() {
