@@ -75,7 +75,7 @@ FlattenOptions options_of(nb::handle none_is_leaf, nb::handle namespace_) {
 }
 
 [[noreturn]] void fail_to_construct(nb::handle, const nb::args &, const nb::kwargs &) {
-    fail(PyExc_TypeError, "pydag.PyDagSpec: No constructor defined! Flatten a tree, or call dag_structure.");
+    fail(PyExc_TypeError, "pydag.PyDagSpec: No constructor defined!");
 }
 
 }  // namespace
