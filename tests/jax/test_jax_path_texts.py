@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -81,3 +82,39 @@ def test_names_in_a_jaxpr_are_those_of_the_call() -> None:
     with pytest.raises(jax.errors.TracerBoolConversionError) as caught:
         pj.jit(lambda t: 1 if t["a"][0] > 0 else 2)(tree)
     assert "args[0]['a']" in str(caught.value)
+
+
+def test_a_function_that_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is mapped again and again has its paths written once, though JAX asks at each call."""
+    written: list[Any] = []
+    texts = path_texts._texts
+
+    def counted(*args: Any) -> Any:
+        written.append(args[0])
+        return texts(*args)
+
+    monkeypatch.setattr(path_texts, "_texts", counted)
+
+    def double(model: Any) -> Any:
+        return pydag.dag_map(lambda x: 2 * x, model)
+
+    for _ in range(3):
+        mapped = pj.vmap(double)  # also where it is wrapped anew
+        for _ in range(3):
+            assert mapped({"a": jnp.ones(2)})["a"].tolist() == [2.0, 2.0]
+    assert len(written) <= 1
+
+
+def test_a_function_goes_with_the_structure_that_it_was_called_with() -> None:
+    """The structure is kept by the function, which may be a part of it: both are collected."""
+
+    def make() -> Any:
+        def call(model: Any) -> Any:
+            return model[0]
+
+        pj.vmap(call)((jnp.ones(2), call))
+        return weakref.ref(call)
+
+    gone = make()
+    gc.collect()
+    assert gone() is None

@@ -2,8 +2,8 @@
 """The paths of the leaves of a structure, as texts.
 
 JAX asks for them whenever it traces, and so at every call of a function that isn't compiled. A
-structure that comes again is the same object, as the core remembers it; so its texts are kept as
-long as the structure lives.
+structure that comes again while it lives is the same object, as the core remembers it; so its texts
+are kept as long as the structure lives.
 """
 
 import weakref
@@ -17,6 +17,12 @@ MOST_LEAVES = 20_000  # the texts of a larger structure aren't kept
 
 # By the id of a structure: equal ones may differ in how a key is written, such as 1 and True.
 _known: dict[int, tuple["weakref.ref[PyDagSpec]", dict[Roots, Sequence[str]]]] = {}
+
+
+class LastStructure:
+    """Keeps the structure alive that a function was called with last, for its next call."""
+
+    spec: PyDagSpec | None = None
 
 
 def path_texts(spec: PyDagSpec, roots: Roots) -> Sequence[str]:

@@ -9,8 +9,10 @@ import jax
 
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
+from pydag.jaxinterop.boundary.function_cache import kept_with_function
 from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.path_texts import LastStructure
 from pydag.jaxinterop.boundary.prefixes import Question, distinct, one_level
 from pydag.jaxinterop.boundary.same_treatment import is_one_axis_in, is_one_axis_out
 from pydag.jaxinterop.boundary.static_part import Options
@@ -84,16 +86,24 @@ def vmap(
     distinct(in_axes, _IN_AXES, options)  # likewise
     is_one_in = one_level(in_axes, options)[2].is_leaf()
     source = Source(fun)
+    last = kept_with_function(fun, ("vmap", options), lambda get: LastStructure())
+
+    def mapping(axes: Any) -> Callable[[Call], Any]:
+        function = flat(lambda: fun, source, outputs.pack)
+        return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
+
+    over_one_axis = mapping(in_axes) if is_one_in else None
 
     @functools.wraps(fun, updated=())
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         call = Call.of(args, kwargs, options)
+        last.spec = call._static_part.spec
         prefixes = {"args": in_axes, "kwargs": 0}
-        is_one = is_one_in and (not kwargs or in_axes == 0)
-        axes = in_axes if is_one else per_leaf(call, prefixes, _IN_AXES, options)
-        function = flat(lambda: fun, source, outputs.pack)
+        function = over_one_axis
+        if function is None or (kwargs and in_axes != 0):
+            function = mapping(per_leaf(call, prefixes, _IN_AXES, options))
         try:
-            result: R = jax.vmap(function, (axes,), outputs.prefix, **jax_options)(call).tree
+            result: R = function(call).tree
         except ValueError as error:
             told = per_leaf(call, prefixes, _IN_AXES, options)._leaves
             blame_axes(error, source, call.with_paths(), told)
