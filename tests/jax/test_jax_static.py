@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from pydag import jaxinterop
+from pydag.jaxinterop.boundary.static import is_settled
 
 
 class Config:
@@ -41,6 +43,97 @@ def traced_for(*values: Any) -> list[Any]:
     for value in values:
         jaxinterop.jit(f, static_argnums=0)(value)
     return seen
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """Compared and hashed by its fields."""
+
+    size: Any
+    name: str = "x"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slotted:
+    size: Any
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+class ByName(Frozen):
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByName) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnHash:
+    size: Any
+
+    def __hash__(self) -> int:
+        return 5
+
+
+@dataclasses.dataclass(unsafe_hash=True)
+class Open:
+    size: Any
+
+
+class Odd(Pair):
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = Pair.__hash__
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        (Frozen(3), True),
+        (Slotted((1, Frozen(None))), True),
+        (Pair(1, "text"), True),
+        (Pair(Frozen(1), (2, len)), True),
+        (object(), True),
+        (Config("a"), False),
+        (Frozen(Config("a")), False),
+        (Frozen([]), False),
+        (Pair(1, Config("a")), False),
+        (ByName(1), False),
+        (OwnHash(1), False),
+        (Open(1), False),
+        (Odd(1, 2), False),
+        (frozenset({Config("a")}), False),
+    ],
+)
+def test_what_is_compared_once(value: Any, answer: bool) -> None:
+    """What can't change while it is the same object is recognized without comparing it.
+
+    So are tuples of any class and frozen dataclasses, as long as what they hold is. What has an
+    equality or a hash of its own is compared at each call.
+    """
+    assert is_settled(value) is answer
+
+
+def test_a_frozen_dataclass_that_holds_what_changes() -> None:
+    """It is compared at each call: what it holds may be another value the next time."""
+    config = Config("a")
+    held = Frozen(config)
+
+    @jaxinterop.jit
+    def f(tree: Any) -> Any:
+        return {"w": tree["w"] + 1, "name": tree["config"].size.name}
+
+    tree = {"w": jnp.ones(2), "config": held}
+    names = []
+    for name in ("a", "a", "b", "a"):
+        config.name = name
+        names.append(f(tree)["name"])
+    assert names == ["a", "a", "b", "a"]
 
 
 def test_a_leaf_that_is_no_array_is_static() -> None:

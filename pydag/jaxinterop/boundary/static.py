@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which leaves JAX can trace, and what a static leaf is: a part of a compiled function's key."""
 
+import dataclasses
 import enum
 import types
 from typing import Any
@@ -82,18 +83,53 @@ def _has_settled_class(value: Any) -> bool:
     cls = type(value)
     if id(cls) in _IMMUTABLE or any(inherits(cls, base) for base in _IMMUTABLE_BASES):
         return True
-    own = [names_in(base) for base in bases_of(cls) if base is not object]
-    return not any("__eq__" in names or "__hash__" in names for names in own)
+    return not _compares(cls, object)
+
+
+def _compares(cls: type, root: type) -> bool:
+    """Whether a class, or one between it and `root`, has an equality or a hash of its own."""
+    own = (names_in(base) for base in bases_of(cls) if not inherits(root, base))
+    return any("__eq__" in names or "__hash__" in names for names in own)
 
 
 _is_settled = ClassTable(_has_settled_class)
 
 
+def _is_made_of_items(value: Any) -> bool:
+    cls = type(value)
+    return inherits(cls, tuple) and not _compares(cls, tuple)
+
+
+def _is_made_of_fields(value: Any) -> bool:
+    """Whether it is of a frozen dataclass that compares fields, as `@dataclass` writes it."""
+    names = names_in(type(value))
+    parameters: Any = names.get("__dataclass_params__")
+    codes = [getattr(names.get(name), "__code__", None) for name in ("__eq__", "__hash__")]
+    if parameters is None or not (parameters.frozen and parameters.eq):
+        return False
+    # The functions that `@dataclass` makes stand in no file.
+    return all(code is not None and code.co_filename == "<string>" for code in codes)
+
+
+_has_items, _has_fields = ClassTable(_is_made_of_items), ClassTable(_is_made_of_fields)
+
+
 def is_settled(value: Any) -> bool:
-    """Whether a value stays equal to what it was, unless it is another object."""
-    if type(value) is tuple:
-        return all(map(is_settled, value))
-    return type(value) is Static or _is_settled.of(value)
+    """Whether a value stays equal to what it was, unless it is another object.
+
+    So it is of what can't be changed, of what is equal to itself alone, and of tuples and frozen
+    dataclasses of such.
+    """
+    if type(value) is Static or _is_settled.of(value):
+        return True
+    if _has_items.of(value):
+        return all(map(is_settled, tuple.__iter__(value)))
+    if not _has_fields.of(value):
+        return False
+    try:
+        return all(is_settled(getattr(value, f.name)) for f in dataclasses.fields(value))
+    except (AttributeError, RecursionError):
+        return False
 
 
 class Static:
