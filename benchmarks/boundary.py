@@ -3,6 +3,8 @@
 
 The functions hardly compute, one reads every array of the model and one updates it; so what is
 measured is the way in and out. The floor is `jax.jit` with nothing but a flat tuple of arrays.
+Calls with options and wrappers that compile nothing are in calls.py, asynchronous ones in
+dispatch.py.
 """
 
 import importlib
@@ -12,6 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import calls
+import dispatch
 import layers
 from peers import Peers
 from records import Record, Task
@@ -20,6 +24,7 @@ from timing import Effort, Work, contest
 import pydag
 
 LEAVES = (30, 300, 1200)
+WORKS = ("read", "update")
 TURN = 0.02  # seconds
 FLOOR = "floor: jax.jit, flat tuple"
 OURS = (
@@ -37,9 +42,13 @@ def tasks(peers: Peers, effort: Effort) -> list[Task]:
     # A call ends when its results are there.
     peers["jax"].config.update("jax_cpu_enable_async_dispatch", False)
     return [
-        Task(f"jit, {count} leaves, {work}", partial(_race, peers, effort, count, work))
-        for count in LEAVES[: 2 if effort.quick else None]
-        for work in ("read", "update")
+        *(
+            Task(f"jit, {count} leaves, {work}", partial(_race, peers, effort, count, work))
+            for count in LEAVES[: 2 if effort.quick else None]
+            for work in WORKS
+        ),
+        *calls.tasks(peers, effort),
+        *dispatch.tasks(peers, effort),
     ]
 
 

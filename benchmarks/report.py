@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of all tables."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from boundary import FLOOR
+import boundary_report
 from cold import FRESH, HELD
 from copies import ARRAY_SIZE, ARRAYS, CONTAINERS
 from limit import BARE
@@ -12,7 +12,7 @@ from modules import DATACLASS, EQUINOX, FIELDS, JAX, NNX, SLOTS
 from peers import WORKS
 from readme import mean_and_worst, short_table
 from records import Record, Results, chosen, geometric_mean
-from words import duration, significant, table, times, union
+from words import cells, contenders, duration, significant, table, times, union
 
 
 def markdown(results: Results) -> str:
@@ -45,18 +45,6 @@ library over pydag's, by minima (and by medians).
 """
 
 
-def _names(records: list[Record]) -> list[str]:
-    """All contenders, also those that were out."""
-    return union([*record.times, *record.notes] for record in records)
-
-
-def _cells(record: Record, names: Sequence[str]) -> list[str]:
-    return [
-        duration(record.times[name].minimum) if name in record.times else record.notes.get(name, "")
-        for name in names
-    ]
-
-
 def _speedups(record: Record) -> str:
     median = record.speedup(median=True)
     return "" if median is None else f"{times(record.speedup())} ({times(median)})"
@@ -64,9 +52,9 @@ def _speedups(record: Record) -> str:
 
 def _race(records: list[Record]) -> str:
     """One table of the nine models."""
-    names = _names(records)
+    names = contenders(records)
     rows = [
-        [model, str(NODE_COUNTS[model]), *_cells(record, names), _speedups(record)]
+        [model, str(NODE_COUNTS[model]), *cells(record, names), _speedups(record)]
         for record in records
         for model in [str(record.labels["model"])]
     ]
@@ -119,41 +107,18 @@ def _modules(records: list[Record]) -> str:
                 times(record.times[JAX].minimum / record.times[ours].minimum)
                 for ours in (FIELDS, SLOTS, DATACLASS)
             ]
-            rows.append([str(record.labels["layers"]), *_cells(record, names), *ratios])
+            rows.append([str(record.labels["layers"]), *cells(record, names), *ratios])
         head = ["layers", *names, *(f"jax dataclass / {ours}" for ours in names[:3])]
         parts.append(f"### {work.capitalize()}\n\n{table(head, rows)}")
     intro = "Layers of three arrays and a name. NNX: `nnx.split` and `nnx.merge`."
     return "\n".join([f"{intro}\n", *parts])
 
 
-def _boundary(records: list[Record]) -> str:
-    parts = []
-    for work in ("read", "update"):
-        own = chosen(records, "boundary", work=work)
-        names = _names(own)
-        rows = [
-            [name]
-            + [
-                f"{cell} ({times(_over_floor(record, name))})" if name in record.times else cell
-                for record in own
-                for cell in _cells(record, [name])
-            ]
-            for name in names
-        ]
-        head = ["", *(f"{record.labels['leaves']} leaves" for record in own)]
-        parts.append(f"### A function that {work}s the model\n\n{table(head, rows)}")
-    return "The whole call, and in brackets how many times the floor.\n\n" + "\n".join(parts)
-
-
-def _over_floor(record: Record, name: str) -> float:
-    return record.times[name].minimum / record.times[FLOOR].minimum
-
-
 def _growth(records: list[Record]) -> str:
     parts = []
     for kind, work in dict.fromkeys((r.labels["kind"], r.labels["work"]) for r in records):
         own = chosen(records, "growth", kind=kind, work=work)
-        names = _names(own)
+        names = contenders(own)
         rows = [
             [f"{record.labels['objects']:,}"]
             + [
@@ -173,8 +138,8 @@ def _plain(label: str, intro: str) -> Callable[[list[Record]], str]:
     """A table of times with one column of labels."""
 
     def write(records: list[Record]) -> str:
-        names = _names(records)
-        rows = [[f"{record.labels[label]:,}", *_cells(record, names)] for record in records]
+        names = contenders(records)
+        rows = [[f"{record.labels[label]:,}", *cells(record, names)] for record in records]
         return f"{intro}\n\n{table([label, *names], rows)}"
 
     return write
@@ -223,7 +188,7 @@ def _limit(records: list[Record]) -> str:
         own = chosen(records, "limit", mapping=mapping)
         ratios = [r.times["pydag"].minimum / r.times[BARE].minimum for r in own]
         rows = [
-            [str(record.labels["model"]), *_cells(record, ["pydag", BARE]), times(ratio)]
+            [str(record.labels["model"]), *cells(record, ["pydag", BARE]), times(ratio)]
             for record, ratio in zip(own, ratios, strict=True)
         ]
         mean, worst = times(geometric_mean(ratios)), times(max(ratios))
@@ -245,11 +210,11 @@ def _folds(records: list[Record]) -> str:
             ours = record.times["pydag"].minimum
             first = [str(record.labels["shape"]), str(record.labels["owner"])]
             nanoseconds = significant(ours / record.facts["nodes"] * 1e9)
-            for name in _names([record]):
+            for name in contenders([record]):
                 if name == "pydag":
                     continue
                 ratio = times(record.times[name].minimum / ours) if name in record.times else ""
-                [cell] = _cells(record, [name])
+                [cell] = cells(record, [name])
                 rows.append([*first, name, duration(ours), nanoseconds, cell, ratio])
         head = ["expression", "objects", "beside", "pydag", "ns a node", "the other", "times"]
         parts.append(f"### {work.capitalize()}\n\n{table(head, rows, left=3)}")
@@ -266,11 +231,11 @@ them. The nodes are those that pydag meets: pymbolic's hold their parts in tuple
 
 
 def _copies(records: list[Record]) -> str:
-    others = [name for name in _names(records) if name not in (CONTAINERS, ARRAYS)]
+    others = [name for name in contenders(records) if name not in (CONTAINERS, ARRAYS)]
     rows = [
         [
             str(record.labels["model"]),
-            *_cells(record, [CONTAINERS, ARRAYS, *others]),
+            *cells(record, [CONTAINERS, ARRAYS, *others]),
             *(times(record.times[name].minimum / record.times[ARRAYS].minimum) for name in others),
         ]
         for record in records
@@ -289,7 +254,7 @@ _SECTIONS: list[tuple[str, str, Callable[[list[Record]], str]]] = [
     ("The eight tables", "tables", _tables),
     ("Flatten without short cuts", "cold", _cold),
     ("Modules", "modules", _modules),
-    ("The jit boundary", "boundary", _boundary),
+    ("The jit boundary", "boundary", boundary_report.section),
     ("Growth", "growth", _growth),
     ("Sharing depth", "sharing", _plain("depth", "`t = [t, t]`, so many times.")),
     ("Nesting", "depth", _depth),

@@ -3,6 +3,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from records import Record
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
     """A Markdown table; all but the first columns are numbers."""
@@ -34,3 +36,16 @@ def times(ratio: float | None) -> str:
 def union(lists: Iterable[Iterable[str]]) -> list[str]:
     """What is in any of the lists, in order of first sight."""
     return list(dict.fromkeys(item for one in lists for item in one))
+
+
+def contenders(records: Iterable[Record]) -> list[str]:
+    """All contenders, also those that were out."""
+    return union([*record.times, *record.notes] for record in records)
+
+
+def cells(record: Record, names: Sequence[str]) -> list[str]:
+    """The times of some contenders; where one was out, why."""
+    return [
+        duration(record.times[name].minimum) if name in record.times else record.notes.get(name, "")
+        for name in names
+    ]

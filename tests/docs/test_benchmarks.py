@@ -10,7 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import boundary
+import calls
 import copies
+import dispatch
 import expressions
 import folds
 import instructions
@@ -221,6 +224,56 @@ def test_folds_and_copies_on_the_page() -> None:
     assert "| a tree | plain classes | other | 1 µs | 100 | 3 µs | 3.00 |\n" in page
     assert "| a tree | plain classes | slow | 1 µs | 100 | too slow |  |\n" in page
     assert "| TinyMLP | 1 µs | 2 µs | 8 µs | 4.00 |\n" in page
+
+
+def test_the_jit_boundary_on_the_page() -> None:
+    """A call stands beside the floor, an option beside the call without, a wrapper beside JAX's."""
+
+    def of(times: dict[str, float], **labels: Any) -> Record:
+        return Record("boundary", labels, {n: Times(t, 2 * t) for n, t in times.items()})
+
+    floor, ours = boundary.FLOOR, boundary.OURS[0]
+    options = {f"pydag: {calls.PLAIN}": 2e-6, "pydag: a static argument": 3e-6}
+    steps = {f"jax: {calls.KEPT}": 4e-6, f"jax: {calls.DONATED}": 1e-6}
+    page = markdown(
+        results(
+            of({floor: 2e-6, ours: 3e-6}, work="read", leaves=30),
+            of({floor: 4e-6, ours: 5e-6}, work="read", leaves=300),
+            of(options | steps, work=calls.OPTIONS, leaves=30),
+            of({"pydag": 3e-6, "jax": 2e-6}, work=calls.EAGER, wrapper="vmap", leaves=30),
+            *(
+                of({floor: 1e-4, ours: 1.1e-4}, work=dispatch.DISPATCH, leaves=1200, what=what)
+                for what in (dispatch.RETURNS, dispatch.READY, dispatch.CHAINED)
+            ),
+        )
+    )
+    assert f"| {ours} | 3 µs (1.50) | 5 µs (1.25) |\n" in page
+    assert "| pydag: a static argument | 3 µs (1.50) |\n" in page
+    assert "| jax: donated | 1 µs (0.25) |\n" in page
+    assert "| vmap | 3 µs | 2 µs | 1.50 |\n" in page
+    assert f"| {floor} | 100 µs (200 µs) | 100 µs (200 µs) | 100 µs (200 µs) |\n" in page
+    assert "what pydag adds is 0.5 % of a step of 2 ms, and JAX's own\npart 5 %." in page
+
+
+@pytest.mark.parametrize("name", calls.WRAPPERS)
+def test_wrappers_that_are_raced(name: str) -> None:
+    """Both sides of a contest run."""
+    peers = find_peers({"jax": ("jax", "jax")})
+    if "jax" not in peers:
+        pytest.skip("no jax")
+    [task] = [t for t in calls.tasks(peers, HASTE) if t.label == f"{name}, 30 leaves"]
+    [record] = task.run()
+    assert list(record.times) == ["pydag", "jax"]
+
+
+def test_options_that_are_raced() -> None:
+    """So do the calls with options, JAX's and ours."""
+    peers = find_peers({"jax": ("jax", "jax")})
+    if "jax" not in peers:
+        pytest.skip("no jax")
+    [record] = calls.tasks(peers, HASTE)[0].run()
+    assert not record.notes
+    assert {f"{owner}: {calls.DONATED}" for owner in ("pydag", "jax")} <= record.times.keys()
 
 
 def test_copies_of_a_model() -> None:
