@@ -76,7 +76,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_call_for_a_node(kind: str, operation: str) -> None:
-    """A tree of 200 nodes costs as many calls as a tree of one: those of the public function."""
+    """A tree of 200 nodes costs as many calls as a tree of one."""
     shared = [0.5]
     one, many = KINDS[kind](shared), [KINDS[kind](shared) for _ in range(200)]
     work = OPERATIONS[operation]
@@ -87,10 +87,10 @@ def test_no_call_for_a_node(kind: str, operation: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_call_to_build_a_node(kind: str) -> None:
-    """Unflattening runs no Python code but `dag_unflatten` itself."""
+    """Unflattening runs no Python code."""
     leaves, spec = pydag.dag_flatten([KINDS[kind]([0.5]) for _ in range(200)])
     names = python_calls(lambda: pydag.dag_unflatten(spec, leaves))
-    assert [name for name in names if "<lambda>" not in name] == ["dag_unflatten"]
+    assert [name for name in names if "<lambda>" not in name] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,11 +104,11 @@ def test_no_call_to_match_a_node(kind: str) -> None:
     assert [name for name in names if "<lambda>" not in name] == []
 
 
-def test_flatten_costs_one_call() -> None:
-    """So does flattening, and copying, every kind at once."""
+def test_no_call_to_flatten() -> None:
+    """Nor does flattening, or copying, every kind at once."""
     tree = [make([0.5]) for make in KINDS.values()]
     for name in ("dag_flatten", "dag_copy"):
         work = OPERATIONS[name]
         work(tree)
         names = python_calls(functools.partial(work, tree))
-        assert [n for n in names if "<lambda>" not in n] == [name]
+        assert [n for n in names if "<lambda>" not in n] == []

@@ -36,7 +36,6 @@ const char *lasting_text(nb::handle text) {
 nb::object publish(nb::str core_name, nb::callable definition, nb::tuple names, nb::tuple defaults,
                    size_t num_positional_only, size_t num_positional, bool takes_rests, nb::str help) {
     const Publishable &row = find_publishable(core_name);
-    if (row.function->is_defined()) fail(PyExc_ValueError, "%R is public already", core_name.ptr());
     if (names.size() != defaults.size() || names.size() > PublicFunction::kMost)
         fail(PyExc_ValueError, "%zu parameters, %zu defaults, at most %zu", names.size(), defaults.size(),
              PublicFunction::kMost);

@@ -15,10 +15,9 @@ public:
     static constexpr size_t kMost = 10;  // parameters
 
     // `names`: of the parameters, that of `*rests` included; `defaults`: of each of them, null where it
-    // must be given.
+    // must be given. A package that is imported anew defines its functions anew.
     void define(nb::handle definition, nb::handle names, PyObject *const *defaults, size_t num_positional_only,
                 size_t num_positional, bool takes_rests);
-    bool is_defined() const { return definition_; }
 
     // Puts the arguments into `bound`, and the tuple of those that `*rests` takes into `rests`. False
     // if they don't fit the parameters, or if one behind the first `count` has not its default.
