@@ -105,7 +105,7 @@ def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
 
 
 def test_what_can_be_made_public() -> None:
-    """The core has such a function, and the definition says as much of its parameters as it must."""
+    """A function that the core has, with a default or none for each parameter."""
     with pytest.raises(ValueError, match="has no function 'nothing'"):
         _core.publish("nothing", lambda: None, (), (), 0, 0, False, "")
     with pytest.raises(ValueError, match="1 parameters, 0 defaults, at most 10"):
