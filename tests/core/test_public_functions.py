@@ -6,6 +6,7 @@ import gc
 import inspect
 import pickle
 import pydoc
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -102,6 +103,25 @@ def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_each_counts_as_a_frame() -> None:
+    """Towards Python's limit; an exception, or the error of the limit itself, leaves no count behind."""
+    deepest = 0
+
+    def again(x: Any, depth: int = 1) -> Any:
+        nonlocal deepest
+        deepest = max(deepest, depth)
+        return pydag.dag_leaves([x], is_leaf=lambda y: bool(again(y, depth + 1)))
+
+    found = []
+    for _ in range(3):
+        deepest = 0
+        with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
+            again(1)
+        found.append(deepest)
+    assert found == [found[0]] * 3
+    assert 200 < found[0] <= sys.getrecursionlimit() // 3
 
 
 def test_what_can_be_made_public() -> None:

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counts a function of the core as one frame of Python. Without that, callbacks that call the library
+// which calls them would use up the stack before they meet sys.getrecursionlimit().
+#pragma once
+
+#include "base/error.h"
+
+namespace pydag {
+
+class FrameCount {
+public:
+    FrameCount() : remaining_(remaining_frames(PyThreadState_Get())) {
+        if (remaining_ <= 0) fail(PyExc_RecursionError, "maximum recursion depth exceeded");
+        --remaining_;
+    }
+    ~FrameCount() { ++remaining_; }
+    FrameCount(const FrameCount &) = delete;
+    FrameCount &operator=(const FrameCount &) = delete;
+
+private:
+    // Under the name that this version of Python has for it.
+    template <class Thread>
+    static int &remaining_frames(Thread *thread) {
+        if constexpr (requires { thread->py_recursion_remaining; }) return thread->py_recursion_remaining;
+        else return thread->recursion_remaining;
+    }
+    int &remaining_;
+};
+
+}  // namespace pydag
