@@ -106,7 +106,7 @@ def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
 
 
 def test_each_counts_as_a_frame() -> None:
-    """Towards Python's limit; an exception, or the error of the limit itself, leaves no count behind."""
+    """Towards Python's limit, whose error leaves no count behind."""
     deepest = 0
 
     def again(x: Any, depth: int = 1) -> Any:
@@ -115,13 +115,13 @@ def test_each_counts_as_a_frame() -> None:
         return pydag.dag_leaves([x], is_leaf=lambda y: bool(again(y, depth + 1)))
 
     found = []
-    for _ in range(3):
+    for _ in range(4):
         deepest = 0
         with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
             again(1)
         found.append(deepest)
-    assert found == [found[0]] * 3
-    assert 200 < found[0] <= sys.getrecursionlimit() // 3
+    assert found[1:] == [found[1]] * 3  # when all classes have been met
+    assert 200 < found[1] <= sys.getrecursionlimit() // 3
 
 
 def test_what_can_be_made_public() -> None:
