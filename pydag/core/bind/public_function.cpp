@@ -39,7 +39,7 @@ nb::object publish(nb::str core_name, nb::callable definition, nb::tuple names, 
     if (names.size() != defaults.size() || names.size() > PublicFunction::kMost)
         fail(PyExc_ValueError, "%zu parameters, %zu defaults, at most %zu", names.size(), defaults.size(),
              PublicFunction::kMost);
-    // A default is a tuple of it, or None.
+    // A tuple of the default; an empty one where there is none.
     PyObject *values[PublicFunction::kMost];
     for (size_t i = 0; i < defaults.size(); ++i) values[i] = item_or_null(defaults[i], 0);
     auto *const method = new PyMethodDef{lasting_text(definition.attr("__name__")), row.entry,

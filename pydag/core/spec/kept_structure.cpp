@@ -77,8 +77,7 @@ Holdings holdings_of(const Structure &structure) {
 
 void KeptStructure::put(Spec &from, Holdings holdings) {
     if (!is_empty() || !holdings.may_be_kept || total_bytes_ + holdings.num_bytes > kMostBytes) return;
-    const size_t with_paths = holdings.num_bytes + from.bytes_of_paths();
-    if (total_bytes_ + with_paths > kMostBytes) from.forget_paths();
+    if (total_bytes_ + holdings.num_bytes + from.bytes_of_paths() > kMostBytes) from.forget_paths();
     num_bytes_ = holdings.num_bytes + from.bytes_of_paths();
     std::vector<nb::object> released;  // at the end: that may run code which comes back here
     released.reserve(holdings.classes.size());

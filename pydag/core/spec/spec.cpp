@@ -74,23 +74,20 @@ nb::object Spec::exchange_ref(uint32_t i, nb::object ref) {
     return nb::steal(std::exchange(place, ref.release().ptr()));
 }
 
-size_t Spec::bytes_of_paths() const {
-    const nb::handle paths(paths_);
-    if (!paths.is_valid()) return 0;
-    size_t items = 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths.ptr()); ++i)
-        items += static_cast<size_t>(PyTuple_GET_SIZE(PyTuple_GET_ITEM(paths.ptr(), i)));
-    constexpr size_t kBytesOfTuple = 64;
-    return structure_.num_leaves * kBytesOfTuple + items * sizeof(PyObject *);
-}
-
 nb::object Spec::keep_paths() {
     constexpr uint32_t kMostLeaves = 50'000;
     if (paths_ || structure_.num_leaves > kMostLeaves) return nb::borrow(paths_);
     Ways paths;
     add_paths(structure(), paths);
+    constexpr size_t kBytesOfTuple = 64;
+    size_t num_bytes = structure_.num_leaves * kBytesOfTuple;
+    for (size_t i = 0; i < paths.size(); ++i)
+        num_bytes += static_cast<size_t>(PyTuple_GET_SIZE(paths[i])) * sizeof(PyObject *);
     nb::object made = paths.take_tuple();
-    if (!paths_) paths_ = incref(made.ptr());
+    if (!paths_) {
+        paths_ = incref(made.ptr());
+        bytes_of_paths_ = num_bytes;
+    }
     return made;
 }
 
@@ -128,6 +125,7 @@ void Spec::clear() {
     static int depth = 0;
     static std::vector<Structure> waiting;
     const nb::object old_paths = nb::steal(std::exchange(paths_, nullptr));
+    bytes_of_paths_ = 0;
     const Structure old = std::exchange(structure_, {});
     if (depth >= kDeepest && wait(waiting, old)) return;
     ++depth;

@@ -24,6 +24,7 @@ public:
         std::swap(structure_, other.structure_);
         std::swap(hash_, other.hash_);
         std::swap(paths_, other.paths_);
+        std::swap(bytes_of_paths_, other.bytes_of_paths_);
     }
 
     bool is_empty() const { return structure_.num_nodes == 0; }
@@ -51,10 +52,11 @@ public:
     // A tuple of the paths of the leaves: made when they are first asked for, and kept. Null where they
     // would take too much memory to be kept.
     nb::object keep_paths();
-    // Null where they are not kept.
-    nb::handle kept_paths() const { return paths_; }
-    size_t bytes_of_paths() const;
-    void forget_paths() { nb::steal(std::exchange(paths_, nullptr)).reset(); }
+    size_t bytes_of_paths() const { return bytes_of_paths_; }
+    void forget_paths() {
+        bytes_of_paths_ = 0;
+        nb::steal(std::exchange(paths_, nullptr)).reset();
+    }
 
     // structure/text.h
     std::string text(SpecText which = SpecText::kWhole) const;
@@ -81,6 +83,7 @@ private:
     Structure structure_ = {};
     mutable Py_hash_t hash_ = -1;
     PyObject *paths_ = nullptr;
+    size_t bytes_of_paths_ = 0;
     int slot_ = -1;  // in the cache
 };
 
