@@ -21,6 +21,12 @@ inline PyObject *incref(PyObject *object) {
     return object;
 }
 inline void decref(PyObject *object) { Py_DECREF(object); }
+// Gives a reference back, if it isn't the last one.
+inline bool decref_unless_last(PyObject *object) {
+    if (Py_REFCNT(object) <= 1) return false;
+    Py_DECREF(object);
+    return true;
+}
 
 // Asks for the memory of an object that will be looked at soon.
 inline void prefetch(const PyObject *object) {

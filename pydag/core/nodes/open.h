@@ -94,8 +94,8 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
 // `values`, where there is room for them. Null if it is anything else, and where that can't be told
 // without running Python code. They are borrowed, and hold until Python code runs; the caller keeps a
 // GcPause. `options` is null where the structure alone says in which order the keys of a dict come.
-inline PyObject *const *read_known_node(Node node, PyObject *const *refs, PyObject *object, OpenOptions *options,
-                                        PyObject **values) {
+[[gnu::always_inline]] inline PyObject *const *read_known_node(Node node, PyObject *const *refs, PyObject *object,
+                                                               OpenOptions *options, PyObject **values) {
     using namespace detail;
     PyTypeObject *const type = Py_TYPE(object);
     const auto count = static_cast<Py_ssize_t>(node.count);

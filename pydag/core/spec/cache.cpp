@@ -39,6 +39,7 @@ struct Entry {
 
     // Empties the entry. Releasing what it held may run code that comes back here.
     void reset() {
+        if (!living && kept.is_empty()) return;
         const Spec dropped = kept.give_up();
         living = nullptr;
         living_holdings = {};
@@ -166,8 +167,9 @@ void Spec::leave_cache() {
     entry.living = nullptr;
     Holdings holdings = std::exchange(entry.living_holdings, {});
     try {
-        if (!is_empty() && entry.comes_again(structure_))
-            entry.kept.put(*this, holdings.may_be_kept ? std::move(holdings) : holdings_of(structure_));
+        if (is_empty() || !entry.comes_again(structure_)) return;
+        if (!holdings.may_be_kept) holdings = holdings_of(structure_);
+        entry.kept.put(*this, std::move(holdings));
     } catch (const std::bad_alloc &) {  // then it isn't kept
     }
 }

@@ -75,20 +75,28 @@ Holdings holdings_of(const Structure &structure) {
     return holdings;
 }
 
-void KeptStructure::put(Spec &from, Holdings holdings) {
+// What nothing but the structure keeps alive is not kept, nor is the structure.
+bool KeptStructure::let_go(const std::vector<Holdings::Class> &classes) {
+    for (size_t i = 0; i < classes.size(); ++i) {
+        if (decref_unless_last(classes[i].type)) continue;
+        while (i-- > 0) incref(classes[i].type);
+        return false;
+    }
+    return true;
+}
+
+void KeptStructure::put(Spec &from, Holdings &&holdings) {
     if (!is_empty() || !holdings.may_be_kept || total_bytes_ + holdings.num_bytes > kMostBytes) return;
+    if (!let_go(holdings.classes)) return;
     if (total_bytes_ + holdings.num_bytes + from.bytes_of_paths() > kMostBytes) from.forget_paths();
     num_bytes_ = holdings.num_bytes + from.bytes_of_paths();
-    std::vector<nb::object> released;  // at the end: that may run code which comes back here
-    released.reserve(holdings.classes.size());
     total_bytes_ += num_bytes_;
     spec_.swap(from);
     holdings_ = std::move(holdings);
-    for (const Holdings::Class &item : holdings_.classes) released.push_back(spec_.exchange_ref(item.ref, nb::none()));
 }
 
 Holdings KeptStructure::take(Spec &to) {
-    for (const Holdings::Class &item : holdings_.classes) spec_.exchange_ref(item.ref, nb::borrow(item.type));
+    for (const Holdings::Class &item : holdings_.classes) incref(item.type);
     total_bytes_ -= std::exchange(num_bytes_, 0);
     to.swap(spec_);
     return std::exchange(holdings_, {});
@@ -96,6 +104,7 @@ Holdings KeptStructure::take(Spec &to) {
 
 Spec KeptStructure::give_up() {
     total_bytes_ -= std::exchange(num_bytes_, 0);
+    for (const Holdings::Class &item : holdings_.classes) spec_.set_ref(item.ref, incref(Py_None));
     holdings_ = {};
     Spec spec;
     spec.swap(spec_);

@@ -4,8 +4,8 @@
 //
 // It keeps nothing alive that anybody could miss or that is large: its references are small constants,
 // what the registry holds anyway, and classes that aren't the user's. The classes of namedtuples are
-// left out meanwhile, and known by address alone. That is safe because the registry has met each of
-// them: it empties the cache before one of them dies.
+// known by address alone meanwhile. That is safe because the registry has met each of them: it empties the
+// cache before one of them dies.
 #pragma once
 
 #include "spec/spec.h"
@@ -30,14 +30,17 @@ class KeptStructure {
 public:
     bool is_empty() const { return spec_.is_empty(); }
     // Takes the structure from `from` if it may be kept and there is room.
-    void put(Spec &from, Holdings holdings);
+    void put(Spec &from, Holdings &&holdings);
     // Gives it back to `to`, which is empty.
     Holdings take(Spec &to);
     // Gives it up, for the caller to release: that may run Python code.
     Spec give_up();
 
 private:
-    Spec spec_;
+    // Gives up the references to these classes; false if that would be the end of one.
+    static bool let_go(const std::vector<Holdings::Class> &classes);
+
+    Spec spec_;  // without a reference to the classes in it that must not be owned
     Holdings holdings_;
     size_t num_bytes_ = 0;                  // with the paths, if they are kept, too
     static inline size_t total_bytes_ = 0;  // of all that are kept

@@ -69,11 +69,6 @@ bool Spec::is_interchangeable(const Spec &other) const {
 
 std::string Spec::text(SpecText which) const { return spec_text(structure_, which); }
 
-nb::object Spec::exchange_ref(uint32_t i, nb::object ref) {
-    PyObject *&place = const_cast<PyObject **>(structure_.refs)[i];
-    return nb::steal(std::exchange(place, ref.release().ptr()));
-}
-
 nb::object Spec::keep_paths() {
     constexpr uint32_t kMostLeaves = 50'000;
     if (paths_ || structure_.num_leaves > kMostLeaves) return nb::borrow(paths_);

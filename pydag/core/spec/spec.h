@@ -69,8 +69,8 @@ public:
         if (slot_ < 0) clear();
     }
 
-    // Only for the cache, and while nobody else has the spec.
-    nb::object exchange_ref(uint32_t i, nb::object ref);
+    // Only for the cache, and while nobody else has the spec. Counts no reference.
+    void set_ref(uint32_t i, PyObject *ref) { const_cast<PyObject **>(structure_.refs)[i] = ref; }
     void set_slot(int slot) { slot_ = slot; }
 
 private:

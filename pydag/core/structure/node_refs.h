@@ -83,7 +83,7 @@ inline const Registration &node_registration(PyObject *const *refs) { return Cus
 
 // Whether `is` means something for a node: false for a value, which is opened at every occurrence.
 inline bool has_identity(Kind kind, PyObject *const *refs) {
-    return traits(kind).has_identity && (!is_registered(kind) || node_registration(refs).has_identity);
+    return may_have_identity(kind) && (!is_registered(kind) || node_registration(refs).has_identity);
 }
 
 }  // namespace pydag

@@ -108,6 +108,19 @@ constexpr const KindTraits &traits(Kind kind) { return kKindTraits[static_cast<s
 
 constexpr const KindText &kind_text(Kind kind) { return kKindTexts[static_cast<size_t>(kind)]; }
 
+// Kinds that have something in common, to be asked for it often.
+class KindSet {
+public:
+    template <class Predicate>
+    constexpr explicit KindSet(Predicate has_it) {
+        for (size_t i = 0; i < kNumKinds; ++i) bits_ |= uint32_t{has_it(kKindTraits[i])} << i;
+    }
+    constexpr bool has(Kind kind) const { return bits_ >> static_cast<uint32_t>(kind) & 1; }
+
+private:
+    uint32_t bits_ = 0;
+};
+
 constexpr bool is_leaf(Kind kind) { return kind == Kind::kLeaf; }
 constexpr bool is_none(Kind kind) { return kind == Kind::kNone; }
 constexpr bool is_alias(Kind kind) { return kind == Kind::kAlias; }
@@ -116,9 +129,17 @@ constexpr bool is_plain_sequence(Kind kind) { return kind == Kind::kTuple || kin
 // Whether it takes a function of the user's to open and to build nodes of this kind.
 constexpr bool is_callback(Kind kind) { return kind == Kind::kCustom; }
 // Whether nodes of this kind keep a registration.
-constexpr bool is_registered(Kind kind) { return traits(kind).roles[0] == Role::kRegistration; }
+constexpr bool is_registered(Kind kind) {
+    constexpr KindSet kinds([](const KindTraits &row) { return row.roles[0] == Role::kRegistration; });
+    return kinds.has(kind);
+}
 // Whether nodes of this kind may be of one class or of another.
 constexpr bool has_many_classes(Kind kind) { return is_registered(kind) || traits(kind).roles[0] == Role::kClass; }
+// Whether `is` means something for nodes of this kind; of those that are registered, if their registration says so.
+constexpr bool may_have_identity(Kind kind) {
+    constexpr KindSet kinds([](const KindTraits &row) { return row.has_identity; });
+    return kinds.has(kind);
+}
 
 // Where among the references of a node of this kind that with a role stands; kMostRefs if it has none.
 constexpr size_t find_role(Kind kind, Role role) {

@@ -17,7 +17,7 @@ public:
         is_set_ = true;
         return data();
     }
-    uint32_t *data() { return heap_ ? heap_.get() : is_set_ ? inline_ : nullptr; }
+    uint32_t *data() { return !is_set_ ? nullptr : heap_ ? heap_.get() : inline_; }
     const uint32_t *data() const { return const_cast<Permutation *>(this)->data(); }
 
 private:

@@ -113,27 +113,34 @@ private:
         return !is_registered(kind) || &RegistrationBox::of(info->registration) == &node_registration(refs);
     }
 
-    bool is_leaf(PyObject *object, Node expected, const BorrowedFrame &level) {
+    [[gnu::always_inline]] bool is_leaf(PyObject *object, Node expected, const BorrowedFrame &level) {
         if constexpr (flattens) {
-            PyTypeObject *const type = Py_TYPE(object);
-            if (type != leaf_type_) {
-                const TypeInfo *const info = options_->space->find_known(type);
-                const bool is_leaf =
-                    info && (pydag::is_leaf(info->kind) || (is_none(info->kind) && options_->none_is_leaf));
-                if (!is_leaf) return false;
-                leaf_type_ = type;
-                is_leaf_tracked_ = options_->leaf_identity && info->identity == kObjectLeaf;
-            }
-            if (is_leaf_tracked_) return is_new(object, expected, level);
-            return !expected.is_anchor;
+            if (Py_TYPE(object) != leaf_type_ && !set_leaf_type(Py_TYPE(object))) [[unlikely]]
+                return false;
+            return is_leaf_tracked_ ? is_new(object, expected, level) : !expected.is_anchor;
         } else {
             if (expected.is_anchor) anchors_.push(object);
             return true;
         }
     }
 
-    bool is_new(PyObject *object, Node expected, const BorrowedFrame &level) {
-        if (flattens && level.is_only_way_to(object)) return !expected.is_anchor;
+    // False for a class whose instances are no leaves, or that was never looked up.
+    bool set_leaf_type(PyTypeObject *type) {
+        const TypeInfo *const info = options_->space->find_known(type);
+        const bool is_leaf = info && (pydag::is_leaf(info->kind) || (is_none(info->kind) && options_->none_is_leaf));
+        if (!is_leaf) return false;
+        leaf_type_ = type;
+        is_leaf_tracked_ = options_->leaf_identity && info->identity == kObjectLeaf;
+        return true;
+    }
+
+    [[gnu::always_inline]] bool is_new(PyObject *object, Node expected, const BorrowedFrame &level) {
+        if (flattens && level.is_only_way_to(object)) [[likely]]
+            return !expected.is_anchor;
+        return is_met_first(object, expected);
+    }
+
+    bool is_met_first(PyObject *object, Node expected) {
         if (expected.is_anchor) anchors_.push(object);
         return !flattens || seen_.find_or_add(object, 0) == IdentityTable::kNew;
     }
