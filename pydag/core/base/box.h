@@ -16,6 +16,7 @@
 #include <initializer_list>
 #include <new>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,7 @@ public:
         slots.insert(slots.end(), more);
         slots.push_back({0, nullptr});
         PyType_Spec spec = {
-            name, sizeof(Layout), 0,
+            name, sizeof(Layout), item_size(),
             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
             slots.data()};
         type_ = reinterpret_cast<PyTypeObject *>(checked(PyType_FromSpec(&spec)).release().ptr());
@@ -73,13 +74,29 @@ public:
         return nb::steal(reinterpret_cast<PyObject *>(self));
     }
 
+    // The same of a value that is followed by memory for `count` items. The collector doesn't know it before
+    // `track`; it need not, where no reference is part of a cycle.
+    template <class... Arguments>
+    static nb::object make_with_items(size_t count, Arguments &&...arguments) {
+        Layout *const self = PyObject_GC_NewVar(Layout, type_, static_cast<Py_ssize_t>(count));
+        if (!self) nb::raise_python_error();
+        new (&self->value) Value{std::forward<Arguments>(arguments)...};
+        return nb::steal(reinterpret_cast<PyObject *>(self));
+    }
+    static void track(nb::handle object) { PyObject_GC_Track(object.ptr()); }
+
     static nb::handle type() { return reinterpret_cast<PyObject *>(type_); }
     static bool check(nb::handle object) { return Py_TYPE(object.ptr()) == type_; }
     static Value &of(nb::handle object) { return reinterpret_cast<Layout *>(object.ptr())->value; }
 
 private:
+    // How many bytes each item takes of a value that has items.
+    static constexpr size_t item_size() {
+        if constexpr (requires { Value::kItemSize; }) return Value::kItemSize;
+        else return 0;
+    }
     struct Layout {
-        PyObject ob_base;
+        std::conditional_t<item_size() == 0, PyObject, PyVarObject> ob_base;
         Value value;
     };
     static inline PyTypeObject *type_ = nullptr;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/capi.h"
+#include "base/large_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -53,6 +54,7 @@ public:
         const bool moves_out = data_ == inline_data();
         T *data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, capacity * sizeof(T)));
         if (!data) throw std::bad_alloc();
+        ask_for_large_pages(data, capacity * sizeof(T));
         if (moves_out) std::memcpy(static_cast<void *>(data), data_, size_ * sizeof(T));
         data_ = data;
         capacity_ = capacity;
@@ -65,6 +67,17 @@ public:
         return first;
     }
     void resize_down(size_t size) { size_ = size; }
+    // Gives its memory to the caller, who frees it, with the elements at its beginning and room for so many
+    // bytes in all; the buffer is empty then.
+    T *hand_over(size_t bytes) {
+        const bool moves_out = data_ == inline_data();
+        T *const data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, bytes));
+        if (!data) throw std::bad_alloc();
+        if (moves_out) std::memcpy(static_cast<void *>(data), data_, size_ * sizeof(T));
+        data_ = inline_data();
+        size_ = 0, capacity_ = kInline;
+        return data;
+    }
 
 private:
     T *inline_data() { return reinterpret_cast<T *>(storage_); }
@@ -145,9 +158,9 @@ public:
     nb::object take_list(size_t base = 0) {
         const size_t count = size() - base;
         nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
-        if (count)
-            std::memcpy(reinterpret_cast<PyListObject *>(list.ptr())->ob_item, data() + base,
-                        count * sizeof(PyObject *));
+        PyObject **const items = reinterpret_cast<PyListObject *>(list.ptr())->ob_item;
+        ask_for_large_pages(items, count * sizeof(PyObject *));
+        if (count) std::memcpy(items, data() + base, count * sizeof(PyObject *));
         forget_to(base);
         return list;
     }

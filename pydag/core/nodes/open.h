@@ -24,7 +24,8 @@ struct OpenOptions {
     Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
     // -1 until a dict needs to know: whether dicts keep their insertion order here.
     int insertion_ordered = -1;
-    bool wants_entries = true;  // false: a flatten function's names for the children are not looked at
+    bool wants_entries = true;     // false: a flatten function's names for the children are not looked at
+    bool owns_attributes = false;  // whether the instance that was read last alone holds its attributes
     bool is_insertion_ordered() {
         if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
         return insertion_ordered != 0;
@@ -48,7 +49,7 @@ PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs 
 PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs);
 bool has_default_factory(PyObject *dict, PyObject *expected);
 bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
-bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **values);
+bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values);
 [[noreturn]] void fail_too_many_children(PyObject *object);
 
 inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
@@ -61,7 +62,7 @@ inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
 inline bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **values) {
     const uint32_t count = keys.size();
     if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(count)) return false;
-    PyObject *const *const expected = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
+    PyObject *const *const expected = keys.inserted();
     const uint32_t *const ranks = keys.ranks();
     Py_ssize_t position = 0;
     PyObject *key, *value;
@@ -74,7 +75,7 @@ inline bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **valu
 }
 // Whether a dict with these keys is traversed in their order.
 inline bool has_order_of(const Keys &keys, OpenOptions *options) {
-    if (!options || (keys.is_sorted && keys.in_order())) return true;
+    if (!options || (keys.is_sorted && keys.in_order)) return true;
     return options->is_insertion_ordered() != keys.is_sorted;
 }
 inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack) {
@@ -125,7 +126,7 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
         }
         case Kind::kOrderedDict: {
             const Keys &keys = MappingRefs{refs}.keys();
-            const bool fits = type == &PyODict_Type && keys.in_order() && keys.has_only_strings &&
+            const bool fits = type == &PyODict_Type && keys.in_order && keys.has_only_strings &&
                               read_known_mapping(keys, object, values) && is_in_order_of(keys, object);
             return fits ? values : nullptr;
         }
@@ -140,7 +141,7 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
             if (type != constants.deque) return nullptr;
             return read_known_deque(object, DequeRefs{refs}.maxlen(), node.count, values) ? values : nullptr;
         case Kind::kFields:
-            return read_known_fields(object, refs, values) ? values : nullptr;
+            return read_known_fields(object, refs, options, values) ? values : nullptr;
     }
     return nullptr;
 }
@@ -226,9 +227,9 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
     }
 }
 
-// Whether an object that only this container holds can be met only once, given that the container
-// itself is opened only once.
-inline bool owns_its_slots(Kind kind, PyObject *container) {
+// Whether an object that only this container, which was just read, holds can be met only once, given that
+// the container itself is opened only once.
+inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &options) {
     switch (kind) {
         case Kind::kDict:
         case Kind::kOrderedDict:
@@ -242,8 +243,10 @@ inline bool owns_its_slots(Kind kind, PyObject *container) {
         case Kind::kList:
         case Kind::kDeque:
             return true;
+        case Kind::kFields:
+            return options.owns_attributes;
         default:
-            return false;  // attributes and callbacks' children may be reached in other ways
+            return false;  // callbacks' children may be reached in other ways
     }
 }
 

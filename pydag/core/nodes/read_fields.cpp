@@ -57,13 +57,25 @@ bool read_slots(PyObject *object, const std::vector<FieldAccess> &fields, PyObje
     return true;
 }
 
+// Attributes can be reached in other ways if their dict is somebody else's, too, if a slot goes by two names,
+// and if the instance is opened wherever it stands. `dict`: the instance's, or null.
+bool owns_attributes(const Registration &registration, PyObject *dict) {
+    const bool owns_dict = !dict || has_references(dict, 2);  // the caller's is the second one
+    return owns_dict && registration.has_distinct_slots && registration.has_identity;
+}
+
 // The fields that were named, in `__dict__` and in slots.
-bool read_named(PyObject *object, const Registration &registration, PyObject **values, PyObject **meta) {
+bool read_named(PyObject *object, const Registration &registration, OpenOptions *options, PyObject **values,
+                PyObject **meta) {
     if (!read_slots(object, registration.data_access, values) || !read_slots(object, registration.meta_access, meta))
         return false;
-    if (registration.dict_order.empty()) return true;
-    const nb::object dict = dict_of(object);
-    return dict.is_valid() && read_dict_fields(registration, dict.ptr(), values, meta);
+    nb::object dict;
+    if (!registration.dict_order.empty()) {
+        dict = dict_of(object);
+        if (!dict.is_valid() || !read_dict_fields(registration, dict.ptr(), values, meta)) return false;
+    }
+    if (options) options->owns_attributes = owns_attributes(registration, dict.ptr());
+    return true;
 }
 
 // The place among the fields of the one of this name; their number if there is none.
@@ -77,11 +89,12 @@ size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
 // set. Calls `add(name, value)`, which says whether to go on. False also for a name in `__dict__` that
 // is a slot's, set or not: written back it could go to either.
 template <class Add>
-bool read_all(PyObject *object, const Registration &registration, Add add, PyObject **meta) {
+bool read_all(PyObject *object, const Registration &registration, OpenOptions *options, Add add, PyObject **meta) {
     const auto &fields = registration.meta_access, &slots = registration.slot_access;
     size_t num_meta = 0;
+    nb::object dict;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
-        const nb::object dict = dict_of(object);
+        dict = dict_of(object);
         if (!dict.is_valid()) return false;
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
@@ -94,6 +107,7 @@ bool read_all(PyObject *object, const Registration &registration, Add add, PyObj
         if (PyObject *const value = read_slot(object, slot.offset))
             if (!add(slot.name.ptr(), value)) return false;
     for (const FieldAccess &field : fields) num_meta += field.offset != 0;
+    if (options) options->owns_attributes = owns_attributes(registration, dict.ptr());
     return num_meta == fields.size() && read_slots(object, fields, meta);
 }
 
@@ -112,14 +126,14 @@ bool has_just_its_fields(PyObject *object, const Registration &registration) {
 
 }  // namespace
 
-bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **values) {
+bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values) {
     const FieldsRefs fields{refs};
     const Registration &registration = fields.registration();
     if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr()) return false;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size());
     if (fields.keys_box() == registration.data.ptr()) [[likely]] {
-        if (!read_named(object, registration, values, found)) return false;
+        if (!read_named(object, registration, options, values, found)) return false;
     } else {
         const Keys &keys = fields.keys();
         uint32_t count = 0;
@@ -128,8 +142,8 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, PyObject **value
             values[count++] = value;
             return true;
         };
-        if (!registration.data.is_none() || !read_all(object, registration, add, found) || count != keys.size())
-            return false;
+        const bool reads_all = registration.data.is_none() && read_all(object, registration, options, add, found);
+        if (!reads_all || count != keys.size()) return false;
     }
     return std::equal(found, found + meta.size(), fields.meta_values());
 }
@@ -142,7 +156,7 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
     if (!registration.data.is_none()) {
         keys = registration.data;
         values = options.arena.take(registration.data_access.size());
-        if (!read_named(object, registration, values, found)) return nullptr;
+        if (!read_named(object, registration, &options, values, found)) return nullptr;
     } else {
         Buffer<PyObject *, 16> names, items;
         const auto add = [&](PyObject *name, PyObject *value) {
@@ -150,7 +164,7 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
             names.push(name), items.push(value);
             return true;
         };
-        if (!read_all(object, registration, add, found)) return nullptr;
+        if (!read_all(object, registration, &options, add, found)) return nullptr;
         const size_t count = names.size();
         keys = keys_of(names.data(), count, false);
         values = options.arena.take(count);

@@ -47,7 +47,7 @@ void try_out_ordered_dicts() {
 // key needs no look. The keys are exact strings, so no Python code runs.
 bool is_in_order_of(const Keys &keys, PyObject *dict) {
     if (keys.size() <= 1) return true;
-    PyObject *const *const first = &PyTuple_GET_ITEM(keys.inserted.ptr(), 0);
+    PyObject *const *const first = keys.inserted();
     return visits_in_order && KeyVisit{first, first + keys.size() - 1}.agrees(dict);
 }
 
@@ -67,29 +67,22 @@ bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObjec
 
 PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs) {
     const auto count = static_cast<size_t>(PyDict_GET_SIZE(dict));
-    PyObject **const values = options.arena.take(count);
+    PyObject **const names = options.arena.take(count), **const found = options.arena.take(count);
     Py_ssize_t position = 0;
-    PyObject *key, *value;
-    if (PyDict_Next(dict, &position, &key, &value)) {
-        PyObject *const guess = guess_keys(key, count, sorted);
-        const bool may_fit = guess && (!sorted || has_order_of(KeysBox::of(guess), &options));
-        if (may_fit && read_known_mapping(KeysBox::of(guess), dict, values)) {
-            refs.push_borrowed(guess);
-            return values;
-        }
-    }
-    PyObject **const names = options.arena.take(2 * count), **const found = names + count;
-    position = 0;
     for (size_t i = 0; i < count; ++i) {
         if (!PyDict_Next(dict, &position, &names[i], &found[i])) return nullptr;
-        prefetch(names[i]), prefetch(found[i]);
+        prefetch(names[i]);
     }
-    if (!std::all_of(names, names + count, is_exact_str)) return nullptr;
-    nb::object box = keys_of(names, count, sorted);
+    nb::object box = nb::borrow(find_keys(names, count, sorted));
+    if (!box.is_valid()) {
+        if (!std::all_of(names, names + count, is_exact_str)) return nullptr;
+        box = keys_of(names, count, sorted);
+    }
     if (!has_order_of(KeysBox::of(box), sorted ? &options : nullptr)) box = keys_of(names, count, false);
     const Keys &keys = KeysBox::of(box);
+    PyObject **const values = names;  // the names have served
     for (uint32_t i = 0; i < count; ++i) values[keys.rank(i)] = found[i];
-    options.arena.give_back(names);
+    options.arena.give_back(found);
     refs.push_new(std::move(box));
     return values;
 }

@@ -39,7 +39,7 @@ size_t harmless_size(PyObject *ref) {
 
 // About how many bytes a reference keeps alive; 0 if it must not be kept.
 size_t size_to_keep(PyObject *ref) {
-    if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes;
+    if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes();
     if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).is_fields ? 1 : 0;
     if (!PyTuple_CheckExact(ref)) return harmless_size(ref);
     size_t total = 64;
@@ -54,6 +54,7 @@ size_t size_to_keep(PyObject *ref) {
 }  // namespace
 
 Holdings holdings_of(const Structure &structure) {
+    if (structure.num_nodes * sizeof(Node) > kMostBytes) return {};
     Holdings holdings;
     Sizes sizes;
     for (Cursor at(structure); at.is_at_node(); at.step()) {

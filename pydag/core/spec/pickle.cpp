@@ -18,12 +18,12 @@ namespace {
 
 nb::object encode_keys(const Keys &keys) {
     nb::object places = nb::none();
-    if (!keys.in_order()) {
+    if (!keys.in_order) {
         places = checked(PyTuple_New(keys.size()));
         for (uint32_t i = 0; i < keys.size(); ++i)
             PyTuple_SET_ITEM(places.ptr(), i, checked(PyLong_FromUnsignedLong(keys.rank(i))).release().ptr());
     }
-    return checked(PyTuple_Pack(2, keys.inserted.ptr(), places.ptr()));
+    return checked(PyTuple_Pack(2, keys.tuple().ptr(), places.ptr()));
 }
 
 nb::object encode_ref(PyObject *ref) {

@@ -19,8 +19,8 @@ nb::object usual_keys(nb::handle inserted, nb::handle places, bool sorted) {
     nb::object box = nb::borrow(find_equal_keys(names, count, sorted));
     if (!box.is_valid()) box = keys_of(names, count, sorted);
     const Keys &keys = KeysBox::of(box);
-    bool agrees = places.is_none() == keys.in_order();
-    for (uint32_t i = 0; agrees && !keys.in_order() && i < keys.size(); ++i) {
+    bool agrees = places.is_none() == keys.in_order;
+    for (uint32_t i = 0; agrees && !keys.in_order && i < keys.size(); ++i) {
         PyObject *const place = PyTuple_GET_ITEM(places.ptr(), i);
         agrees = PyLong_CheckExact(place) && PyLong_AsSize_t(place) == keys.rank(i);
     }
@@ -38,9 +38,10 @@ nb::object decode_keys(nb::handle state, bool sorted) {
     const nb::object distinct = checked(PySet_New(inserted.ptr()));  // TypeError for an unhashable key
     require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
     if (nb::object usual = usual_keys(inserted, places, sorted); usual.is_valid()) return usual;
-    Permutation given;
+    nb::object box = new_keys(&PyTuple_GET_ITEM(inserted.ptr(), 0), count);
+    Keys &keys = KeysBox::of(box);
     if (!places.is_none()) {
-        uint32_t *const ranks = given.allocate(count);
+        uint32_t *const ranks = keys.places();
         std::fill_n(ranks + count, count, UINT32_MAX);
         bool ascends = true;
         for (size_t i = 0; i < count; ++i) {
@@ -53,8 +54,9 @@ nb::object decode_keys(nb::handle state, bool sorted) {
             ascends = ascends && rank == i;
         }
         require(!ascends, "keys that are in order need no places");
+        keys.in_order = false;
     }
-    return KeysBox::make(nb::borrow(inserted), nb::object(), std::move(given), static_cast<uint32_t>(count));
+    return box;
 }
 
 nb::object decode_registration(nb::handle state, Kind kind) {

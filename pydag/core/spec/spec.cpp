@@ -14,13 +14,12 @@ namespace pydag {
 
 Spec::Spec(StructureBuilder &&builder) : structure_(builder.view()) {
     const size_t node_bytes = structure_.num_nodes * sizeof(Node), ref_bytes = structure_.num_refs * sizeof(PyObject *);
-    // One block: the references, then the nodes.
-    auto *const block = static_cast<unsigned char *>(std::malloc(ref_bytes + node_bytes));
-    if (!block) throw std::bad_alloc();
-    if (ref_bytes) std::memcpy(block, structure_.refs, ref_bytes);
-    std::memcpy(block + ref_bytes, structure_.nodes, node_bytes);
-    structure_.refs = reinterpret_cast<PyObject *const *>(block);
-    structure_.nodes = reinterpret_cast<const Node *>(block + ref_bytes);
+    // One block: the nodes, then the references.
+    const Node *const nodes = builder.nodes.hand_over(node_bytes + ref_bytes);
+    auto *const refs = reinterpret_cast<PyObject **>(const_cast<Node *>(nodes) + structure_.num_nodes);
+    std::copy_n(structure_.refs, structure_.num_refs, refs);
+    structure_.nodes = nodes;
+    structure_.refs = refs;
     builder.refs.forget_to(0);
     builder.namespace_.release();
 }
@@ -98,7 +97,7 @@ namespace {
 void release(const Structure &structure) {
     for (PyObject *const ref : structure.all_refs()) decref(ref);
     if (structure.namespace_) decref(structure.namespace_);
-    std::free(const_cast<PyObject **>(structure.refs));
+    std::free(const_cast<Node *>(structure.nodes));
 }
 
 // Without memory to wait in there is only the stack; an exception must not leave the collector's slot.

@@ -79,7 +79,7 @@ bool are_interchangeable(PyObject *a, PyObject *b) {
         const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
         if (!have_same_order(x, y)) return false;
         if (x.has_only_strings && y.has_only_strings) return true;
-        pairs.push(x.inserted.ptr(), y.inserted.ptr());
+        pairs.push(x.tuple().ptr(), y.tuple().ptr());
     } else {
         pairs.push(a, b);
     }
@@ -100,7 +100,7 @@ Words told_apart_by(Node node, PyObject *const *refs_a, PyObject *const *refs_b)
             const auto words = [&](const Keys &keys) {
                 const std::string type = traits(node.kind).name;
                 return "a " + type + " filled in the order " +
-                       text_of(short_repr(checked(PySequence_List(keys.inserted.ptr()))));
+                       text_of(short_repr(checked(PySequence_List(keys.tuple().ptr()))));
             };
             return {words(keys_a), words(keys_b)};
         }
@@ -111,7 +111,7 @@ Words told_apart_by(Node node, PyObject *const *refs_a, PyObject *const *refs_b)
         const auto words = [&](const NodeRefs &refs) {
             PyObject *const ref = refs.ref(i);
             return outline({node.kind, false, 0, node.count}, refs.at) + ", with " +
-                   with_types(KeysBox::check(ref) ? KeysBox::of(ref).inserted.ptr() : ref);
+                   with_types(KeysBox::check(ref) ? KeysBox::of(ref).tuple() : nb::borrow(ref));
         };
         return {words(a), words(b)};
     }

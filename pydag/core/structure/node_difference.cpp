@@ -35,7 +35,7 @@ std::string brief_list(const std::vector<PyObject *> &items) {
 }
 
 std::vector<PyObject *> keys_missing_from(const Keys &others, const Keys &keys) {
-    const nb::object known = checked(PySet_New(others.inserted.ptr()));
+    const nb::object known = checked(PySet_New(others.tuple().ptr()));
     std::vector<PyObject *> missing;
     for (uint32_t i = 0; i < keys.size(); ++i)
         if (!checked(PySet_Contains(known.ptr(), keys.key(i)))) missing.push_back(keys.key(i));

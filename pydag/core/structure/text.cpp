@@ -101,8 +101,8 @@ struct Frame {
 // ", in the order ['b', 'a']" of a mapping that was filled in another order than the one in which it is
 // traversed and written.
 std::string order_text(Kind kind, PyObject *const *refs, Show show) {
-    if (!traits(kind).is_mapping || node_keys(kind, refs).in_order()) return "";
-    return ", in the order " + show(checked(PySequence_List(node_keys(kind, refs).inserted.ptr())));
+    if (!traits(kind).is_mapping || node_keys(kind, refs).in_order) return "";
+    return ", in the order " + show(checked(PySequence_List(node_keys(kind, refs).tuple().ptr())));
 }
 
 std::string nodes_text(const Structure &structure, Show show, bool with_orders) {

@@ -80,12 +80,12 @@ void add_places(const std::vector<FieldAccess> &fields, bool is_meta, std::vecto
         if (fields[i].offset == 0) places.push_back({fields[i].name.ptr(), static_cast<uint32_t>(i), is_meta});
 }
 
-// Whether no slot goes by two names. Then a new instance needs no look at what a slot had before.
-bool are_distinct(const std::vector<FieldAccess> &fields, const std::vector<FieldAccess> &others) {
+bool has_distinct_slots(const Registration &registration) {
     std::set<Py_ssize_t> offsets;
-    for (const auto *list : {&fields, &others})
-        for (const FieldAccess &field : *list) offsets.insert(field.offset);
-    return offsets.size() == fields.size() + others.size();
+    for (const auto *fields : {&registration.data_access, &registration.slot_access, &registration.meta_access})
+        for (const FieldAccess &field : *fields)
+            if (field.offset && !offsets.insert(field.offset).second) return false;
+    return true;
 }
 
 }  // namespace
@@ -109,11 +109,12 @@ void resolve_fields(Registration &registration) {
     registration.data_access = std::move(data_access);
     registration.meta_names = std::move(meta);
     registration.data = std::move(data);
+    registration.has_distinct_slots = has_distinct_slots(registration);
     if (!registration.data.is_none()) {
         add_places(registration.data_access, false, registration.dict_order);
         add_places(registration.meta_access, true, registration.dict_order);
-        registration.has_only_slots =
-            registration.dict_order.empty() && are_distinct(registration.data_access, registration.meta_access);
+        // Then a new instance needs no look at what a slot had before.
+        registration.has_only_slots = registration.dict_order.empty() && registration.has_distinct_slots;
     }
     registration.resolve_fields = nb::none();
 }

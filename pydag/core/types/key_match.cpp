@@ -12,13 +12,11 @@ namespace {
 
 std::string brief_list(const Keys &keys) { return text_of(short_repr(checked(PySequence_List(keys.order().ptr())))); }
 
-nb::object sorted_keys(const Keys &keys) {
-    return keys_of(&PyTuple_GET_ITEM(keys.inserted.ptr(), 0), keys.size(), true);
-}
+nb::object sorted_keys(const Keys &keys) { return keys_of(keys.inserted(), keys.size(), true); }
 
 // The keys of `keys` that `others` doesn't have, sorted.
 nb::object without(const Keys &keys, const Keys &others) {
-    const nb::object known = checked(PySet_New(others.inserted.ptr()));
+    const nb::object known = checked(PySet_New(others.tuple().ptr()));
     RefBuffer<16> missing;
     for (uint32_t i = 0; i < keys.size(); ++i)
         if (!checked(PySet_Contains(known.ptr(), keys.key(i)))) missing.push_borrowed(keys.key(i));

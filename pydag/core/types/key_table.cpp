@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/key_table.h"
 
-#include "base/constant_size.h"
-#include "base/tuples.h"
-
 #include <algorithm>
 
 namespace pydag {
@@ -32,29 +29,28 @@ void replace(PyObject *&slot, nb::object box) {
 
 size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
 
-// Whether no code of the key's class says what its hash is.
-bool has_constant_hash(PyObject *key) {
-    return is_exact_str(key) || PyLong_CheckExact(key) || PyFloat_CheckExact(key) || PyComplex_CheckExact(key) ||
-           PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
-}
-
-// As `Keys::num_bytes`.
-size_t size_of_constants(PyObject *const *keys, size_t count) {
-    constexpr size_t kPlaces = 64;  // of each key in the tuple, the permutation and the template
-    size_t total = 64;
-    for (size_t i = 0; i < count; ++i) {
-        const size_t size = small_constant_size(keys[i]);
-        if (size == 0) return 0;
-        total += size + kPlaces;
-    }
-    return total;
+// Remembers new Keys, unless they would take the place of others and come for the first time.
+void remember(nb::handle box) {
+    const Keys &keys = KeysBox::of(box);
+    const bool sorted = keys.is_sorted;
+    if (!keys.has_only_strings || keys.size() > kLongestRun) return;
+    const size_t i = place(keys.inserted_key(0), keys.size());
+    const bool came = std::exchange(came_once[sorted][i], keys.inserted_key(0)) == keys.inserted_key(0);
+    if (!came && remembered[sorted][i]) return;
+    const size_t num_bytes = keys.num_bytes();
+    if (num_bytes == 0 || num_bytes > kLargestRun) return;
+    replace(remembered[sorted][i], nb::borrow(box));
+    replace(by_content[sorted][content_place(keys.inserted(), keys.size())], nb::borrow(box));
 }
 
 }  // namespace
 
-PyObject *guess_keys(PyObject *first, size_t count, bool sorted) {
-    PyObject *const keys = remembered[sorted][place(first, count)];
-    return keys && KeysBox::of(keys).size() == count ? keys : nullptr;
+PyObject *find_keys(PyObject *const *keys, size_t count, bool sorted) {
+    if (count == 0) return nullptr;
+    PyObject *const box = remembered[sorted][place(keys[0], count)];
+    const bool fits =
+        box && KeysBox::of(box).size() == count && std::equal(keys, keys + count, KeysBox::of(box).inserted());
+    return fits ? box : nullptr;
 }
 
 PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted) {
@@ -71,26 +67,10 @@ nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
     static PyObject *none_at_all[2];
     PyObject *&known = none_at_all[sorted];
     if (count == 0 && known) return nb::borrow(known);
-    if (PyObject *const guess = count > 0 ? guess_keys(keys[0], count, sorted) : nullptr)
-        if (std::equal(keys, keys + count, &PyTuple_GET_ITEM(KeysBox::of(guess).inserted.ptr(), 0)))
-            return nb::borrow(guess);
-    nb::object inserted = tuple_of(keys, count);
-    const bool all_strings = std::all_of(keys, keys + count, is_exact_str);
-    Permutation places = sorted ? ascending_order(inserted, all_strings) : Permutation();
-    nb::object box =
-        KeysBox::make(std::move(inserted), nb::object(), std::move(places), static_cast<uint32_t>(count), sorted,
-                      all_strings, all_strings || std::all_of(keys, keys + count, has_constant_hash));
-    Keys &made = KeysBox::of(box);
-    made.num_bytes = size_of_constants(keys, count);
-    if (all_strings && count > 0 && count <= kLongestRun && made.num_bytes > 0 && made.num_bytes <= kLargestRun) {
-        const size_t i = place(keys[0], count);
-        const bool came = std::exchange(came_once[sorted][i], keys[0]) == keys[0];
-        if (came || !remembered[sorted][i]) {
-            replace(remembered[sorted][i], box);
-            replace(by_content[sorted][content_place(keys, count)], box);
-        }
-    }
-    if (count == 0) known = incref(box.ptr());
+    if (PyObject *const found = find_keys(keys, count, sorted)) return nb::borrow(found);
+    nb::object box = sorted ? new_sorted_keys(keys, count) : new_keys(keys, count);
+    if (count > 0) remember(box);
+    else known = incref(box.ptr());
     return box;
 }
 

@@ -9,9 +9,9 @@
 
 namespace pydag {
 
-// A remembered Keys object whose first key and number of keys are these, to be confirmed by the
-// caller; null if there is none. Borrowed: the next call of `keys_of` may release it.
-PyObject *guess_keys(PyObject *first, size_t count, bool sorted);
+// Remembered Keys of just these; null if there are none. Borrowed: the next call of `keys_of` may release
+// them.
+PyObject *find_keys(PyObject *const *keys, size_t count, bool sorted);
 
 // Remembered Keys whose keys, exact strings too, are equal to these; null if there are none.
 // Borrowed, as above.

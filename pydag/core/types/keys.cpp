@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/keys.h"
 
+#include "base/constant_size.h"
+#include "base/tuples.h"
+#include "types/key_order.h"
+
 #include <algorithm>
 #include <cstring>
 
 namespace pydag {
 namespace {
+
+// Whether no code of the key's class says what its hash is.
+bool has_constant_hash(PyObject *key) {
+    return is_exact_str(key) || PyLong_CheckExact(key) || PyFloat_CheckExact(key) || PyComplex_CheckExact(key) ||
+           PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
+}
 
 uint64_t mix(uint64_t hash, uint64_t bits) {
     hash = (hash ^ bits) * 0x9E3779B97F4A7C15u;
@@ -36,11 +46,42 @@ uint64_t Keys::hash() const {
     return content_hash = hash | 1;
 }
 
+nb::object Keys::tuple() const { return tuple_of(inserted(), count); }
+
 nb::object Keys::order() const {
-    if (in_order()) return inserted;
     nb::object tuple = checked(PyTuple_New(count));
     for (uint32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, incref(key(i)));
     return tuple;
+}
+
+size_t Keys::num_bytes() const {
+    size_t total = sizeof(Keys);
+    for (uint32_t i = 0; i < count; ++i) {
+        const size_t size = small_constant_size(inserted_key(i));
+        if (size == 0) return 0;
+        constexpr size_t kInTemplate = 40;
+        total += size + kItemSize + kInTemplate;
+    }
+    return total;
+}
+
+nb::object new_keys(PyObject *const *keys, size_t count) {
+    nb::object box = KeysBox::make_with_items(count);
+    Keys &made = KeysBox::of(box);
+    for (size_t i = 0; i < count; ++i) made.inserted()[i] = incref(keys[i]);
+    made.count = static_cast<uint32_t>(count);
+    made.has_only_strings = std::all_of(keys, keys + count, is_exact_str);
+    made.has_constant_hashes = made.has_only_strings || std::all_of(keys, keys + count, has_constant_hash);
+    if (!made.has_only_strings) KeysBox::track(box);
+    return box;
+}
+
+nb::object new_sorted_keys(PyObject *const *keys, size_t count) {
+    nb::object box = new_keys(keys, count);
+    Keys &made = KeysBox::of(box);
+    made.is_sorted = true;
+    made.in_order = !ascending_order(made.inserted(), made.count, made.has_only_strings, made.places());
+    return box;
 }
 
 bool equal_tuples(nb::handle a, nb::handle b) {

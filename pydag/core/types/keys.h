@@ -5,44 +5,63 @@
 #pragma once
 
 #include "base/box.h"
-#include "types/permutation.h"
 
 namespace pydag {
 
+// Behind it stand the keys themselves, and behind those their places: one allocation for all.
 struct Keys {
-    nb::object inserted;       // tuple: the keys as they were inserted
-    nb::object dict_template;  // a dict with these keys, copied to build one; made at first use
-    Permutation places;        // not set where the two orders are one
-    uint32_t count = 0;
-    bool is_sorted = false;            // the order was made by sorting, not taken from the mapping
-    bool has_only_strings = false;     // exact ones: comparing them runs no code
-    bool has_constant_hashes = false;  // strings, numbers and the like: a dict made of them stays right
-    // About how many bytes the keys take, if all are small constants: then they may be kept after the
-    // user has dropped them. Else 0.
-    size_t num_bytes = 0;
-    mutable uint64_t content_hash = 0;  // 0: not made yet
+    static constexpr size_t kItemSize = sizeof(PyObject *) + 2 * sizeof(uint32_t);
 
+    nb::object dict_template;           // a dict with these keys, copied to build one; made at first use
+    mutable uint64_t content_hash = 0;  // 0: not made yet
+    uint32_t count = 0;                 // of the keys that are there
+    bool in_order = true;               // traversed as they were inserted: the places say nothing
+    bool is_sorted = false;             // the order was made by sorting, not taken from the mapping
+    bool has_only_strings = false;      // exact ones: comparing them runs no code
+    bool has_constant_hashes = false;   // strings, numbers and the like: a dict made of them stays right
+
+    Keys() = default;
+    Keys(const Keys &) = delete;
+    Keys &operator=(const Keys &) = delete;
+    ~Keys() {
+        while (count > 0) decref(inserted()[--count]);
+    }
     // Without the template: who found it through the collector could change every dict to come. It
     // holds constants alone, so it is part of no cycle.
-    auto python_refs() { return std::tie(inserted); }
+    int traverse(visitproc visit, void *arg) const {
+        for (uint32_t i = 0; i < count; ++i) Py_VISIT(inserted()[i]);
+        return 0;
+    }
 
     uint32_t size() const { return count; }
+    // The keys as they were inserted.
+    PyObject **inserted() { return reinterpret_cast<PyObject **>(this + 1); }
+    PyObject *const *inserted() const { return reinterpret_cast<PyObject *const *>(this + 1); }
+    PyObject *inserted_key(uint32_t i) const { return inserted()[i]; }
+    // The place of each in traversal order, and behind those the other way round: see key_order.h.
+    uint32_t *places() { return reinterpret_cast<uint32_t *>(inserted() + count); }
+    // ranks()[i] is the place of inserted()[i] in traversal order; null where the two orders are one.
+    const uint32_t *ranks() const { return in_order ? nullptr : const_cast<Keys *>(this)->places(); }
+    uint32_t rank(uint32_t i) const { return in_order ? i : ranks()[i]; }
+    // The i-th key in traversal order.
+    PyObject *key(uint32_t i) const { return inserted()[in_order ? i : ranks()[count + i]]; }
+
+    // A tuple of the keys as they were inserted; in traversal order.
+    nb::object tuple() const;
+    nb::object order() const;
     // Of the keys in traversal order; the same in every process. Strings count by what they say, other keys
     // only as being there: who knows what they are equal to. No key is asked for its hash.
     uint64_t hash() const;
-    // ranks()[i] is the place of inserted[i] in traversal order; null where the two orders are one.
-    const uint32_t *ranks() const { return places.data(); }
-    bool in_order() const { return !ranks(); }
-    uint32_t rank(uint32_t i) const { return ranks() ? ranks()[i] : i; }
-    PyObject *inserted_key(uint32_t i) const { return PyTuple_GET_ITEM(inserted.ptr(), i); }
-    // The i-th key in traversal order.
-    PyObject *key(uint32_t i) const { return inserted_key(ranks() ? ranks()[count + i] : i); }
-    // A tuple of the keys in traversal order.
-    nb::object order() const;
+    // About how many bytes the keys take, if all are small constants: then they may be kept after the
+    // user has dropped them. Else 0.
+    size_t num_bytes() const;
 };
-static_assert(sizeof(Keys) == 2 * sizeof(nb::object) + sizeof(Permutation) + 24,
-              "list the new member in python_refs()");
 using KeysBox = Box<Keys>;
+
+// The Keys of a mapping that was filled in this order, and is traversed in it.
+nb::object new_keys(PyObject *const *keys, size_t count);
+// The same, traversed in ascending order: see key_order.h. May run the keys' own comparisons.
+nb::object new_sorted_keys(PyObject *const *keys, size_t count);
 
 // The same keys for another purpose: whether both have equal keys in the same traversal order
 // (compared by identity, then `==`).

@@ -38,10 +38,11 @@ struct Registration {
     mutable std::vector<FieldPlace> dict_order;
     mutable TakenNames taken_names;
     bool has_identity = true;
-    bool is_fields = false;       // opened and built by its fields, not by two functions
-    bool is_module = false;       // to the JAX boundary the numbers that it holds are configuration
-    bool is_foreign = false;      // registered with another library
-    bool has_only_slots = false;  // the fields were named, and each is a `__slots__` member
+    bool is_fields = false;           // opened and built by its fields, not by two functions
+    bool is_module = false;           // to the JAX boundary the numbers that it holds are configuration
+    bool is_foreign = false;          // registered with another library
+    bool has_distinct_slots = false;  // no `__slots__` member goes by two names
+    bool has_only_slots = false;      // the fields were named, and each is a `__slots__` member; they are distinct
     // By its fields an instance is opened whose `__dict__` has these and nothing else; any other by
     // `flatten`: only the library that registered the class knows what else there may be.
     bool is_strict = false;

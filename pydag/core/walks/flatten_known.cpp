@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten_known.h"
 
-#include "base/identity_table.h"
+#include "base/object_set.h"
 #include "nodes/open.h"
 #include "walks/borrowed_frame.h"
 
@@ -52,8 +52,7 @@ public:
           options_(options),
           objects_(objects),
           space_(space),
-          taken_(leaves, structure.num_leaves),
-          seen_(structure.num_leaves) {}
+          taken_(leaves, structure.num_leaves) {}
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
@@ -98,7 +97,7 @@ public:
             level.next = children;
             level.end = children + expected.count;
             if (children == values) values += expected.count;
-            level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object);
+            level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object, open_options);
         }
         taken_.hand_over();
         return true;
@@ -142,7 +141,7 @@ private:
 
     bool is_met_first(PyObject *object, Node expected) {
         if (expected.is_anchor) anchors_.push(object);
-        return !flattens || seen_.find_or_add(object, 0) == IdentityTable::kNew;
+        return !flattens || seen_.add(object);
     }
 
     const Structure &structure_;
@@ -155,7 +154,7 @@ private:
     Buffer<BorrowedFrame, 24> levels_;
     Buffer<PyObject *, 192> values_;
     Buffer<PyObject *, 16> anchors_;  // by number
-    IdentityTable seen_;
+    ObjectSet seen_;
 };
 
 }  // namespace

@@ -66,7 +66,7 @@ private:
         if (!children) return false;
         const uint32_t node = builder_.add(info.kind, count);
         if (count == 0) return true;
-        const bool owns_slots = (is_tracked || level_.owns_slots) && owns_its_slots(info.kind, object);
+        const bool owns_slots = (is_tracked || level_.owns_slots) && owns_its_slots(info.kind, object, open_options_);
         levels_.push(level_);
         constexpr uint32_t kFarthest = 16;
         for (uint32_t i = 1; i < std::min(count, kFarthest); ++i) prefetch(children[i]);

@@ -32,8 +32,8 @@ private:
     Pair number(PyObject *ref) {
         if (!KeysBox::check(ref)) return {values_.number_of(ref), 0};
         const Keys &keys = KeysBox::of(ref);
-        const uint32_t inserted = values_.number_of(keys.inserted);
-        return {inserted, keys.in_order() ? inserted : values_.number_of(keys.order())};
+        const uint32_t inserted = values_.number_of(keys.tuple());
+        return {inserted, keys.in_order ? inserted : values_.number_of(keys.order())};
     }
 
     ValueTable values_;

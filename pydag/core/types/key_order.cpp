@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "types/permutation.h"
+#include "types/key_order.h"
 
-#include "base/buffer.h"
 #include "base/identity_table.h"
 #include "base/tuples.h"
 
@@ -11,13 +10,6 @@
 
 namespace pydag {
 namespace {
-
-using Order = Buffer<uint32_t, 32>;
-
-void start(Order &order, size_t count) {
-    uint32_t *const places = order.extend(count);
-    std::iota(places, places + count, 0u);
-}
 
 bool is_less(PyObject *a, PyObject *b) {
     // The first characters mostly tell.
@@ -29,17 +21,16 @@ bool is_less(PyObject *a, PyObject *b) {
 }
 
 // The order of exact strings; runs no Python code.
-void sort_strings(PyObject *const *keys, Order &order) {
-    constexpr size_t kFew = 12;
-    uint32_t *const first = order.data();
-    if (order.size() > kFew) {
-        std::sort(first, first + order.size(), [=](uint32_t a, uint32_t b) { return is_less(keys[a], keys[b]); });
+void sort_strings(PyObject *const *keys, uint32_t count, uint32_t *order) {
+    constexpr uint32_t kFew = 12;
+    if (count > kFew) {
+        std::sort(order, order + count, [=](uint32_t a, uint32_t b) { return is_less(keys[a], keys[b]); });
         return;
     }
-    for (uint32_t i = 1; i < order.size(); ++i) {
+    for (uint32_t i = 1; i < count; ++i) {
         uint32_t place = i;
-        for (; place > 0 && is_less(keys[i], keys[first[place - 1]]); --place) first[place] = first[place - 1];
-        first[place] = i;
+        for (; place > 0 && is_less(keys[i], keys[order[place - 1]]); --place) order[place] = order[place - 1];
+        order[place] = i;
     }
 }
 
@@ -75,42 +66,35 @@ nb::object sort_objects(nb::handle keys) {
     return nb::object();
 }
 
-void sort_any(nb::handle keys, Order &order) {
-    const size_t count = order.size();
-    const nb::object sorted = sort_objects(keys);
-    if (!sorted.is_valid() || static_cast<size_t>(PyList_GET_SIZE(sorted.ptr())) != count) return;
+void sort_any(PyObject *const *keys, uint32_t count, uint32_t *order) {
+    const nb::object sorted = sort_objects(tuple_of(keys, count));
+    if (!sorted.is_valid() || PyList_GET_SIZE(sorted.ptr()) != static_cast<Py_ssize_t>(count)) return;
     IdentityTable places;
-    for (size_t i = 0; i < count; ++i) places.find_or_add(PyTuple_GET_ITEM(keys.ptr(), i), static_cast<uint32_t>(i));
+    for (uint32_t i = 0; i < count; ++i) places.find_or_add(keys[i], i);
     // One object may be a key twice, if its hash changed; and the list may have been changed by who
     // found it while it was being sorted. Then the insertion order stands.
     std::vector<bool> taken(count);
     std::vector<uint32_t> result(count);
-    for (size_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count; ++i) {
         const uint32_t place = places.find(PyList_GET_ITEM(sorted.ptr(), static_cast<Py_ssize_t>(i)));
         if (place == IdentityTable::kNew || taken[place]) return;
         taken[place] = true;
         result[i] = place;
     }
-    std::copy(result.begin(), result.end(), order.data());
+    std::copy(result.begin(), result.end(), order);
 }
 
 }  // namespace
 
-Permutation ascending_order(nb::handle keys, bool are_strings) {
-    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(keys.ptr()));
-    Permutation places;
-    if (count <= 1) return places;
-    Order order;
-    start(order, count);
-    if (are_strings) sort_strings(&PyTuple_GET_ITEM(keys.ptr(), 0), order);
-    else sort_any(keys, order);
-    if (std::is_sorted(order.data(), order.data() + count)) return places;
-    uint32_t *const ranks = places.allocate(count);
-    for (uint32_t i = 0; i < count; ++i) {
-        ranks[order[i]] = i;
-        ranks[count + i] = order[i];
-    }
-    return places;
+bool ascending_order(PyObject *const *keys, uint32_t count, bool are_strings, uint32_t *places) {
+    if (count <= 1) return false;
+    uint32_t *const order = places + count;
+    std::iota(order, order + count, 0u);
+    if (are_strings) sort_strings(keys, count, order);
+    else sort_any(keys, count, order);
+    if (std::is_sorted(order, order + count)) return false;
+    for (uint32_t i = 0; i < count; ++i) places[order[i]] = i;
+    return true;
 }
 
 }  // namespace pydag
