@@ -70,7 +70,7 @@ private:
         PyTypeObject *type;
         TypeInfo info;
     };
-    static constexpr int kRecentBits = 6;
+    static constexpr int kRecentBits = 8;
     static size_t place(PyTypeObject *type) { return hash_address(type) >> (64 - kRecentBits); }
     TypeInfo look_up_class_of(PyObject *object);
     TypeInfo find_in_table(PyTypeObject *type);

@@ -23,22 +23,22 @@ public:
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
         const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
-        level_ = {&tree, &tree + 1, false, 0};
+        BorrowedFrame level = {&tree, &tree + 1, false, 0};
         for (;;) {
-            while (level_.next == level_.end) {
+            while (level.next == level.end) {
                 if (levels_.empty()) return finish();
-                level_ = levels_.pop();
+                level = levels_.pop();
             }
-            PyObject *const object = *level_.next++;
+            PyObject *const object = *level.next++;
             if (!object) return false;
             const TypeInfo *const info = options_.space->find_known(Py_TYPE(object));
             if (!info) return false;
             if constexpr (keeps_objects) objects_->push_borrowed(object);
             const bool is_tracked = info->identity & tracks;
-            if (is_tracked && !level_.is_only_way_to(object)) {
+            if (is_tracked && !level.is_only_way_to(object)) {
                 const uint32_t known = seen_.find_or_add(object, num_nodes());
                 if (known != IdentityTable::kNew) {
-                    if (is_open(known)) return false;  // a cycle
+                    if (is_open(known, level)) return false;  // a cycle
                     builder_.nodes[known].is_anchor = has_aliases_ = true;
                     builder_.add(Kind::kAlias, known);
                     continue;
@@ -49,14 +49,15 @@ public:
                 leaves_.push_borrowed(object);
             } else if (is_none(info->kind)) {
                 builder_.add(Kind::kNone, 0);
-            } else if (!open(object, *info, is_tracked)) {
+            } else if (!open(object, *info, is_tracked, level)) {
                 return false;
             }
         }
     }
 
 private:
-    bool open(PyObject *object, const TypeInfo &info, bool is_tracked) {
+    // Goes into the object, where it has children.
+    [[gnu::always_inline]] bool open(PyObject *object, const TypeInfo &info, bool is_tracked, BorrowedFrame &level) {
         if (info.registration) {
             if (info.identity == kNoIdentity) return false;  // cycles through it are not found here
             has_registered_ = true;
@@ -66,21 +67,21 @@ private:
         if (!children) return false;
         const uint32_t node = builder_.add(info.kind, count);
         if (count == 0) return true;
-        const bool owns_slots = (is_tracked || level_.owns_slots) && owns_its_slots(info.kind, object, open_options_);
-        levels_.push(level_);
+        const bool owns_slots = (is_tracked || level.owns_slots) && owns_its_slots(info.kind, object, open_options_);
+        levels_.push(level);
         constexpr uint32_t kFarthest = 16;
         for (uint32_t i = 1; i < std::min(count, kFarthest); ++i) prefetch(children[i]);
-        level_ = {children, children + count, owns_slots, node};
+        level = {children, children + count, owns_slots, node};
         return true;
     }
 
     // Whether the walk is inside of the node at this position. Open nodes ascend.
-    bool is_open(uint32_t node) const {
+    bool is_open(uint32_t node, const BorrowedFrame &innermost) const {
         if (builder_.nodes[node].count == 0) return false;
         const BorrowedFrame *const first = levels_.data(), *const end = first + levels_.size();
         const auto is_before = [](const BorrowedFrame &level, uint32_t position) { return level.node < position; };
         const BorrowedFrame *const found = std::lower_bound(first, end, node, is_before);
-        return level_.node == node || (found != end && found->node == node);
+        return innermost.node == node || (found != end && found->node == node);
     }
 
     bool finish() {
@@ -97,7 +98,6 @@ private:
     Leaves &leaves_;
     NodeObjects *const objects_;
     bool has_registered_ = false, has_aliases_ = false;
-    BorrowedFrame level_;
     Buffer<BorrowedFrame, 24> levels_;
     IdentityTable seen_;
 };
