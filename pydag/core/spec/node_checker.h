@@ -21,8 +21,10 @@ public:
 
     void check(Node node) {
         require(position_ == 0 || !open_.empty(), "there must be one root");
-        if (node.is_leaf() || node.is_none()) require(node.count == 0, "a leaf can't have children");
-        require(!node.is_none() || !none_is_leaf_, "None can't be a node where it is a leaf");
+        if (node.is_leaf() || node.is_none()) {
+            require(node.count == 0, "a leaf can't have children");
+            require(!node.is_none() || !none_is_leaf_, "None can't be a node where it is a leaf");
+        }
         if (!open_.empty()) --open_.back().pending;
         if (node.is_alias()) {
             require(!node.is_anchor, "an alias can't be an anchor");

@@ -110,30 +110,26 @@ void StateRefs::advance(size_t num_refs) {
     require(next_ + num_refs <= num_places_, "references are missing");
     for (size_t i = 0; i < num_refs; ++i) {
         const unsigned char *const bytes = places_ + (next_ + i) * width_;
-        size_t place = 0;
-        for (size_t byte = 0; byte < width_; ++byte) place |= size_t{bytes[byte]} << 8 * byte;
+        size_t place = bytes[0];
+        for (size_t byte = 1; byte < width_; ++byte) place |= size_t{bytes[byte]} << 8 * byte;
         require(place < count_, "a reference must be among those given");
         current_[i] = place;
-        used_[place] = true;
+        used_[place] = 1;
     }
     next_ += num_refs;
 }
 
 void StateRefs::finish() const {
     require(next_ == num_places_, "there are too many references");
-    require(std::find(used_.begin(), used_.end(), false) == used_.end(), "there are too many references");
+    require(std::find(used_.begin(), used_.end(), 0) == used_.end(), "there are too many references");
 }
 
-nb::object StateRefs::decoded(size_t i, Use use) {
-    const size_t place = current_[i];
-    if (decoded_[place].use != use) {
-        nb::object object = decode(use, nb::handle((*this)[i]));
-        decoded_[place] = {use, std::move(object)};
-    }
-    return decoded_[place].object;
+void StateRefs::decode(size_t place, Use use) {
+    nb::object object = decode_ref(use, nb::handle(PyTuple_GET_ITEM(refs_.ptr(), static_cast<Py_ssize_t>(place))));
+    decoded_[place] = {use, std::move(object)};
 }
 
-nb::object StateRefs::decode(Use use, nb::handle state) {
+nb::object StateRefs::decode_ref(Use use, nb::handle state) {
     if (use.role == Role::kRegistration) return decode_registration(state, use.kind);
     if (use.role == Role::kClass) return decode_tuple_class(state, traits(use.kind).entries);
     return decode_keys(state, use.role == Role::kSortedKeys);

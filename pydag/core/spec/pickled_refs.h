@@ -40,8 +40,13 @@ private:
         Use use;
         nb::object object;
     };
-    nb::object decoded(size_t i, Use use);
-    static nb::object decode(Use use, nb::handle state);
+    const nb::object &decoded(size_t i, Use use) {
+        const size_t place = current_[i];
+        if (decoded_[place].use != use) decode(place, use);
+        return decoded_[place].object;
+    }
+    void decode(size_t place, Use use);
+    static nb::object decode_ref(Use use, nb::handle state);
 
     nb::handle refs_;
     size_t count_, width_;
@@ -49,7 +54,7 @@ private:
     size_t num_places_, next_ = 0;
     size_t current_[kMostRefs] = {};  // the places of the references of this node
     std::vector<Decoded> decoded_;
-    std::vector<bool> used_;
+    std::vector<char> used_;  // 1: by some node
 };
 
 }  // namespace pydag

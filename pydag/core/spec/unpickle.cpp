@@ -93,12 +93,18 @@ constexpr std::array<uint8_t, 256> kKindsByCode = [] {
     return kinds;
 }();
 
+// Four bytes, the lowest first.
+uint32_t read_word(const unsigned char *bytes) {
+    return bytes[0] | static_cast<uint32_t>(bytes[1]) << 8 | static_cast<uint32_t>(bytes[2]) << 16 |
+           static_cast<uint32_t>(bytes[3]) << 24;
+}
+
 Node decode_node(const unsigned char *bytes) {
     const uint8_t kind = kKindsByCode[bytes[0]];
     require(kind < kNumKinds, "unknown kind of node");
-    require(bytes[1] <= 1 && bytes[2] == 0 && bytes[3] == 0, "unknown flag of a node");
-    const uint32_t count = bytes[4] | bytes[5] << 8 | bytes[6] << 16 | static_cast<uint32_t>(bytes[7]) << 24;
-    return {static_cast<Kind>(kind), bytes[1] == 1, 0, count};
+    const uint32_t flags = read_word(bytes) >> 8;
+    require(flags <= 1, "unknown flag of a node");
+    return {static_cast<Kind>(kind), flags == 1, 0, read_word(bytes + 4)};
 }
 
 }  // namespace
@@ -122,12 +128,13 @@ void restore_state(nb::handle state, StructureBuilder &builder) {
     require(num_nodes < UINT32_MAX, "too many nodes");
     const auto *bytes = reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(parts[3]));
     StateRefs refs(parts[5], parts[4]);
+    builder.nodes.reserve(num_nodes);
     for (size_t i = 0; i < num_nodes; ++i, bytes += 8) {
         const Node node = decode_node(bytes);
         checker.check(node);
         builder.num_leaves += node.is_leaf();
-        builder.nodes.push(node);
-        NodeDecoder(node.kind, node.count, refs).run(builder.refs);
+        builder.nodes.push_reserved(node);
+        if (num_refs(node) > 0) NodeDecoder(node.kind, node.count, refs).run(builder.refs);
     }
     builder.num_shared = checker.finish_all();
     refs.finish();
