@@ -9,6 +9,7 @@
 #include "spec/spec.h"
 #include "structure/paths.h"
 #include "walks/all_paths.h"
+#include "walks/copy.h"
 #include "walks/iterate.h"
 #include "walks/map.h"
 #include "walks/one_level.h"

@@ -45,6 +45,15 @@ nb::object build_dict(PyObject *const *refs, Stack &values, size_t base) {
     return fill_dict(keys, new_dict(keys), values, base);
 }
 
+nb::object copy_dict(PyObject *const *refs, PyObject *source, std::span<const uint32_t> changed, Stack &values,
+                     size_t base) {
+    const Keys &keys = MappingRefs{refs}.keys();
+    nb::object dict = checked(PyDict_Copy(source));
+    for (const uint32_t place : changed) checked(PyDict_SetItem(dict.ptr(), keys.key(place), values[base + place]));
+    values.drop_to(base);
+    return dict;
+}
+
 nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base) {
     const Keys &keys = MappingRefs{refs}.keys();
     nb::object dict = checked(PyODict_New());

@@ -6,9 +6,13 @@
 #include "nodes/open.h"
 #include "structure/node_refs.h"
 
+#include <span>
+
 namespace pydag {
 namespace detail {
 nb::object build_dict(PyObject *const *refs, Stack &values, size_t base);
+nb::object copy_dict(PyObject *const *refs, PyObject *source, std::span<const uint32_t> changed, Stack &values,
+                     size_t base);
 nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base);
 nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base);
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base);
@@ -73,6 +77,15 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
             break;
     }
     nb::raise("leaves and aliases are not built");
+}
+
+// As `build_node`, for a node of which `source` is one: `changed` says which of the children are others than its
+// own, by their places in the order of the structure.
+inline nb::object copy_node(Node node, PyObject *const *refs, PyObject *source, std::span<const uint32_t> changed,
+                            Stack &values) {
+    const size_t base = values.size() - node.count;
+    if (node.kind == Kind::kDict) return detail::copy_dict(refs, source, changed, values, base);
+    return build_node(node.kind, refs, values, base);
 }
 
 }  // namespace pydag

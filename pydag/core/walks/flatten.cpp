@@ -7,7 +7,7 @@
 namespace pydag {
 
 Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects)
-    : cached_(tree.ptr(), {options.space->id(), options.none_is_leaf, options.space_is_ordered}) {
+    : cached_(tree.ptr(), options.setting()) {
     is_cached_ = flatten_known(cached_.structure(), tree.ptr(), options, leaves_, objects);
     if (is_cached_) return;
     if (!flatten_pure(tree.ptr(), options, builder_, leaves_, objects))

@@ -35,24 +35,26 @@ private:
 enum class Use {
     kFlatten,
     kFlattenWithObjects,
+    kLook,            // only the objects are asked for
     kMatch,           // any object is a leaf where the structure has one
     kMatchOfClasses,  // and classes may have been registered otherwise since the structure was made
 };
 
 template <Use use>
 class KnownFlatten {
-    static constexpr bool flattens = use == Use::kFlatten || use == Use::kFlattenWithObjects;
+    static constexpr bool flattens = use == Use::kFlatten || use == Use::kFlattenWithObjects || use == Use::kLook;
     static constexpr bool keeps_objects = use == Use::kFlattenWithObjects;
 
 public:
     // `options`: null for a match. `space`: null, unless classes are looked up in it.
     KnownFlatten(const Structure &structure, const FlattenOptions *options, Leaves &leaves,
-                 NodeObjects *objects = nullptr, Namespace *space = nullptr)
+                 NodeObjects *objects = nullptr, Namespace *space = nullptr, BorrowedObjects *borrowed = nullptr)
         : structure_(structure),
           options_(options),
           objects_(objects),
           space_(space),
-          taken_(leaves, structure.num_leaves) {}
+          borrowed_(borrowed),
+          taken_(leaves, use == Use::kLook ? 0 : structure.num_leaves) {}
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
@@ -69,11 +71,12 @@ public:
             if (!object) [[unlikely]]
                 return false;
             if constexpr (keeps_objects) objects_->push_borrowed(object);
+            if constexpr (use == Use::kLook) borrowed_->push_reserved(object);
             const Node expected = *node++;
             bool is_opened_once = level.owns_slots;
             if (expected.is_leaf()) {
                 if (!is_leaf(object, expected, level)) return false;
-                taken_.add(object);
+                if constexpr (use != Use::kLook) taken_.add(object);
                 continue;
             }
             if (expected.is_alias()) {
@@ -148,6 +151,7 @@ private:
     const FlattenOptions *const options_;
     NodeObjects *const objects_;
     Namespace *const space_;
+    BorrowedObjects *const borrowed_;
     Taken taken_;
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;
@@ -166,6 +170,14 @@ bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOpti
     if (KnownFlatten<Use::kFlattenWithObjects>(structure, &options, leaves, objects).run(tree)) return true;
     objects->drop_to(0);
     return false;
+}
+
+bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOptions &options,
+                   BorrowedObjects &objects) {
+    if (structure.num_nodes == 0 || options.asks()) return false;
+    objects.reserve(structure.num_nodes);
+    Leaves none;
+    return KnownFlatten<Use::kLook>(structure, &options, none, nullptr, nullptr, &objects).run(tree);
 }
 
 bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves, Namespace *space) {

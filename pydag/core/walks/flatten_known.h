@@ -16,6 +16,12 @@ namespace pydag {
 bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                    NodeObjects *objects);
 
+// The object at each node of a structure, by its position, borrowed.
+using BorrowedObjects = Buffer<PyObject *, 192>;
+// The same, for a walk that needs the objects: `objects`, empty before, gets them. They hold until Python
+// code runs.
+bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, BorrowedObjects &objects);
+
 // Whether `tree` holds one object for each leaf of the structure, in nodes that are opened as the
 // structure says, and at all occurrences of a shared object the same one. `leaves` as above.
 //

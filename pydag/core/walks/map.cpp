@@ -131,10 +131,4 @@ void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle
     for (uint32_t i = 0; i < rows.structure().num_leaves; ++i) next_answer(rows, i);
 }
 
-nb::object copy(nb::handle tree, const FlattenOptions &options) {
-    Flattened parts(tree, options);
-    parts.remember();
-    return unflatten(parts.structure(), parts.leaves().data());
-}
-
 }  // namespace pydag

@@ -23,7 +23,4 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
 void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
               Extra extra);
 
-// New containers around the same leaves.
-nb::object copy(nb::handle tree, const FlattenOptions &options);
-
 }  // namespace pydag

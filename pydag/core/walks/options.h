@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "spec/cache.h"
 #include "structure/structure.h"
 #include "types/registry.h"
 
@@ -30,6 +31,8 @@ struct FlattenOptions {
     static FlattenOptions parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
                                 nb::handle identity);
 
+    // What a structure depends on besides the tree.
+    Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered}; }
     // For OpenOptions: 1 where it is known that dicts keep their insertion order, else -1.
     int known_order() const { return space_is_ordered ? 1 : -1; }
     // What the predicate, which there is, says of an object. RuntimeError for no answer.
