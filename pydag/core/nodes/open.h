@@ -3,9 +3,9 @@
 // What each kind of node consists of. The other half, how to build one again, is build.h; no other
 // file tells the kinds apart.
 //
-// There are three ways to the children of an object. `read_known_node`: it is probably what a structure
-// says. `read_node`: nothing is known of it. Both run no Python code, so that they may lend the
-// children, and give up where some would have to run. `open_node` never gives up.
+// There are three ways to the children of an object. `read_known_node`: it is probably what a structure says.
+// `read_node`: nothing is known of it. Both run no Python code, so that they may lend the children, and give up
+// where some would have to run. `open_node` never gives up.
 #pragma once
 
 #include "base/constants.h"
@@ -237,16 +237,13 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kTuple:
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
-            // A dict may be the attributes of an instance, which is then a second way to its
-            // values. A tuple that somebody else holds may be reached, and opened, again.
+            // A dict may be an instance's attributes, a second way to its values. A tuple may be opened again.
             return has_references(container, 1);
         case Kind::kList:
         case Kind::kDeque:
             return true;
-        case Kind::kFields:
-            return options.owns_attributes;
-        default:
-            return false;  // callbacks' children may be reached in other ways
+        default:  // callbacks' children may be reached in other ways
+            return kind == Kind::kFields && options.owns_attributes;
     }
 }
 

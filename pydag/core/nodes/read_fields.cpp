@@ -145,7 +145,10 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *opt
         const bool reads_all = registration.data.is_none() && read_all(object, registration, options, add, found);
         if (!reads_all || count != keys.size()) return false;
     }
-    return std::equal(found, found + meta.size(), fields.meta_values());
+    PyObject *const *const expected = fields.meta_values();
+    for (size_t i = 0; i < meta.size(); ++i)
+        if (found[i] != expected[i]) return false;
+    return true;
 }
 
 PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs) {
