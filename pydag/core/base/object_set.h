@@ -27,8 +27,7 @@ public:
 
     // Whether the object is new; from now on it isn't.
     bool add(PyObject *object) {
-        // An object has 16 bytes or more, so no two begin within the same 16.
-        const uintptr_t place = reinterpret_cast<uintptr_t>(object) / sizeof(PyObject), key = place / kBits;
+        const uintptr_t place = reinterpret_cast<uintptr_t>(object) / kSmallest, key = place / kBits;
         const uint64_t bit = uint64_t{1} << place % kBits;
         if (!last_ || last_->key != key) last_ = &find_or_add(key);
         if (last_->bits & bit) return false;
@@ -38,7 +37,8 @@ public:
 
 private:
     static constexpr size_t kBits = 64, kInlineBits = 5;
-    static_assert(sizeof(PyObject) == 16);
+    // No two objects begin within so many bytes.
+    static constexpr size_t kSmallest = sizeof(PyObject) < 16 ? 8 : 16;
 
     struct Region {
         uintptr_t key;
