@@ -5,6 +5,7 @@ Each object of the full structure gets one answer: the same object at every path
 values. What a prefix shares says nothing.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -35,17 +36,15 @@ def flatten_full(prefix: PyDagSpec, full_tree: Dag, options: Options) -> PyDagSp
     if is_leaf is None:
         return _core.structure(full_tree, *options)
     opened = _core.match_prefix(prefix, full_tree)
-    # `opened` keeps them alive, so that no other object gets one of these addresses.
-    known = set(map(id, opened)) - {id(None)}
-    # The one object that is asked about at each of its places.
-    opened_nones = sum(x is None for x in opened)
+    # `opened` keeps them alive, so that no other object gets one of these addresses. A value, such
+    # as None, is asked about at each of its places.
+    times = Counter(map(id, opened))
 
     def asks(thing: object) -> bool:
-        nonlocal opened_nones
-        if thing is None and opened_nones:
-            opened_nones -= 1
-            return False
-        return id(thing) not in known and is_leaf(thing)
+        if not times[id(thing)]:
+            return is_leaf(thing)
+        times[id(thing)] -= 1
+        return False
 
     full = _core.structure(full_tree, asks, *options[1:])
     del opened

@@ -333,6 +333,18 @@ def test_functions_agree(drawn: tuple[Any, Any], same: Options, keeps: Any) -> N
         agree(lambda side, n=name: work(side, n))  # type: ignore[misc]  # n is bound
 
 
+def test_value_that_the_prefix_opens_elsewhere() -> None:
+    """The predicate is asked about a value below the prefix, as in optree; it is one object."""
+    pair = (1, None)
+    prefix: Any = [(), pair, 1]
+    full: Any = [(), pair, [(), pair, None]]
+    ours: list[Any] = []
+    theirs: list[Any] = []
+    pydag.dag_broadcast_prefix(prefix, full, is_leaf=logged(ours, int))
+    optree.tree_broadcast_prefix(prefix, full, is_leaf=logged(theirs, int))
+    assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
+
+
 @thorough
 @given(kin, options, st.sampled_from([None, tuple, dict, int]))
 def test_prefix_errors_agree(drawn: tuple[Any, Any], same: Options, keeps: Any) -> None:
