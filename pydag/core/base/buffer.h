@@ -50,13 +50,8 @@ public:
     // Makes room for `count` more elements.
     void reserve(size_t count) {
         if (capacity_ - size_ >= count) return;
-        size_t capacity = capacity_ * 2 > size_ + count ? capacity_ * 2 : size_ + count;
-        const bool moves_out = data_ == inline_data();
-        T *data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, capacity * sizeof(T)));
-        if (!data) throw std::bad_alloc();
-        ask_for_large_pages(data, capacity * sizeof(T));
-        if (moves_out) std::memcpy(static_cast<void *>(data), data_, size_ * sizeof(T));
-        data_ = data;
+        const size_t capacity = std::max(capacity_ * 2, size_ + count);
+        data_ = on_the_heap(capacity * sizeof(T));
         capacity_ = capacity;
     }
     // Grows by `count` elements that the caller writes next; returns the first of them.
@@ -70,10 +65,7 @@ public:
     // Gives its memory to the caller, who frees it, with the elements at its beginning and room for so many
     // bytes in all; the buffer is empty then.
     T *hand_over(size_t bytes) {
-        const bool moves_out = data_ == inline_data();
-        T *const data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, bytes));
-        if (!data) throw std::bad_alloc();
-        if (moves_out) std::memcpy(static_cast<void *>(data), data_, size_ * sizeof(T));
+        T *const data = on_the_heap(bytes);
         data_ = inline_data();
         size_ = 0, capacity_ = kInline;
         return data;
@@ -81,6 +73,15 @@ public:
 
 private:
     T *inline_data() { return reinterpret_cast<T *>(storage_); }
+    // The elements in a block of so many bytes, into which they are moved where they stand in another one.
+    T *on_the_heap(size_t bytes) {
+        const bool moves_out = data_ == inline_data();
+        T *const data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, bytes));
+        if (!data) throw std::bad_alloc();
+        ask_for_large_pages(data, bytes);
+        if (moves_out) std::memcpy(static_cast<void *>(data), data_, size_ * sizeof(T));
+        return data;
+    }
 
     alignas(T) unsigned char storage_[kInline * sizeof(T)];
     T *data_ = reinterpret_cast<T *>(storage_);

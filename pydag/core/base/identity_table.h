@@ -22,8 +22,7 @@ class IdentityTable {
 public:
     static constexpr uint32_t kNew = UINT32_MAX;
 
-    // `expected`: about how many objects may come. They need not, so not much is made of it.
-    explicit IdentityTable(size_t expected = 0) : expected_(std::min(expected, kMostExpected)) {}
+    IdentityTable() {}  // not `= default`: that could clear the memory
     IdentityTable(const IdentityTable &) = delete;
     IdentityTable &operator=(const IdentityTable &) = delete;
     ~IdentityTable() {
@@ -58,7 +57,6 @@ private:
         uint32_t index;
     };
     static constexpr int kInlineBits = 7;
-    static constexpr size_t kMostExpected = 4096;
     static constexpr size_t kFew = 4;  // so many are found without slots
 
     uint32_t find_among_few(PyObject *object) const {
@@ -84,12 +82,11 @@ private:
     }
     // The inline slots are cleared only when they are needed: most walks need none.
     void grow() {
-        if (!slots_ && 2 * expected_ <= size_t{1} << kInlineBits) {
+        if (!slots_) {
             std::memset(inline_slots_, 0, sizeof inline_slots_);
             slots_ = inline_slots_;
         } else {
-            int bits = bits_ + 2;
-            while ((size_t{1} << bits) < 2 * expected_) ++bits;
+            const int bits = bits_ + 2;
             auto *const fresh = static_cast<uint32_t *>(std::calloc(size_t{1} << bits, sizeof(uint32_t)));
             if (!fresh) throw std::bad_alloc();
             ask_for_large_pages(fresh, sizeof(uint32_t) << bits);
@@ -101,7 +98,6 @@ private:
     }
 
     // A slot holds the place of its entry, counted from 1: small slots keep the table in the cache.
-    size_t expected_;
     uint32_t *slots_ = nullptr;
     int bits_ = kInlineBits;
     uint32_t inline_slots_[size_t{1} << kInlineBits];
