@@ -73,4 +73,4 @@ UnflattenFunction: TypeAlias = Callable[[Any, Any], Any]
 """(aux_data, children) -> object"""
 
 Where: TypeAlias = Callable[[Any], Any] | type | tuple[type, ...] | str | bool | Sequence[Any] | Any
-"""Which leaves: see `pydag.selectors`."""
+"""Which leaves: see `pydag.ops.select`."""

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pydag.sharing.listing import Listing, Record
+from pydag.structure.listing import Listing, Record
 from pydag.typing import Leaf
 
 from .arrays import is_array, same_bytes, signature, signature_text

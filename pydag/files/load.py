@@ -7,15 +7,15 @@ from typing import Any
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.registered import ClassNames
-from pydag.selectors import select
-from pydag.sharing.listing import Listing
+from pydag.ops.select import select
+from pydag.registry.names import ClassNames
+from pydag.structure.listing import Listing
+from pydag.structure.values import decode_leaf
 from pydag.typing import Dag, Leaf, Where
 
 from .fill import Filler
 from .names import leaf_names
 from .reading import File
-from .values import decode_leaf
 
 
 class Loaded:

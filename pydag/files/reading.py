@@ -8,8 +8,9 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from pydag.structure.document import Document, MalformedError, check_version, parse
+
 from .arrays import numpy_dtype
-from .document import Document, MalformedError, check_version, parse
 from .save import STRUCTURE, package
 
 _ATTEMPTS = 5

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
 from pydag.errors import SharingError
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, IsLeaf, Leaf
 
 from .map import dag_map, dag_map_with_accessor, dag_map_with_path

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pydag import _core
-from pydag._compiled import compiled
+from pydag.public.compiled import compiled
 from pydag.typing import Identity, IsLeaf, Leaf
 
 T = TypeVar("T")

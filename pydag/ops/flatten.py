@@ -7,8 +7,8 @@ from typing import Literal, overload
 import optree
 
 from pydag import _core
-from pydag._compiled import compiled
 from pydag._core import PyDagSpec
+from pydag.public.compiled import compiled
 from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydag import _core
-from pydag._compiled import compiled
-from pydag.selectors import selector
+from pydag.ops.select import selector
+from pydag.public.compiled import compiled
 from pydag.typing import Dag, Identity, IsLeaf, Where
 
 T = TypeVar("T")

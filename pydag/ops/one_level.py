@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import optree
 
 from pydag import _core
-from pydag._compiled import compiled
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
-from pydag.registry import RegistryEntry, register_pydag_node
+from pydag.public.compiled import compiled
+from pydag.registry.functions import RegistryEntry, register_pydag_node
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, UnflattenFunction
 
 

@@ -4,7 +4,7 @@
 from typing import Any
 
 from pydag import _core
-from pydag.selectors import selector
+from pydag.ops.select import selector
 from pydag.typing import Dag, Identity, IsLeaf, Where
 
 

@@ -9,7 +9,7 @@ import optree
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, IsLeaf
 
 from .broadcast import Conflict, Options, conflict_error, flatten_full

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
 from pydag.errors import SharingError
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
 
 from .broadcast import Options

@@ -8,8 +8,8 @@ from typing import Any
 import optree
 
 from pydag import _core
-from pydag._private_names import GLOBAL_NAMESPACE
-from pydag.fields import register_fields
+from pydag.registry.fields import register_fields
+from pydag.registry.optree_private import GLOBAL_NAMESPACE
 from pydag.typing import Dag, Identity, IsLeaf
 
 

@@ -8,7 +8,8 @@ import optree
 import pytest
 
 import pydag
-from pydag import _classify, _core
+from pydag import _core
+from pydag.registry import lookup
 
 OPENED: list[Any] = []  # by the other library's function
 
@@ -36,7 +37,7 @@ def unflatten(name: Any, children: Any) -> Any:
 def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Tells pydag of a class as another library would."""
     found: dict[type, object] = {}
-    monkeypatch.setattr(_classify, "_fallbacks", [found.get])
+    monkeypatch.setattr(lookup, "_fallbacks", [found.get])
 
     def tell(cls: type, *, by_fields: bool = True, is_strict: bool = True) -> None:
         resolve = (lambda: (("w",), (), ("name",))) if by_fields else None

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from pydag import jaxinterop as pj
-from pydag.jaxinterop.boundary import path_texts
+from pydag.jaxinterop.messages import path_texts
 
 
 def test_they_are_made_once() -> None:

@@ -36,10 +36,10 @@ void make_constants() {
     for (size_t i = 0; i < kNumTreeKinds; ++i)
         made.tree_kinds[i] = call(kinds, checked(PyLong_FromSize_t(i))).release().ptr();
     made.new_object = imported("copyreg", "__newobj__");
-    made.short_repr = imported("pydag._repr", "short_repr");
+    made.short_repr = imported("pydag.structure.text", "short_repr");
     made.spec_shared = imported("pydag.sharing.shared_object", "shared_of_spec");
-    made.spec_to_json = imported("pydag._spec_methods", "to_json");
-    made.spec_from_json = imported("pydag._spec_methods", "from_json");
+    made.spec_to_json = imported("pydag.structure.spec_methods", "to_json");
+    made.spec_from_json = imported("pydag.structure.spec_methods", "from_json");
     made.no_items = checked(PyTuple_New(0)).release().ptr();
     made.empty_text = interned("");
     made.argument_names = checked(Py_BuildValue("(ss)", "args", "kwargs")).release().ptr();

@@ -156,7 +156,7 @@ private:
 }  // namespace
 
 nb::object to_treespec(const Structure &structure) {
-    const nb::object helpers = nb::module_::import_("pydag._treespec");
+    const nb::object helpers = nb::module_::import_("pydag.sharing.treespec");
     if (unfolded_size(structure) > kMostNodes)
         fail(PyExc_ValueError,
              "The unfolded tree has more than %llu nodes, which is too large for a PyTreeSpec.\n"

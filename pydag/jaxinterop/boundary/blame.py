@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from pydag import _core
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import Roots
+from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
 from .dag import paths_of
-from .naming import Source
-from .roots import Roots
-from .static_part import StaticPart
 
 Named = Iterable[tuple[str, Leaf]]
 """Leaves with their paths."""
@@ -106,19 +106,17 @@ def blame_sizes(error: ValueError, leaves: Named) -> None:
 
 
 @contextmanager
-def blaming_value(
-    static_part: StaticPart, leaves: Sequence[Leaf], roots: Roots = ""
-) -> Iterator[None]:
+def blaming_value(untraced: Untraced, leaves: Sequence[Leaf], roots: Roots = "") -> Iterator[None]:
     """`blame_value` of what is raised while a function runs that got these arguments."""
     try:
         yield
     except TypeError as error:
-        blame_value(error, static_part, leaves, roots)
+        blame_value(error, untraced, leaves, roots)
         raise
 
 
 def blame_value(
-    error: TypeError, static_part: StaticPart, leaves: Sequence[Leaf], roots: Roots = ""
+    error: TypeError, untraced: Untraced, leaves: Sequence[Leaf], roots: Roots = ""
 ) -> None:
     """Says what to do about a number or a flag of a record whose value Python code needs.
 
@@ -131,8 +129,8 @@ def blame_value(
     said = _VALUE.search(message) if type(message) is str else None
     if said is None or any(_ADVICE in note for note in getattr(error, "__notes__", ())):
         return
-    of_modules = frozenset(_core.module_leaves(static_part.spec)[0])
-    places = zip(static_part.traced_positions(), paths_of(static_part, roots), leaves, strict=True)
+    of_modules = frozenset(_core.module_leaves(untraced.spec)[0])
+    places = zip(untraced.traced_positions(), paths_of(untraced, roots), leaves, strict=True)
     for position, path, leaf in places:
         part = _ARGUMENT.sub("", path, count=1)
         if part and position not in of_modules and _may_be_number(leaf):

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydag import _core
 from pydag._core import Hashed
-from pydag.jaxinterop.boundary.arguments import Args, Kwargs
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 
 from .compiled_function import CompiledFunction
 from .difference import why
@@ -83,6 +83,6 @@ class Compiled(_Stage):
             raise TypeError(
                 "the function was compiled for arguments of another structure, sharing or static "
                 "content\n  (first: compiled for, second: called with)\n"
-                f"{why(self._key.value.static_part, key.value.static_part)}"
+                f"{why(self._key.value.untraced, key.value.untraced)}"
             )
         return _core.build_result(self._stage(*leaves))

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import optree
 from jax import tree_util
 
-from pydag import _classify, _core
-from pydag.jaxinterop.boundary import jax_private
+from pydag import _core
+from pydag.jaxinterop import jax_private
+from pydag.registry import lookup
 
 from .known_fields import is_module, known_fields
 
@@ -134,13 +135,13 @@ _registrations = _OfClasses()
 
 def _entry(cls: type) -> Any:
     """What JAX has registered for a class, or None."""
-    if _classify.is_found_by_identity(cls):
+    if lookup.is_found_by_identity(cls):
         return jax_private.registry.get(cls)
     entries = list(jax_private.registry.items())
     return next((entry for known, entry in entries if known is cls), None)
 
 
-def _look_up(cls: type) -> "_classify.Foreign | None":
+def _look_up(cls: type) -> "lookup.Foreign | None":
     entry = _entry(cls)
     if entry is None or asked_pydag.get(cls):
         return None
@@ -171,5 +172,5 @@ def _registration(cls: type, entry: Any) -> object:
     return opener.registration
 
 
-_classify.add_fallback(_look_up, lambda: list(jax_private.registry))
+lookup.add_fallback(_look_up, lambda: list(jax_private.registry))
 _core.watch_registry(jax_private.registry)

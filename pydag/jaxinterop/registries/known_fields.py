@@ -10,8 +10,8 @@ import sys
 import types
 from typing import Any, NamedTuple
 
-from pydag.jaxinterop.boundary import jax_private
-from pydag.jaxinterop.boundary.class_table import bases_of, inherits, names_in
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.static.class_table import bases_of, inherits, names_in
 
 Names = tuple[str, ...]
 

@@ -10,7 +10,7 @@ from jax import tree_util
 
 from pydag.jaxinterop.boundary.dag import keys_of
 from pydag.jaxinterop.boundary.remembered import Remembered, may_hide
-from pydag.jaxinterop.boundary.static_part import Options, StaticPart, take_apart
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Identity, Leaf, Where
 
 from .jax_registry import asked_pydag
@@ -79,25 +79,25 @@ def register(
     """
     options = Options.of(namespace, identity, static)
 
-    def flatten(node: Any) -> tuple[Sequence[Leaf], StaticPart]:
+    def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
         if (known := _memory_of(node)) is not None:
-            return known.leaves, known.static_part
-        static_part, leaves = take_apart(node, options, cls.__name__)
-        if static_part.spec.is_leaf():
+            return known.leaves, known.untraced
+        untraced, leaves = take_apart(node, options, cls.__name__)
+        if untraced.spec.is_leaf():
             raise TypeError(
                 f"{cls!r} is registered with pydag.jaxinterop but is no node of pydag's; register "
                 "it there first, such as with pydag.register_fields"
             )
-        return leaves, static_part
+        return leaves, untraced
 
-    def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
-        leaves, static_part = flatten(node)
-        return list(zip(keys_of(static_part, ""), leaves, strict=True)), static_part
+    def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], Untraced]:
+        leaves, untraced = flatten(node)
+        return list(zip(keys_of(untraced, ""), leaves, strict=True)), untraced
 
-    def unflatten(static_part: StaticPart, leaves: Iterable[Leaf]) -> Any:
+    def unflatten(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
         leaves = tuple(leaves)
-        node = static_part.build(leaves)
-        if may_hide(leaves) and (memory := Remembered.of(node, static_part, leaves)) is not None:
+        node = untraced.build(leaves)
+        if may_hide(leaves) and (memory := Remembered.of(node, untraced, leaves)) is not None:
             _remember(node, memory)
         return node
 
