@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What we use of JAX that JAX doesn't promise to keep: all of it is looked up here, at import.
 
-And how JAX, equinox and chex open classes by fields. That is told by trying it out with a class,
-and by whether another one is opened by the same code.
+And how JAX opens classes by fields. That is told by trying it out with a class, and by whether
+another one is opened by the same code. What JAX says in its errors is here, too.
 """
 
 import dataclasses
-import functools
-import sys
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -37,6 +36,17 @@ hide_frames_of: Callable[[str], None] = _of_jax("jax.extend.source_info_util", "
 
 convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
 """Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
+
+PRIVATE_PARAMETERS = "_private_parameters"
+"""The option of `lower` that `jax.export` alone gives."""
+
+# How JAX's refusals begin. What a user's function raised isn't among them.
+GRADIENT_REFUSED = re.compile(
+    r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"
+)
+MAP_REFUSED = re.compile(r"(at )?vmap ")
+VALUE_WANTED = re.compile(r"it depends on the values? of the arguments? (.*)\.$", re.MULTILINE)
+"""Said where Python asks for a value while a function is traced; with the arguments' names."""
 
 
 @dataclasses.dataclass
@@ -79,54 +89,3 @@ def dataclass_fields(entry: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | No
     if [getattr(function, "__code__", None) for function in entry] != _FUNCTIONS_OF_JAX:
         return None
     return _names(entry)
-
-
-@functools.cache
-def _opens_by_fields_in_equinox() -> bool:
-    equinox: Any = sys.modules["equinox"]
-
-    class Known(equinox.Module):  # type: ignore[misc]  # untyped base
-        data: Any
-        meta: Any = equinox.field(static=True)
-
-    entry = registry[Known]
-    children, aux_data = entry.to_iter(Known(1, 2))
-    return tuple(children) == (1,) and vars(entry.from_iter(aux_data, (3,))) == {
-        "data": 3,
-        "meta": 2,
-    }
-
-
-def equinox_opens_by_fields() -> bool:
-    """Whether equinox takes its modules for their fields and nothing else.
-
-    Not of a release that has changed, nor while equinox is still being imported.
-    """
-    try:
-        return _opens_by_fields_in_equinox()
-    except Exception:
-        return False
-
-
-@functools.cache
-def _functions_of_chex() -> tuple[Any, ...]:
-    chex: Any = sys.modules["chex"]
-
-    class Known:
-        b: Any
-        a: Any
-
-    entry = registry[chex.dataclass(Known)]
-    return entry.to_iter.__code__, entry.from_iter.func.__code__
-
-
-def is_opened_by_chex(entry: Any) -> bool:
-    """Whether a class is opened as chex opens its dataclasses; no where that can't be told."""
-    unflatten = getattr(entry.from_iter, "func", None)
-    functions = [getattr(function, "__code__", None) for function in (entry.to_iter, unflatten)]
-    if "chex" not in sys.modules or None in functions:
-        return False
-    try:
-        return functions == list(_functions_of_chex())
-    except Exception:
-        return False
