@@ -162,9 +162,9 @@ class PyDagSpec:
     @staticmethod
     def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
         """
-        The structure that was written by `to_json`. Nothing is imported for it, and nothing run.
+        The structure that was written by `to_json`. Nothing is imported for it, and no code of a class runs.
 
-        Registered classes are looked up in `namespace`, or in that which was written. ValueError names the field that is malformed, or the class that isn't registered.
+        Building from it, `unflatten`, calls the functions of the classes that the text names. Registered classes are looked up in `namespace`, or in that which was written. ValueError names the field that is malformed, or the class that isn't registered.
         """
 
     def _listing(self, /) -> list[tuple[Any, ...]]: ...

@@ -5,15 +5,15 @@ Whatever is wrong is a `ValueError` that names the field. Memory stays in propor
 number of children is only a number until the children have been read.
 """
 
-import builtins
 import json
 import struct
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag.registry.names import ClassNames
+from pydag.registry.names import ClassNames, UnaskedError, class_name
 from pydag.structure.kinds import NODE_KINDS, NodeKind
-from pydag.structure.listing import Listing
+from pydag.structure.listing import Listing, shorten
 
 from .values import decode
 
@@ -64,10 +64,20 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; ValueError where a name stands in it twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the name {twice[:200]!r} stands twice")
+    return found
+
+
 def parse(text: str) -> Any:
     """The JSON of a text."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=distinct)
     except RecursionError:
         raise MalformedError("the text", "it is nested too deeply") from None
     except ValueError as error:
@@ -203,14 +213,28 @@ class Document:
             if role == "keys" and len(self.refs[place]["keys"]) != node.size:
                 raise MalformedError(field, "it must have one child for each key")
 
-    def spec(self, namespace: str | None = None) -> PyDagSpec:
-        """The structure itself. Raises ValueError where a class isn't registered here."""
+    def spec(self, namespace: str | None = None, asked: Iterable[type] | None = None) -> PyDagSpec:
+        """The structure itself. Raises ValueError where a class isn't registered here.
+
+        Args:
+            namespace: In which classes are looked up; None: that of the document.
+            asked: Which classes the reader named (see `ClassNames`).
+        """
         space = self.namespace if namespace is None else namespace
-        names = {name: ClassNames(name) for name in {"", space, self.namespace}}
-        refs = [
-            _decoded(f"refs[{i}]", ref, lambda ref: _state_ref(ref, names, space))
-            for i, ref in enumerate(self.refs)
-        ]
+        names = {name: ClassNames(name, asked) for name in {"", space}}
+        refs: list[Any] = []
+        unasked: dict[str, type] = {}
+        first = 0
+        for i, ref in enumerate(self.refs):
+            try:
+                refs.append(_decoded(f"refs[{i}]", ref, lambda ref: _state_ref(ref, names, space)))
+            except UnaskedError as error:
+                first = first if unasked else i
+                unasked |= {class_name(cls): cls for cls in error.classes}
+        if unasked:
+            position = next(place for place, node in enumerate(self.nodes) if first in node.refs)
+            where = shorten(self.listing().path_text(position, "tree"))
+            raise UnaskedError(list(unasked.values()), f"at {where}: ")
         nodes = b"".join(
             struct.pack("<BBHI", node.kind, node.is_anchor, 0, node.size) for node in self.nodes
         )
@@ -263,7 +287,7 @@ def _checked_ref(position: int, ref: Any) -> dict[str, Any]:
 def _decoded(field: str, x: Any, read: Any = lambda x: decode(x, None)) -> Any:
     try:
         return read(x)
-    except MalformedError:
+    except (MalformedError, UnaskedError):
         raise
     except (ValueError, TypeError) as error:
         raise MalformedError(field, error) from None
@@ -271,19 +295,14 @@ def _decoded(field: str, x: Any, read: Any = lambda x: decode(x, None)) -> Any:
 
 def _tuple_class(name: str, names: ClassNames) -> type:
     try:
-        return names.find(name)
+        return names.find(name, "class")
+    except UnaskedError:
+        raise
     except ValueError as error:
         raise ValueError(
-            f"{error}. A namedtuple is written by name: register it, or pass like="
+            f"{error}. A namedtuple is written by name: register it, or load it with classes= or "
+            "like="
         ) from None
-
-
-def _factory(name: str | None, names: ClassNames) -> Any:
-    if name is None:
-        return None
-    module, _, rest = name.rpartition(".")
-    builtin = getattr(builtins, rest, None) if module == "builtins" else None
-    return builtin if isinstance(builtin, type) else names.find(name)
 
 
 def _state_ref(ref: dict[str, Any], names: dict[str, ClassNames], space: str) -> Any:
@@ -292,13 +311,14 @@ def _state_ref(ref: dict[str, Any], names: dict[str, ClassNames], space: str) ->
         keys = tuple(decode(key, names[space]) for key in ref["keys"])
         return keys, tuple(ref["order"]) if "order" in ref else None
     if "node" in ref:
-        cls = names[space].find(ref["node"])
-        is_global = decode(ref["namespace"], None) == "" and names[""].knows(cls)
-        return cls, "" if is_global else space
+        is_global = decode(ref["namespace"], None) == "" and names[""].has(ref["node"])
+        seen = names["" if is_global else space]
+        return seen.find(ref["node"], "node"), seen.namespace
     if "class" in ref:
         return _tuple_class(ref["class"], names[space])
     if "factory" in ref:
-        return _factory(ref["factory"], names[space])
+        factory = ref["factory"]
+        return None if factory is None else names[space].find(factory, "factory")
     return decode(ref["value"], names[space])
 
 

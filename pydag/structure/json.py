@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A structure as JSON, and back. Reading it imports nothing and runs nothing.
+"""A structure as JSON, and back. Reading it imports nothing and runs no code of a class.
 
     {"pydag": 1, "none_is_leaf": false, "namespace": "", "nodes": [...], "refs": [...]}
 
@@ -156,7 +156,11 @@ def to_json(spec: PyDagSpec) -> str:
 
 
 def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
-    """The structure that was written by `to_json`. Nothing is imported for it, and nothing run.
+    """The structure that was written by `to_json`. Nothing is imported for it.
+
+    No code of a class runs, either: the text names classes that are registered here, and makes a
+    structure of them. Building from it, `unflatten`, calls the functions of these classes with
+    what the text says. `pydag.files.load` refuses classes that its caller didn't name.
 
     Args:
         text: What `to_json` gave. It need not be believed.

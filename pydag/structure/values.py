@@ -145,11 +145,11 @@ def _decode_bytes(x: Any) -> bytes:
         raise ValueError(f"bytes are written in base64: {error}") from None
 
 
-def _numbers(x: Any, count: int, types: tuple[type, ...]) -> list[Any]:
+def _numbers(x: Any, count: int, cls: type) -> list[Any]:
     if type(x) is not list or len(x) != count:
         raise ValueError(f"expected a list of {count} numbers")
     found = [_Decoder(None).decode(item) for item in x]
-    if any(type(item) not in types for item in found):
+    if any(type(item) is not cls for item in found):
         raise ValueError(f"expected a list of {count} numbers")
     return found
 
@@ -175,8 +175,8 @@ _DECODE: dict[str, Callable[[Any], Any]] = {
     "bytes": _decode_bytes,
 }
 _DECODE_LEAF: dict[str, Callable[[Any], Any]] = {
-    "complex": lambda x: complex(*_numbers(x, 2, (int, float))),
-    "range": lambda x: range(*_numbers(x, 3, (int,))),
+    "complex": lambda x: complex(*_numbers(x, 2, float)),
+    "range": lambda x: range(*_numbers(x, 3, int)),
     "constant": _constant,
     "numpy.bool": _numpy_bool,
 }
@@ -190,6 +190,8 @@ class _Decoder:
         if type(x) is list:
             raise ValueError("a list is no value")
         if type(x) is not dict:
+            if type(x) is float and not math.isfinite(x):
+                raise ValueError("a number is too large for a float")
             return x
         tag, content = only_field(x)
         if tag == "tuple":
@@ -200,7 +202,7 @@ class _Decoder:
             return tuple([self.decode(item, depth + 1) for item in content])
         if tag == "class":
             name = _text(content)
-            return name if self._names is None else self._names.find(name)
+            return name if self._names is None else self._names.find(name, "value")
         if tag not in _DECODE:
             raise ValueError(f"unknown kind of value {tag[:40]!r}")
         return _DECODE[tag](content)

@@ -192,7 +192,8 @@ void bind_class(nb::module_ &module) {
             },
             nb::arg("text").none(), nb::arg("namespace") = nb::none(),
             nb::sig("def from_json(text: str, namespace: str | None = None) -> PyDagSpec"),
-            "The structure that was written by `to_json`. Nothing is imported for it, and nothing run.\n\n"
+            "The structure that was written by `to_json`. Nothing is imported for it, and no code of a class runs.\n\n"
+            "Building from it, `unflatten`, calls the functions of the classes that the text names. "
             "Registered classes are looked up in `namespace`, or in that which was written. ValueError names the "
             "field that is malformed, or the class that isn't registered.")
         .def("_listing", on_structure(listing), nb::sig("def _listing(self, /) -> list[tuple[Any, ...]]"))

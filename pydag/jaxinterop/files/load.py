@@ -2,6 +2,7 @@
 """safetensors files with JAX's arrays."""
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -32,6 +33,7 @@ def load(
     *,
     shardings: Any = None,
     namespace: str | None = None,
+    classes: type | Iterable[type] = (),
     progress: bool = False,
 ) -> AnyDag:
     """As `pydag.files.load`, with JAX's arrays, placed.
@@ -47,21 +49,22 @@ def load(
         shardings: A sharding or device, or a tree prefix of them. None: those of the arrays in
             `like`, elsewhere JAX's default device.
         namespace: In which classes are looked up; None: the one that the file names.
+        classes: A class, or several, that the file may use although they have code of their own:
+            those of JAX's registry, equinox modules (see `pydag.files.load`).
         progress: Shows a bar, with tqdm.
 
     Raises:
         ValueError: As `pydag.files.load`; or an array has 64 bits, and JAX only 32.
         SharingError: Two paths to one array are given two shardings.
     """
-    loaded = read(path, like, only, strict, namespace)
+    loaded = read(path, like, only, strict, namespace, classes)
     given = _shardings(loaded, shardings)
     paths = loaded.spec.accessors()
     total = sum(loaded.leaves[i].nbytes for i in loaded.from_file)
     with progress_bar(total, progress) as bar:
         for i in sorted(loaded.from_file):
             array = loaded.leaves[i]
-            if hasattr(array, "shape"):  # a number in `like` has become one
-                loaded.leaves[i] = _placed(array, given[i], paths[i].codify("tree"))
+            loaded.leaves[i] = _placed(array, given[i], paths[i].codify("tree"))
             if bar is not None:
                 bar.update(array.nbytes)
     return loaded.tree()
