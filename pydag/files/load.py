@@ -151,7 +151,7 @@ def _flat(file: File, only: Where | None) -> Loaded:
     """A dict of all names in a file that somebody else wrote."""
     arrays = {name: file.array(name) for name in file.entries}
     tree = {name: arrays[kept] for name, kept in file.names().items()}
-    leaves, spec = _core.flatten(tree, None, False, "", "all")
+    leaves, spec = _core.flatten(tree)
     return _selected(spec, leaves, only, set(range(len(leaves))), file)
 
 
@@ -174,7 +174,7 @@ def _filled(
     namespace: str,
     asked: tuple[type, ...],
 ) -> Loaded:
-    leaves, spec = _core.flatten(like, None, False, namespace, "all")
+    leaves, spec = _core.flatten(like, namespace=namespace)
     listing = Listing.of(spec)
     chosen = [True] * len(leaves)
     if only is not None:

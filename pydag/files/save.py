@@ -83,7 +83,7 @@ def save(
     True
     """
     safetensors = package()
-    leaves, spec = _core.flatten(tree, None, False, namespace, identity)
+    leaves, spec = _core.flatten(tree, namespace=namespace, identity=identity)
     listing = Listing.of(spec)
     total = sum(getattr(leaf, "nbytes", 0) for leaf in leaves if is_array(leaf))
     names = ClassNames(spec.namespace) if structure else None

@@ -7,13 +7,14 @@ values. What a prefix shares says nothing.
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Unpack
 
 from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
+from pydag.public.options import with_options
 from pydag.structure.text import short_repr
-from pydag.typing import Dag, Identity, IsLeaf, Leaf
+from pydag.typing import Dag, FlattenOptions, IsLeaf, KeywordOptions, Leaf
 
 from .map import dag_map, dag_map_with_accessor, dag_map_with_path
 
@@ -21,20 +22,11 @@ Conflict = tuple[Any, ...]
 """Two paths to one object, and what is given there; what the core finds."""
 
 
-class Options(NamedTuple):
-    """How trees are taken apart, in the order in which the core takes it."""
-
-    is_leaf: IsLeaf | None
-    none_is_leaf: bool
-    namespace: str
-    identity: Identity
-
-
-def flatten_full(prefix: PyDagSpec, full_tree: Dag, options: Options) -> PyDagSpec:
+def flatten_full(prefix: PyDagSpec, full_tree: Dag, options: FlattenOptions) -> PyDagSpec:
     """The structure of a full tree; the predicate isn't asked about what the prefix opens."""
-    is_leaf = options.is_leaf
+    is_leaf = options.get("is_leaf")
     if is_leaf is None:
-        return _core.structure(full_tree, *options)
+        return _core.structure(full_tree, **options)
     opened = _core.match_prefix(prefix, full_tree)
     # `opened` keeps them alive, so that no other object gets one of these addresses. A value, such
     # as None, is asked about at each of its places.
@@ -46,7 +38,7 @@ def flatten_full(prefix: PyDagSpec, full_tree: Dag, options: Options) -> PyDagSp
         times[id(thing)] -= 1
         return False
 
-    full = _core.structure(full_tree, asks, *options[1:])
+    full = _core.structure(full_tree, **options | FlattenOptions(is_leaf=asks))
     del opened
     return full
 
@@ -64,9 +56,11 @@ def conflict_error(conflict: Conflict, name: str) -> SharingError:
     )
 
 
-def _spread(prefix_tree: Dag, full_tree: Dag, options: Options) -> tuple[PyDagSpec, list[Leaf]]:
+def _spread(
+    prefix_tree: Dag, full_tree: Dag, options: FlattenOptions
+) -> tuple[PyDagSpec, list[Leaf]]:
     """The structure that a prefix is broadcast to, and its leaves."""
-    leaves, prefix = _core.flatten(prefix_tree, *options)
+    leaves, prefix = _core.flatten(prefix_tree, **options)
     full = flatten_full(prefix, full_tree, options)
     try:
         spec, values, conflicts = _core.broadcast_tree(prefix, leaves, full)
@@ -78,15 +72,13 @@ def _spread(prefix_tree: Dag, full_tree: Dag, options: Options) -> tuple[PyDagSp
     return spec, values
 
 
+@with_options
 def dag_broadcast_prefix(
     prefix_tree: Dag,
     full_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Dag:
     """A tree with the structure of the full one, and in the place of each leaf that of the prefix.
 
@@ -96,11 +88,6 @@ def dag_broadcast_prefix(
     Args:
         prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
         full_tree: The full tree.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The full tree doesn't have the structure of the prefix. (`prefix_errors` finds
@@ -113,21 +100,17 @@ def dag_broadcast_prefix(
     >>> out, out["a"] is out["b"]
     ({'a': [1, 1], 'b': [1, 1]}, True)
     """
-    spec, values = _spread(
-        prefix_tree, full_tree, Options(is_leaf, none_is_leaf, namespace, identity)
-    )
+    spec, values = _spread(prefix_tree, full_tree, FlattenOptions(is_leaf=is_leaf, **options))
     return spec.unflatten(values)
 
 
+@with_options
 def broadcast_prefix(
     prefix_tree: Dag,
     full_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> list[Leaf]:
     """For each distinct leaf of the full tree the leaf of the prefix that stands for it.
 
@@ -136,11 +119,6 @@ def broadcast_prefix(
     Args:
         prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
         full_tree: The full tree.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The full tree doesn't have the structure of the prefix. (`prefix_errors` finds
@@ -152,18 +130,16 @@ def broadcast_prefix(
     >>> broadcast_prefix({"a": 1, "b": 1, "c": 2}, {"a": n, "b": n, "c": "z"})
     [1, 1, 2]
     """
-    return _spread(prefix_tree, full_tree, Options(is_leaf, none_is_leaf, namespace, identity))[1]
+    return _spread(prefix_tree, full_tree, FlattenOptions(is_leaf=is_leaf, **options))[1]
 
 
+@with_options
 def dag_broadcast_common(
     tree: Dag,
     other_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[Dag, Dag]:
     """Two trees with the structure that both are prefixes of, each with its own leaves.
 
@@ -172,11 +148,6 @@ def dag_broadcast_common(
     Args:
         tree: A tree.
         other_tree: Another one; where either has a node, the other has such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -186,8 +157,9 @@ def dag_broadcast_common(
     >>> dag_broadcast_common([1, (2, 3)], [[4, 5], 6])
     ([[1, 1], (2, 3)], [[4, 5], (6, 6)])
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
-    (leaves, spec), (others, other) = (_core.flatten(t, *options) for t in (tree, other_tree))
+    (leaves, spec), (others, other) = (
+        _core.flatten(t, is_leaf=is_leaf, **options) for t in (tree, other_tree)
+    )
     common, other_common = (
         spec.broadcast_to_common_suffix(other),
         other.broadcast_to_common_suffix(spec),
@@ -200,15 +172,13 @@ def _fill(spec: PyDagSpec, leaves: list[Leaf], suffix: PyDagSpec) -> Dag:
     return suffix.unflatten(_answers([(leaves, spec)], suffix)[0])
 
 
+@with_options
 def broadcast_common(
     tree: Dag,
     other_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[list[Leaf], list[Leaf]]:
     """The leaves of two trees for each distinct leaf of the structure that both are prefixes of.
 
@@ -217,11 +187,6 @@ def broadcast_common(
     Args:
         tree: A tree.
         other_tree: Another one; where either has a node, the other has such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -232,15 +197,13 @@ def broadcast_common(
     >>> broadcast_common([1, (2, 3)], [[4, 5], 6])
     ([1, 1, 2, 3], [4, 5, 6, 6])
     """
-    first, other = _common((tree, other_tree), Options(is_leaf, none_is_leaf, namespace, identity))[
-        1
-    ]
+    first, other = _common((tree, other_tree), FlattenOptions(is_leaf=is_leaf, **options))[1]
     return first, other
 
 
-def _common(trees: tuple[Dag, ...], options: Options) -> tuple[PyDagSpec, list[list[Leaf]]]:
+def _common(trees: tuple[Dag, ...], options: FlattenOptions) -> tuple[PyDagSpec, list[list[Leaf]]]:
     """The structure that all trees are prefixes of, and what each has for its leaves."""
-    parts = [_core.flatten(tree, *options) for tree in trees]
+    parts = [_core.flatten(tree, **options) for tree in trees]
     common = parts[0][1]
     for _, spec in parts[1:]:
         common = common.broadcast_to_common_suffix(spec)
@@ -270,15 +233,13 @@ def _answer_error(conflict: Conflict) -> SharingError:
     )
 
 
+@with_options
 def dag_broadcast_map(
     func: Callable[..., Any],
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_map`, for trees that are prefixes of one structure: leaves stand for what is below.
 
@@ -289,11 +250,6 @@ def dag_broadcast_map(
         func: Gets what each of the trees has for a leaf.
         tree: The DAG.
         rests: More of them; where one has a node, the others have such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -303,22 +259,19 @@ def dag_broadcast_map(
     >>> dag_broadcast_map(lambda x, y: x * y, [2, [3, 4]], [[5, 6], 10])
     [[10, 12], [30, 40]]
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     if not rests:
-        return dag_map(func, tree, **options._asdict())
+        return dag_map(func, tree, **options)
     common, values = _common((tree, *rests), options)
     return common.unflatten(map(func, *values))
 
 
+@with_options
 def dag_broadcast_map_with_path(
     func: Callable[..., Any],
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_broadcast_map`; the function also gets the path of the leaf, a tuple of entries.
 
@@ -326,11 +279,6 @@ def dag_broadcast_map_with_path(
         func: Gets the path in the common structure, and what each of the trees has for the leaf.
         tree: The DAG.
         rests: More of them; where one has a node, the others have such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -340,22 +288,19 @@ def dag_broadcast_map_with_path(
     >>> dag_broadcast_map_with_path(lambda path, x, y: (path, x + y), [1], [[2]])
     [[((0, 0), 3)]]
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     if not rests:
-        return dag_map_with_path(func, tree, **options._asdict())
+        return dag_map_with_path(func, tree, **options)
     common, values = _common((tree, *rests), options)
     return common.unflatten(map(func, common.paths(), *values))
 
 
+@with_options
 def dag_broadcast_map_with_accessor(
     func: Callable[..., Any],
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_broadcast_map`; the function also gets the `PyTreeAccessor` of the leaf.
 
@@ -364,11 +309,6 @@ def dag_broadcast_map_with_accessor(
             leaf.
         tree: The DAG.
         rests: More of them; where one has a node, the others have such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -378,8 +318,7 @@ def dag_broadcast_map_with_accessor(
     >>> dag_broadcast_map_with_accessor(lambda a, x, y: a.codify("t"), [1], [[2]])
     [['t[0][0]']]
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     if not rests:
-        return dag_map_with_accessor(func, tree, **options._asdict())
+        return dag_map_with_accessor(func, tree, **options)
     common, values = _common((tree, *rests), options)
     return common.unflatten(map(func, common.accessors(), *values))

@@ -21,14 +21,15 @@ import difflib
 import functools
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from pydag import _core
 from pydag._core import PyDagSpec, SharingError
+from pydag.public.options import with_options
 from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.structure.listing import Listing, Record, shorten, step_text
 from pydag.structure.text import short_repr
-from pydag.typing import Dag, Identity, IsLeaf, Leaf, Where
+from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Where
 
 _COMPARED = 2000  # so many paths are looked through for one that is spelt as a pattern is
 
@@ -243,7 +244,7 @@ def _flattened(where: Any, namespace: str) -> tuple[list[Leaf], PyDagSpec] | Non
     """The leaves and the structure of a selection that is a tree; None for a leaf."""
     if isinstance(where, functools.partial):  # a predicate, though some of them are nodes
         return None
-    leaves, spec = _core.flatten(where, None, False, namespace, "nodes")
+    leaves, spec = _core.flatten(where, namespace=namespace, identity="nodes")
     return None if spec.is_leaf() else (leaves, spec)
 
 
@@ -339,23 +340,28 @@ def where_there(where: Where) -> Where:
 masks: dict[type, Callable[[Any, Where], Any]] = {}
 
 
-def selector(
-    where: Where, namespace: str = ""
-) -> Callable[[Sequence[Leaf], PyDagSpec], list[bool]]:
+Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
+"""Says of each leaf of a structure whether it is selected."""
+
+
+def selector(where: Where, namespace: str = "") -> Selector:
     """A function that says of each leaf of a structure whether `where` selects it."""
     if type(where) is types.FunctionType:  # neither a tree nor any other selection: most are
         return lambda leaves, spec: [bool(where(leaf)) for leaf in leaves]
     return lambda leaves, spec: select(where, Listing.of(spec), leaves, namespace)
 
 
+def optional_selector(where: Where | None, options: KeywordOptions) -> Selector | None:
+    """The same where all leaves are meant if nothing is said; in the namespace of the options."""
+    return None if where is None else selector(where, options.get("namespace", ""))
+
+
+@with_options
 def dag_mask(
     tree: Dag,
     where: Where,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Dag:
     """The DAG with True in the place of each selected leaf and False in that of each other one.
 
@@ -369,11 +375,6 @@ def dag_mask(
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
             prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
             counts.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         SharingError: A prefix gives one object two answers.
@@ -385,5 +386,5 @@ def dag_mask(
     """
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
-    leaves, spec = _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
-    return _core.unflatten(spec, selector(where, namespace)(leaves, spec))
+    leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
+    return _core.unflatten(spec, selector(where, options.get("namespace", ""))(leaves, spec))

@@ -7,6 +7,8 @@ from typing import Any, TypeVar, cast
 
 from pydag import _core
 
+from .options import with_options
+
 F = TypeVar("F", bound=Callable[..., Any])
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -25,7 +27,7 @@ def compiled(core_name: str) -> Callable[[F], F]:
     """
 
     def replace(definition: F) -> F:
-        signature = inspect.signature(definition)
+        signature = inspect.signature(with_options(definition))
         parameters = signature.parameters.values()
         function: Any = _core.publish(
             core_name,

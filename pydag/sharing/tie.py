@@ -7,13 +7,14 @@ A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag
 import copy
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import optree
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
+from pydag.public.options import with_options
+from pydag.typing import Dag, FlattenOptions, Leaf, Path
 
 T = TypeVar("T")
 
@@ -49,14 +50,12 @@ def note_untie() -> None:
     _calls.count += 1
 
 
+@with_options
 def tie(
     tree: T,
     path: PathLike,
     *paths: PathLike,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> T:
     """A new tree in which what stands at `path` stands at all the other paths, too.
 
@@ -68,11 +67,6 @@ def tie(
         path: Of the part that stays.
         paths: Of the parts that give way. They must be structured as that part is, however they
             are shared.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: A path leads nowhere, or the parts are structured in different ways.
@@ -83,17 +77,15 @@ def tie(
     ({'embed': [1.0], 'unembed': [1.0]}, True)
     """
     where = _paths(path, *paths)
-    result: T = _core.tie(tree, where, is_leaf, none_is_leaf, namespace, identity)
+    result: T = _core.tie(tree, where, **options)
     return result
 
 
+@with_options
 def untie(
     tree: T,
     *paths: PathLike,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> T:
     """A new tree in which each of the paths has a copy of its own of what stands there.
 
@@ -104,11 +96,6 @@ def untie(
         tree: The DAG.
         paths: A path that leads through a shared object names a place in that object, so the change
             shows at all of its paths.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: A path leads nowhere.
@@ -120,7 +107,7 @@ def untie(
     """
     where = _paths(*paths)
     note_untie()
-    result: T = _core.untie(tree, where, copy.copy, is_leaf, none_is_leaf, namespace, identity)
+    result: T = _core.untie(tree, where, copy.copy, **options)
     return result
 
 

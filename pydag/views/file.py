@@ -31,7 +31,7 @@ def _model(file: File) -> Model:
     if structure is None:
         stubs = {name: _Stub(entry) for name, entry in file.entries.items()}
         tree = {name: stubs[kept] for name, kept in file.names().items()}
-        leaves, spec = _core.flatten(tree, None, False, "", "all")
+        leaves, spec = _core.flatten(tree)
         return Model(Listing.of(spec), [stub.info for stub in leaves])
     document, described = structure
     infos = []

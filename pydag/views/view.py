@@ -3,12 +3,13 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from pydag import _core
 from pydag._core import PyDagSpec
+from pydag.public.options import with_options
 from pydag.structure.listing import Listing
-from pydag.typing import Dag, Identity, IsLeaf
+from pydag.typing import Dag, FlattenOptions
 
 from .dot import dot, svg
 from .html import html_page, html_piece
@@ -90,16 +91,13 @@ def _check(depth: int | None, width: int | None, limit: int | None) -> None:
             raise ValueError(f"{name} must be None or at least {least}, got {value}")
 
 
+@with_options
 def view(
     tree: Dag,
     depth: int | None = None,
     width: int | None = 100,
     limit: int | None = 200,
-    *,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> View:
     """What a DAG looks like: each shared object once, `&0` at its anchor, `*0` at each alias.
 
@@ -112,11 +110,6 @@ def view(
         depth: How many levels below the root are shown; None: all.
         width: The longest line, in characters; None: any length.
         limit: The most lines, and rows of the table; None: all of them.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     >>> import numpy as np
     >>> w = np.zeros((128, 64), np.float32)
@@ -134,5 +127,5 @@ def view(
     if isinstance(tree, PyDagSpec):
         unknown = LeafInfo("*", "", None, 0, 0)
         return View(Model(Listing.of(tree), [unknown] * tree.num_leaves), depth, width, limit)
-    leaves, spec = _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
+    leaves, spec = _core.flatten(tree, **options)
     return View(Model(Listing.of(spec), [leaf_info(x) for x in leaves]), depth, width, limit)

@@ -495,4 +495,4 @@ def test_the_core_counts_what_it_is_given() -> None:
     with pytest.raises(ValueError, match=r"The prefix has 1 leaves, got 2\."):
         _core.broadcast_tree(spec, [1, 2], spec)
     with pytest.raises(ValueError, match="2 leaves, and 1 answers for them"):
-        _core.map_where(abs, [1, 2], (), lambda leaves, spec: [True], None, False, "", "all")
+        _core.map_where(abs, [1, 2], (), lambda leaves, spec: [True])

@@ -91,7 +91,7 @@ def test_arguments_are_bound_as_by_python() -> None:
             "takes from 1 to 2 positional arguments",
         ),
         (lambda: untyped.dag_flatten([], none=1), "got an unexpected keyword argument 'none'"),
-        (lambda: untyped.dag_flatten(tree=[]), "got some positional-only arguments passed as key"),
+        (lambda: untyped.dag_flatten(tree=[]), "missing 1 required positional argument: 'tree'"),
         (lambda: untyped.dag_flatten([], None, is_leaf=None), "multiple values for argument 'is_l"),
         (lambda: untyped.dag_unflatten([], []), "Expected a PyDagSpec, got []."),
         (lambda: untyped.dag_map(), "missing 2 required positional arguments: 'func' and 'tree'"),

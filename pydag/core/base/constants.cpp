@@ -43,6 +43,8 @@ void make_constants() {
     made.no_items = checked(PyTuple_New(0)).release().ptr();
     made.empty_text = interned("");
     made.argument_names = checked(Py_BuildValue("(ss)", "args", "kwargs")).release().ptr();
+    const char *const options[] = {"is_leaf", "none_is_leaf", "namespace", "identity"};
+    for (size_t i = 0; i < std::size(options); ++i) made.option_names[i] = interned(options[i]);
     made.add_note = interned("add_note");
     made.notes = interned("__notes__");
     made.all = interned("all");

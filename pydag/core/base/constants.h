@@ -29,6 +29,7 @@ struct Constants {
     PyObject *no_items;                       // ()
     PyObject *empty_text;                     // ""
     PyObject *argument_names;                 // ("args", "kwargs")
+    PyObject *option_names[4];                // of FlattenOptions, in the order of OptionPlace
     // The strings whose names they have.
     PyObject *add_note, *notes, *all, *default_factory, *fields, *maxlen, *tree;
 };

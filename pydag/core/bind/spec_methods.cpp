@@ -71,7 +71,7 @@ bool is_suffix_of(nb::handle self, nb::handle other, nb::handle strict) {
 }
 
 FlattenOptions options_of(nb::handle none_is_leaf, nb::handle namespace_) {
-    return FlattenOptions::parse(nb::none(), none_is_leaf, namespace_, nb::str("all"));
+    return FlattenOptions::in(namespace_, none_is_leaf.ptr());
 }
 
 [[noreturn]] void fail_to_construct(nb::handle, const nb::args &, const nb::kwargs &) {

@@ -10,7 +10,7 @@ namespace pydag {
 namespace {
 
 struct Progress {
-    explicit Progress(FlattenOptions &&given) : options(std::move(given)), walk(options, builder, leaves, nullptr) {}
+    explicit Progress(const FlattenOptions &given) : options(given), walk(options, builder, leaves, nullptr) {}
 
     FlattenOptions options;
     StructureBuilder builder;
@@ -58,8 +58,8 @@ PyObject *next_leaf(PyObject *self) {
 
 }  // namespace
 
-nb::object make_iterator(nb::handle tree, FlattenOptions &&options) {
-    auto progress = std::make_unique<Progress>(std::move(options));
+nb::object make_iterator(nb::handle tree, const FlattenOptions &options) {
+    auto progress = std::make_unique<Progress>(options);
     progress->walk.begin(tree.ptr());
     return LeafIteratorBox::make(std::move(progress), false);
 }

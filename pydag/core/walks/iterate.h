@@ -11,7 +11,7 @@
 namespace pydag {
 
 // A Python iterator. RuntimeError where a callback of its own walk asks it for the next leaf.
-nb::object make_iterator(nb::handle tree, FlattenOptions &&options);
+nb::object make_iterator(nb::handle tree, const FlattenOptions &options);
 
 // Makes its type, with the module.
 void make_iterator_type();

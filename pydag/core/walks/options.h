@@ -3,12 +3,21 @@
 // The options that every function has that takes a DAG apart.
 #pragma once
 
+#include "base/constants.h"
 #include "base/error.h"
 #include "spec/cache.h"
 #include "structure/structure.h"
 #include "types/registry.h"
 
 namespace pydag {
+
+// The options by which calls name them, in the order in which `parse` takes their values. What another
+// option needs: its name (constants.option_names) and place here, a member below, its line in `parse`;
+// and, in Python, its type (typing.py), its default and its help (public/options.py).
+enum OptionPlace : size_t { kIsLeaf, kNoneIsLeaf, kNamespace, kIdentity, kNumOptions };
+static_assert(kNumOptions == std::size(Constants{}.option_names), "each option has a name");
+// kNumOptions if no option is called so.
+size_t place_of_option(PyObject *name);
 
 struct FlattenOptions {
     nb::object is_leaf;  // a predicate, or null
@@ -27,9 +36,12 @@ struct FlattenOptions {
     // Whether the walk has to ask of each object whether it is opened.
     bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
 
-    // From the arguments as Python passes them. `is_leaf` may be None; `identity` is "all" or "nodes".
-    static FlattenOptions parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
-                                nb::handle identity);
+    // From the arguments of a call, kNumOptions of them; null: the default.
+    static FlattenOptions parse(PyObject *const *values);
+    static FlattenOptions in(nb::handle namespace_, PyObject *none_is_leaf = nullptr, PyObject *identity = nullptr) {
+        PyObject *const values[kNumOptions] = {nullptr, none_is_leaf, namespace_.ptr(), identity};
+        return parse(values);
+    }
 
     // What a structure depends on besides the tree.
     Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered}; }

@@ -44,9 +44,9 @@ def from_checkpoint(
         return Dag(from_checkpoint(like.tree, restored, strict, namespace=like.spec.namespace))
     if isinstance(restored, Dag):
         restored = restored.tree
-    leaves, spec = _core.flatten(like, None, False, namespace, "all")
+    leaves, spec = _core.flatten(like, namespace=namespace)
     filler = Filler(Listing.of(spec), leaves, "the checkpoint", [True] * len(leaves))
-    found, found_spec = _core.flatten(restored, None, False, namespace, "all")
+    found, found_spec = _core.flatten(restored, namespace=namespace)
     listing = Listing.of(found_spec)
     for leaf, position in zip(found, listing.leaves, strict=True):
         array = np.asarray(leaf) if type(leaf) in _NUMBERS else leaf

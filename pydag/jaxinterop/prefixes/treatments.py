@@ -53,17 +53,19 @@ def one_level(prefix: Any, options: Options) -> tuple[list[Any], list[Any], PyDa
     """Accessors and children of a prefix's root, and its spec: a leaf where it is a treatment."""
     return _core.flatten_with_accessor(
         prefix,
-        lambda child: child is not prefix,
-        True,
-        options.namespace,
-        "nodes",
+        is_leaf=lambda child: child is not prefix,
+        none_is_leaf=True,
+        namespace=options.namespace,
+        identity="nodes",
     )
 
 
 def distinct(prefix: Any, question: Question, options: Options) -> list[Any]:
     """The treatments that occur in a prefix."""
     found: list[Any] = []
-    for treatment in _core.leaves(prefix, None, True, options.namespace, "nodes"):
+    for treatment in _core.leaves(
+        prefix, none_is_leaf=True, namespace=options.namespace, identity="nodes"
+    ):
         if question.accepts(treatment) and treatment not in found:
             found.append(treatment)
     if not found and one_level(prefix, options)[2].is_leaf():
@@ -170,7 +172,7 @@ def _conflict(
 def _way(region: _Region, slot: Slot, options: Options) -> Way:
     """The objects from the root of a region to a leaf."""
     accessors, leaves, _ = _core.flatten_with_accessor(
-        region.tree, None, False, options.namespace, options.identity
+        region.tree, namespace=options.namespace, identity=options.identity
     )
     path = next(a for a, leaf in zip(accessors, leaves, strict=True) if leaf is slot)
     return _walk(region.tree, path.path, region.accessor, options)

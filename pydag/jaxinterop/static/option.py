@@ -117,7 +117,7 @@ def _key(where: Where) -> Hashable:
     try:
         hash(where)
     except TypeError:
-        leaves, spec = _core.flatten(where, None, False, "", "nodes")
+        leaves, spec = _core.flatten(where, identity="nodes")
         return spec, tuple(type(leaf) for leaf in leaves), tuple(map(_leaf_key, leaves))
     return type(where), where
 

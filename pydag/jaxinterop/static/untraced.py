@@ -41,7 +41,7 @@ class Options(NamedTuple):
 
     def flatten(self, tree: Dag, roots: Roots = "tree") -> tuple[list[Leaf], PyDagSpec]:
         """The leaves and the spec of a tree; errors speak of it by the user's names."""
-        return _core.flatten_at(tree, self.namespace, self.identity, roots)
+        return _core.flatten_at(tree, roots, namespace=self.namespace, identity=self.identity)
 
     def selected(
         self, leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, is_returned: bool = False
@@ -61,7 +61,7 @@ class Options(NamedTuple):
             self.static.given(leaves, spec, "trees", must_match=True)
 
     def leaves(self, tree: Dag) -> list[Leaf]:
-        return _core.leaves(tree, None, False, self.namespace, self.identity)
+        return _core.leaves(tree, namespace=self.namespace, identity=self.identity)
 
 
 class Content(NamedTuple):
