@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts a function of the core as one frame of Python. Without that, callbacks that call the library
-// which calls them would use up the stack before they meet sys.getrecursionlimit().
+// Counts a function of the core as one frame of Python. Otherwise a callback that calls the library, which
+// calls the callback again, would use up the C stack before it reaches sys.getrecursionlimit().
 #pragma once
 
 #include "base/error.h"

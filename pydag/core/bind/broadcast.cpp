@@ -10,7 +10,7 @@
 namespace pydag {
 namespace {
 
-// For each conflict (path, path, answer, answer), or (path, path) where nodes of two kinds meet.
+// For each conflict (path, path, answer, answer), or (path, path) if the prefix has nodes of two kinds there.
 nb::object list_of(const std::vector<Conflict> &conflicts) {
     nb::object list = checked(PyList_New(0));
     for (const Conflict &conflict : conflicts) {
@@ -35,12 +35,12 @@ nb::object broadcasted(nb::handle prefix, nb::handle leaves, nb::handle full) {
     nb::object conflicts = list_of(made.conflicts);
     if (wanted == Wanted::kConflicts) return conflicts;
     if (wanted == Wanted::kLeaves) return tuple_of(made.values_of_full.take_list(), std::move(conflicts));
-    // What a conflict ended isn't complete.
+    // After a conflict the result isn't valid.
     nb::object spec = made.conflicts.empty() ? make_spec(Spec(std::move(made.result))) : nb::none();
     return tuple_of(std::move(spec), made.values.take_list(), std::move(conflicts));
 }
 
-// The objects of `tree` that nodes of the prefix have met.
+// The objects of `tree` at which the prefix has nodes.
 nb::object match_tree(nb::handle prefix, nb::handle tree) {
     const nb::object owned = nb::borrow(prefix);
     Leaves opened;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the operations on trees are bound: by hand, which is the fastest way in; a small tree is
-// flattened in less time than a general dispatch takes. Each is there twice. As a function of the
-// core it takes its own arguments by position, and those of FlattenOptions as keywords. Under a public
-// name it takes what its definition in Python says (public_function.h).
+// How the operations on trees are bound: without nanobind, because a small tree is flattened in less time
+// than its dispatch takes. Each operation is bound twice. As a function of the core it takes its own
+// arguments by position, and those of FlattenOptions as keywords. Under its public name it takes the
+// parameters that its definition in Python has (public_function.h).
 #pragma once
 
 #include "base/frame_count.h"

@@ -23,7 +23,7 @@ const Operation &find_operation(nb::handle name) {
     fail(PyExc_ValueError, "the core has no function %R to make public", name.ptr());
 }
 
-// A copy that is never freed: a function of Python's refers to its name and help for ever.
+// A copy that is never freed, because a builtin function refers to its name and help for ever.
 const char *lasting_text(nb::handle text) {
     Py_ssize_t size;
     const char *const utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
@@ -33,14 +33,14 @@ const char *lasting_text(nb::handle text) {
     return copy;
 }
 
-// Of a function in Python, as the core needs it.
+// Makes the public function of an operation, from what `pydag.public.compiled` read from its definition.
 nb::object publish(nb::str core_name, nb::callable definition, nb::tuple names, nb::tuple defaults,
                    size_t num_positional_only, size_t num_positional, bool takes_rests, nb::str help) {
     const Operation &row = find_operation(core_name);
     if (names.size() != defaults.size() || names.size() > PublicFunction::kMost)
         fail(PyExc_ValueError, "%zu parameters, %zu defaults, at most %zu", names.size(), defaults.size(),
              PublicFunction::kMost);
-    // A tuple of the default; an empty one where there is none.
+    // For each parameter a tuple with its default, or an empty tuple if it has none.
     PyObject *values[PublicFunction::kMost];
     for (size_t i = 0; i < defaults.size(); ++i) values[i] = item_or_null(defaults[i], 0);
     auto *const method = new PyMethodDef{lasting_text(definition.attr("__name__")), row.public_entry,

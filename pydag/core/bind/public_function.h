@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of the core under their public names. What a call looks like is said by a definition in
-// Python, which type checkers and documentation read: its parameters, their defaults, its help. The
-// call itself comes straight here, without a Python frame, which would take longer than a small tree.
+// Functions of the core under their public names. A definition in Python says what a call looks like: the
+// parameters, their defaults, the help; type checkers and documentation read it. The call itself comes
+// straight here, without a Python frame, which would take longer than flattening a small tree.
 #pragma once
 
 #include "base/error.h"
 
 namespace pydag {
 
-// How the arguments of a call are brought into the order of the definition's parameters. Those that
-// are called as an option of FlattenOptions go to the options, the others are the operation's own.
+// Puts the arguments of a call into the order of the definition's parameters. A parameter with the name of
+// an option of FlattenOptions goes to the options; all others are the operation's own.
 class PublicFunction {
 public:
     static constexpr size_t kMost = 10;  // parameters
 
-    // `names`: of the parameters, that of `*rests` included; `defaults`: of each of them, null where it
-    // must be given. A package that is imported anew defines its functions anew.
+    // `names`: of all parameters, `*rests` included; `defaults`: one for each of them, null if it must be
+    // given. A package that is imported anew defines its functions anew.
     void define(nb::handle definition, nb::handle names, PyObject *const *defaults, size_t num_positional_only,
                 size_t num_positional, bool takes_rests);
 
     // Puts the operation's own arguments into `own`, the options into `options` (null where the
     // definition has no such parameter), and the tuple of what `*rests` takes into `rests`. False if
-    // the arguments don't fit the parameters, or if one behind the first `count` own ones has not its
-    // default.
+    // the arguments don't fit the parameters, or if an own argument after the first `count` ones differs
+    // from its default.
     bool bind(PyObject *const *given, size_t num_given, PyObject *keywords, size_t count, PyObject **own,
               PyObject **options, nb::object &rests) const;
-    // For a call that `bind` refuses: runs the definition, which raises TypeError, or does what the
-    // core alone doesn't do.
+    // For a call that `bind` refuses: runs the definition, which raises TypeError, or handles the arguments
+    // that the core's function doesn't take.
     PyObject *run_definition(PyObject *const *given, size_t num_given, PyObject *keywords) const;
 
 private:
@@ -41,14 +41,14 @@ private:
     bool takes_rests_ = false;
 };
 
-// An operation of the core: bound as it is, and ready to be made public.
+// An operation of the core, with the two functions by which it is bound (operation.h).
 struct Operation {
     const char *name;
     PyCFunction entry, public_entry;
     PublicFunction *function;
 };
 
-// A function of CPython's calling convention for arrays with keywords, as a method table has it.
+// Casts a function with CPython's METH_FASTCALL | METH_KEYWORDS convention to the type that a method table has.
 inline PyCFunction as_function(PyObject *(*function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *)) {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }

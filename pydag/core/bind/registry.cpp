@@ -51,8 +51,9 @@ void bind_registry(nb::module_ &module) {
         },
         nb::sig("def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, "
                 "has_identity: bool, is_module: bool, /) -> None"));
-    // How a class of another library is opened: by two functions; or, if `resolve_fields` is given and the
-    // instances of the class hold nothing but attributes, by its fields. For `set_lookup`.
+    // Makes a registration for a class of another library, for the lookup that `set_lookup` is given. The class is
+    // opened by its fields if `resolve_fields` is given and its instances hold nothing but attributes; else by the
+    // two functions.
     module.def(
         "foreign_registration",
         [](nb::object type, nb::object flatten, nb::object unflatten, nb::object path_entry_type,
@@ -74,7 +75,7 @@ void bind_registry(nb::module_ &module) {
         nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
                 "resolve_fields: object, is_strict: bool, is_module: bool, /) -> object"));
-    // How paths through a class of another library are written: that may be known only when it was opened.
+    // Sets the path entry type of a class of another library, which may be known only after the class was opened.
     module.def(
         "set_path_entry_type",
         [](nb::handle registration, nb::object path_entry_type) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// optree's methods of a spec that give other specs, or go through it; and how specs are made of specs.
+// The methods of a spec that optree's specs have, too, and that give other specs or go through a spec; and
+// the functions that make specs of specs.
 #include "base/error.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
@@ -20,7 +21,7 @@ namespace {
 
 const Structure &structure_in(nb::handle self) { return spec_of(self).structure(); }
 
-// The place among the root's slots; a negative one counts from the end.
+// An index among the root's slots; a negative one counts from the end.
 uint32_t slot_argument(const Structure &structure, nb::handle index, const char *method) {
     const auto count = static_cast<Py_ssize_t>(num_children(structure.nodes[0]));
     const Py_ssize_t given = index_argument(index);

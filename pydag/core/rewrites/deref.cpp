@@ -33,7 +33,7 @@ nb::object node_aux(Kind kind, PyObject *const *refs) {
     return detail::mark_of(kind, refs) == detail::Mark::kOther ? aux_of_node(kind, refs) : nb::object();
 }
 
-// One more than the highest index of an Anchor that is there already.
+// One more than the highest index of the Anchors that the tree has already.
 uint64_t first_free_index(const Structure &structure) {
     uint64_t next = 0;
     for (Cursor at(structure); at.is_at_node(); at.step()) {

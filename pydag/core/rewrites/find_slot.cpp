@@ -10,7 +10,7 @@
 namespace pydag {
 namespace {
 
-// The child of a node under an entry; UINT32_MAX where it has none.
+// The child of a node under an entry; UINT32_MAX if it has none.
 uint32_t find_child(const PlacedStructure &tree, uint32_t position, nb::handle entry) {
     const Node node = tree.node(position);
     uint32_t child = position + 1;
@@ -21,7 +21,7 @@ uint32_t find_child(const PlacedStructure &tree, uint32_t position, nb::handle e
     return UINT32_MAX;
 }
 
-// The entries that a node has, the first few of them.
+// The first few entries of a node, in words.
 std::string entries_text(const PlacedStructure &tree, uint32_t position) {
     constexpr uint32_t kShown = 8;
     const Node node = tree.node(position);

@@ -23,7 +23,7 @@ std::vector<uint32_t> find_slots(const PlacedStructure &tree, nb::handle paths) 
     return slots;
 }
 
-// Checks that two parts of a tree are structured alike, however they are shared. Each pair of nodes
+// Checks that two parts of a tree are structured alike; how they are shared may differ. Each pair of nodes
 // is compared once.
 void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{first, other}};
@@ -59,7 +59,8 @@ nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options)
     std::unordered_map<uint32_t, Redirect> redirects;
     for (const uint32_t slot : slots)
         if (tree.resolve(slot) != kept) redirects.insert({slot, {kept, false}});
-    // A cycle is told first: an object is never structured as a part of itself.
+    // Cycles are looked for first: an object never has the structure of a part of itself, so `check_alike` would
+    // report the wrong error.
     StructureBuilder result;
     Leaves leaves;
     RedirectedWalk(tree, parts.leaves(), options, redirects, nb::handle(), result, leaves).run();
@@ -76,7 +77,7 @@ nb::object untie(nb::handle root, nb::handle paths, nb::handle copy_leaf, const 
     for (uint32_t i = 0; i < structure.num_nodes; ++i) ++num_slots[tree.resolve(i)];
     for (const uint32_t slot : find_slots(tree, paths)) {
         const uint32_t node = tree.resolve(slot);
-        if (!redirects.insert({slot, {node, true}}).second) continue;  // named twice
+        if (!redirects.insert({slot, {node, true}}).second) continue;  // the paths name this slot twice
         first_named.emplace(node, slot);
         ++num_named[node];
     }

@@ -44,7 +44,7 @@ private:
         return true;
     }
 
-    // Dicts that were filled in the same order; the keys are compared last, since that may run code.
+    // False if the dicts were filled in another order. The keys are compared last, since that may run code.
     bool push_items_of_dicts(PyObject *a, PyObject *b) {
         if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
         RefBuffer<16> keys;

@@ -38,8 +38,8 @@ void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit vi
     }
 }
 
-// Adds one object per leaf, made by `finish` from the entries on the way to it, which `make` makes.
-// Both may run Python code, so what is done is kept where nobody else can find it.
+// Adds one object per leaf: `make` makes each entry of its path, `finish` makes the object from a tuple of
+// them. Both may run Python code, so the objects are kept where nobody else can find them.
 template <class Make, class Finish>
 void collect(const Structure &structure, Ways &ways, Make make, Finish finish) {
     RefBuffer<24> way;
@@ -102,7 +102,7 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
         return {std::move(entry), is_attribute};
     }
     if (entries != Entries::kTupleFields && entries != Entries::kStructFields) return {std::move(entry), false};
-    // A class may have changed its `_fields` since, or not have named this one: then the index says it.
+    // The class may have changed its `_fields` since, or have no name for this item: then the index stands.
     nb::object fields;
     try {
         fields = fields_of(kind, TupleClassRefs{refs}.type());

@@ -26,7 +26,7 @@ bool SameSubtree::test(uint32_t a, uint32_t b) {
     return true;
 }
 
-// Whether these two have met each other before, or neither has met anything.
+// Pairs two objects, where they are shared. False if either was paired with a different one before.
 bool SameSubtree::pairs_well(uint32_t a, uint32_t b) {
     if (structure_.node(a).is_anchor) {
         const auto [known, is_new] = to_b_.emplace(a, b);

@@ -12,8 +12,8 @@ size_t num_distinct_nodes(const Structure &structure) {
     return count;
 }
 
-// Adds up, node by node, what lies below it. What an anchor leads to is kept until its last alias has
-// had it: each of these numbers may be as long as the structure is deep.
+// Adds up, for each node, the paths below it. The number of an anchor is kept only until its last alias has
+// been counted, because such a number may have as many digits as the structure is deep.
 nb::object num_paths(const Structure &structure) {
     struct Frame {
         uint32_t pending, number;

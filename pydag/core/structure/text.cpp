@@ -23,7 +23,7 @@ std::string qualified_name_of(nb::handle type) {
            text_of(checked(PyObject_GetAttrString(type.ptr(), "__qualname__")));
 }
 
-// The names of the items are read from the class anew.
+// The names of the items are read from the class each time.
 void check_fields(Kind kind, PyObject *cls, uint32_t count) {
     const Py_ssize_t size = PyTuple_GET_SIZE(fields_of(kind, cls).ptr());
     if (size == static_cast<Py_ssize_t>(count)) return;
@@ -33,7 +33,7 @@ void check_fields(Kind kind, PyObject *cls, uint32_t count) {
          size, cls, size_t{count});
 }
 
-// "maxlen=3", "name=value" of the meta fields, each behind a comma but for what stands at the beginning.
+// "maxlen=3", or "name=value" for each meta field; a comma comes before each of them, unless it is the first.
 std::string options_text(Kind kind, PyObject *const *refs, bool begins, Show show) {
     const auto option = [&](const std::string &name, PyObject *value) {
         const std::string comma = std::exchange(begins, false) ? "" : ", ";
