@@ -107,9 +107,10 @@ class _ShortRepr(reprlib.Repr):
         fields = getattr(cls, "_fields", None)
         if isinstance(fields, tuple):
             return fields
-        if not optree.is_structseq_class(cls):
+        core = sys.modules.get("pydag._core")
+        if core is None or not core.is_structseq_class(cls):
             return None
-        names = enumerate(optree.structseq_fields(cls))
+        names = enumerate(core.structseq_fields(cls))
         return tuple(f"<unnamed@{i}>" if name == _UNNAMED else name for i, name in names)
 
     def repr_dict(self, x: dict[Any, Any], level: int) -> str:
