@@ -13,8 +13,6 @@ import sys
 import types
 from typing import Any
 
-import optree
-
 # Of these only arrays are long.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
 _UNNAMED = "unnamed field"  # as CPython calls it

@@ -201,17 +201,6 @@ private:
 // A reference to an object that is there, but may be in the middle of being destroyed; null then.
 inline nb::object owned_if_alive(PyObject *object) { return Py_REFCNT(object) > 0 ? nb::borrow(object) : nb::object(); }
 
-// Where a weak reference keeps the address of its object. Once the object is gone another address stands
-// there, for as long as the weak reference itself lives.
-inline PyObject *const *referent_place(nb::handle weakref) {
-    return &reinterpret_cast<PyWeakReference *>(weakref.ptr())->wr_object;
-}
-// The object of a weak reference; null if it is gone, or in the middle of being destroyed.
-inline nb::object referent_of(nb::handle weakref) {
-    PyObject *const object = *referent_place(weakref);
-    return object == Py_None ? nb::object() : owned_if_alive(object);
-}
-
 // Tells whether any of a few dicts changed since it was last asked. From 3.12 on the interpreter
 // calls a watcher; before, each dict carries a version that every change renews.
 class DictWatch {

@@ -3,6 +3,7 @@
 
 #include "base/constant_size.h"
 #include "base/identity_table.h"
+#include "base/weak_reference.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 

@@ -86,8 +86,7 @@ nb::object type_of(Kind kind, PyObject *const *refs) {
 }
 
 nb::object fields_of(Kind kind, PyObject *cls) {
-    if (traits(kind).entries == Entries::kStructFields)
-        return names_of_struct_sequence(cls);
+    if (traits(kind).entries == Entries::kStructFields) return names_of_struct_sequence(cls);
     return checked(PySequence_Tuple(checked(PyObject_GetAttr(cls, constants.fields)).ptr()));
 }
 

@@ -8,18 +8,12 @@
 // type lives for ever and needs none.
 #pragma once
 
-#include "base/capi.h"
+#include "base/weak_reference.h"
 
 #include <utility>
 #include <vector>
 
 namespace pydag {
-
-// A weak reference to a class that may die, a null object for any other one.
-inline nb::object weak_reference_to(PyTypeObject *type, PyObject *callback = nullptr) {
-    if (!is_heap_type(type)) return nb::object();
-    return checked(PyWeakref_NewRef(as_object(type), callback));
-}
 
 template <class Value>
 class ClassTable {

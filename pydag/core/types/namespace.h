@@ -8,7 +8,7 @@
 // namespace itself is forgotten if nobody is using it and there are many.
 #pragma once
 
-#include "base/capi.h"
+#include "base/weak_reference.h"
 #include "types/kind.h"
 
 #include <memory>
@@ -93,7 +93,7 @@ private:
     nb::object name_;
     uint64_t id_;
     uint32_t num_users_ = 0;
-    std::unique_ptr<TypeTable> table_;           // null: nothing is known
+    std::unique_ptr<TypeTable> table_;         // null: nothing is known
     Recent recent_[size_t{1} << kRecentBits];  // each is of a class in the table, found without a probe
 };
 

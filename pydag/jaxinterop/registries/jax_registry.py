@@ -14,7 +14,6 @@ from pydag.jaxinterop.boundary.weak_table import WeakTable
 
 from .known_fields import is_module, known_fields
 
-
 # True for a class whose entry in JAX's registry was made by asking pydag.
 asked_pydag: WeakTable[bool] = WeakTable()
 
