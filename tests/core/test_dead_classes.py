@@ -181,7 +181,7 @@ def test_namedtuples_are_what_optree_says(name: str, value: Any) -> None:
     import pydag
 
     cls = type("Other", (collections.namedtuple("Point", "x y"),), {name: value})
-    made = tuple.__new__(cls, (1, 2))
+    made: Any = tuple.__new__(cls, (1, 2))
     is_named = optree.is_namedtuple_class(cls)
     assert pydag.dag_leaves([made]) == ([1, 2] if is_named else [made])
     assert pydag._core.is_namedtuple_class(cls) is is_named
