@@ -215,9 +215,9 @@ def register_pydag_node(
 
 def _warn_of_override(cls: type, namespace: str) -> None:
     """Classes of tuples with names are nodes by themselves; a registration takes that place."""
-    if optree.is_namedtuple_class(cls):
+    if _core.is_namedtuple_class(cls):
         base = "subclass of `collections.namedtuple`"
-    elif optree.is_structseq_class(cls):
+    elif _core.is_structseq_class(cls):
         base = "class of `PyStructSequence`"
     else:
         return

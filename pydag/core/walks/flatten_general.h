@@ -10,6 +10,8 @@
 #include "walks/open_objects.h"
 #include "walks/options.h"
 
+#include <new>
+
 namespace pydag {
 
 class GeneralWalk {
@@ -30,7 +32,7 @@ public:
     }
 
     // Or bit by bit: from leaf to leaf. False behind the last one. After an exception it may go on,
-    // behind the object that raised it.
+    // behind the object that raised it; not where the walk itself had no memory.
     void begin(PyObject *tree) { stack_.push_borrowed(tree); }
     bool advance() { return walk<true>(); }
 
@@ -44,6 +46,11 @@ private:
     bool walk() {
         try {
             return visit_objects<stops_at_leaf>();
+        } catch (const std::bad_alloc &) {
+            // The walk stands in the middle of a step: what is on the way can't be told, and it doesn't go on.
+            frames_.resize_down(1);
+            stack_.drop_to(0);
+            throw;
         } catch (...) {
             rethrow_at([&] { return options_.path(steps()); }, "flattening");
         }
