@@ -30,7 +30,7 @@ public:
     }
 
     // Or bit by bit: from leaf to leaf. False behind the last one. After an exception it may go on,
-    // behind the object that raised it.
+    // behind the object that raised it; where there was no memory, there is nothing more.
     void begin(PyObject *tree) { stack_.push_borrowed(tree); }
     bool advance() { return walk<true>(); }
 
@@ -43,9 +43,14 @@ private:
     template <bool stops_at_leaf>
     bool walk() {
         try {
-            return visit_objects<stops_at_leaf>();
-        } catch (...) {
-            rethrow_at([&] { return options_.path(steps()); }, "flattening");
+            try {
+                return visit_objects<stops_at_leaf>();
+            } catch (...) {
+                rethrow_at([&] { return options_.path(steps()); }, "flattening");
+            }
+        } catch (const std::bad_alloc &) {
+            stack_.drop_to(0);  // an object may be known here that isn't written down: no walk goes on from there
+            throw;
         }
     }
 
@@ -123,9 +128,9 @@ private:
             throw;
         }
         builder_.nodes[frame.node].count = count;
-        if (count > 0 || frame.is_registered) frames_.push(frame);
-        // What is known by address must stay alive.
+        // What is known by address must stay alive. Before the frame: without memory the error is the object's own.
         if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
+        if (count > 0 || frame.is_registered) frames_.push(frame);
     }
 
     // Before a registered node is opened.
