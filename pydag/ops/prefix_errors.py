@@ -12,7 +12,7 @@ from pydag._core import PyDagSpec
 from pydag._repr import short_repr
 from pydag.typing import Dag, Identity, IsLeaf
 
-from .broadcast import Conflict, Options, conflict_error, flatten_full
+from .broadcast import Conflict, Options, conflict_error
 
 ErrorMaker = Callable[[str], ValueError]
 """Makes an error, given the name of the prefix."""
@@ -125,7 +125,7 @@ def _sharing_errors(
     leaves, prefix = _core.flatten(prefix_tree, *options)
     if has_misfits and options.is_leaf is not None:
         return []  # which objects are above the prefix's leaves isn't known
-    return _conflicts(prefix, leaves, flatten_full(prefix, full_tree, options))
+    return _conflicts(prefix, leaves, _core.structure_below(prefix, full_tree, *options))
 
 
 def _open(node: Any, options: Options) -> _Opened:

@@ -5,7 +5,8 @@
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "spec/spec.h"
-#include "walks/match_prefix.h"
+#include "walks/flatten.h"
+#include "walks/opened_by_prefix.h"
 
 namespace pydag {
 namespace {
@@ -40,12 +41,20 @@ nb::object broadcasted(nb::handle prefix, nb::handle leaves, nb::handle full) {
     return tuple_of(std::move(spec), made.values.take_list(), std::move(conflicts));
 }
 
-// The objects of `tree` that nodes of the prefix have met.
-nb::object match_tree(nb::handle prefix, nb::handle tree) {
+// ValueError where the tree doesn't fit the prefix.
+void check_prefix(nb::handle prefix, nb::handle tree) {
     const nb::object owned = nb::borrow(prefix);
-    Leaves opened;
-    match_prefix(spec_of(owned).structure(), tree, opened);
-    return opened.take_list();
+    OpenedByPrefix(spec_of(owned).structure(), tree);
+}
+
+nb::object structure_below(nb::handle prefix, nb::handle tree, nb::handle is_leaf, nb::handle none_is_leaf,
+                           nb::handle namespace_, nb::handle identity) {
+    const nb::object owned = nb::borrow(prefix);
+    FlattenOptions options = FlattenOptions::parse(is_leaf, none_is_leaf, namespace_, identity);
+    if (!options.is_leaf.is_valid()) return Flattened(tree, options).take_spec();
+    OpenedByPrefix opened(spec_of(owned).structure(), tree);
+    options.prefix = &opened;
+    return Flattened(tree, options).take_spec();
 }
 
 }  // namespace
@@ -61,8 +70,12 @@ void bind_broadcast(nb::module_ &module) {
     module.def("broadcast_conflicts", broadcasted<Wanted::kConflicts>, given, given, given,
                nb::sig("def broadcast_conflicts(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, /) -> "
                        "list[tuple[Any, ...]]"));
-    module.def("match_prefix", match_tree, given, given,
-               nb::sig("def match_prefix(prefix: PyDagSpec, tree: Dag, /) -> list[Any]"));
+    module.def("check_prefix", check_prefix, given, given,
+               nb::sig("def check_prefix(prefix: PyDagSpec, tree: Dag, /) -> None"));
+    // As `structure`; the predicate isn't asked about what the nodes of the prefix open.
+    module.def("structure_below", structure_below, given, given, given, given, given, given,
+               nb::sig("def structure_below(prefix: PyDagSpec, tree: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, "
+                       "namespace: str, identity: Identity, /) -> PyDagSpec"));
 }
 
 }  // namespace pydag
