@@ -10,6 +10,7 @@ import json
 import struct
 from typing import Any, NamedTuple
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.registered import ClassNames
 from pydag.sharing.kinds import NODE_KINDS, NodeKind
@@ -119,6 +120,10 @@ class Document:
         self.namespace = _decoded("namespace", document.get("namespace"))
         if type(self.namespace) is not str:
             raise MalformedError("namespace", "expected text")
+        try:
+            _core.check_namespace(self.namespace)
+        except ValueError as error:
+            raise MalformedError("namespace", error) from None
         nodes, refs = _field(document, "nodes", list), _field(document, "refs", list)
         if unknown := document.keys() - {"pydag", "none_is_leaf", "namespace", "nodes", "refs"}:
             raise MalformedError(min(unknown)[:40], "unknown field")
@@ -206,6 +211,7 @@ class Document:
     def spec(self, namespace: str | None = None) -> PyDagSpec:
         """The structure itself. Raises ValueError where a class isn't registered here."""
         space = self.namespace if namespace is None else namespace
+        _core.check_namespace(space)
         names = {name: ClassNames(name) for name in {"", space, self.namespace}}
         refs = [
             _decoded(f"refs[{i}]", ref, lambda ref: _state_ref(ref, names, space))
