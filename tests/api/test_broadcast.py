@@ -371,7 +371,7 @@ def test_predicate_that_keeps_a_value_whole(prefix: Any, full: Any) -> None:
     ]
     assert found[0] == found[1]
     assert sorted(map(repr, logs[0])) == sorted(map(repr, logs[1]))
-    same = {"is_leaf": lambda x: x is PAIR}
+    same: dict[str, Any] = {"is_leaf": lambda x: x is PAIR}
     assert pydag.broadcast_prefix(prefix, full, **same) == optree.broadcast_prefix(
         prefix, full, **same
     )
@@ -380,7 +380,7 @@ def test_predicate_that_keeps_a_value_whole(prefix: Any, full: Any) -> None:
 
 def test_predicate_and_a_value_in_what_is_shared() -> None:
     """In an object of several partners a value is opened where one of them opens it."""
-    keeps = {"is_leaf": lambda x: x is PAIR}
+    keeps: dict[str, Any] = {"is_leaf": lambda x: x is PAIR}
     opened = pydag.dag_broadcast_prefix([1, [(1, 1), 1]], [NODE, NODE], **keeps)
     assert opened == [[(1, None), 1], [(1, None), 1]]
     assert pydag.dag_broadcast_prefix([[1, 1], 1], [NODE, NODE], **keeps) == [[1, 1], [1, 1]]

@@ -74,13 +74,14 @@ def test_a_name_twice_and_another_not_at_all(register: Callable[..., None]) -> N
         __hash__ = object.__hash__
 
     register(Known)
+    options: dict[str, Any]
     node = Known(1, "a")
     del node.name
     node.__dict__[Odd("w")] = 2
     for options in ({}, {"is_leaf": lambda _: False}):
         with pytest.raises(AttributeError, match="name"):
             pydag.dag_leaves([node], **options)
-    assert OPENED == [node, node]
+    assert [node, node] == OPENED
 
 
 @pytest.mark.parametrize("is_strict", [True, False])

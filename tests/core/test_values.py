@@ -223,6 +223,10 @@ pydag.register_pydag_node(
 pydag.register_pydag_node(
     Endless, lambda _: ((Endless(),), None), lambda *_: None, preserve_relative_identities=False
 )
+MONEY: ref.Registry = {
+    Money: ref.Fields(data=("amount",), meta=("unit",), keeps_identity=False),
+    Span: ref.Callbacks(lambda x: (x.ends, "aux"), lambda _, c: Span(*c), keeps_identity=False),
+}
 ONE, OTHER = object(), object()
 
 
@@ -261,12 +265,6 @@ def test_answers_without_identity(a: Any, b: Any, is_one: bool) -> None:
             continue
         with pytest.raises(pydag.SharingError):
             work()
-
-
-MONEY = {
-    Money: ref.Fields(data=("amount",), meta=("unit",), keeps_identity=False),
-    Span: ref.Callbacks(lambda x: (x.ends, "aux"), lambda _, c: Span(*c), keeps_identity=False),
-}
 
 
 def test_answers_without_identity_that_never_end() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scratch memory of which a user's keys decide what is written: all of it is, or the walk gives up."""
+"""A user's keys decide which slots of scratch memory are written: all are, or the walk gives up."""
 
 import re
 import shutil
@@ -95,7 +95,7 @@ def test_each_field_is_found(what: str) -> None:
 
 @pytest.mark.parametrize("values", [(1, 1), (1, 2)])
 def test_two_keys_of_one_text(values: tuple[int, int]) -> None:
-    """Of two names with a meta field's text none is left out without a word; two data fields stand."""
+    """Of two names with a meta field's text none is left out silently; two data fields stand."""
     both = with_odd(TwoMeta, "m", values[1], m=values[0], n="N", x=3)
     for options in ({}, {"is_leaf": lambda _: False}):
         with pytest.raises(
@@ -129,7 +129,7 @@ class Meddler(str):
 
 @pytest.mark.parametrize("cls", [dict, OrderedDict, defaultdict])
 def test_mapping_that_is_emptied_while_it_is_read(cls: Any) -> None:
-    """What a key's comparison does to its dict changes nothing about the children, or is an error."""
+    """What a key's comparison does to its dict changes nothing of the children, or is an error."""
     for spec in (None, pydag.dag_structure([{"a": 1, "b": 2, "c": 3}])):
         mapping = cls() if cls is not defaultdict else cls(list)
         for name in ("b", "a", "c"):
