@@ -74,13 +74,12 @@ def test_a_name_twice_and_another_not_at_all(register: Callable[..., None]) -> N
         __hash__ = object.__hash__
 
     register(Known)
-    options: dict[str, Any]
     node = Known(1, "a")
     del node.name
     node.__dict__[Odd("w")] = 2
-    for options in ({}, {"is_leaf": lambda _: False}):
+    for is_leaf in (None, lambda _: False):
         with pytest.raises(AttributeError, match="name"):
-            pydag.dag_leaves([node], **options)
+            pydag.dag_leaves([node], is_leaf)
     assert [node, node] == OPENED
 
 

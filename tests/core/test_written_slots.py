@@ -97,11 +97,11 @@ def test_each_field_is_found(what: str) -> None:
 def test_two_keys_of_one_text(values: tuple[int, int]) -> None:
     """Of two names with a meta field's text none is left out silently; two data fields stand."""
     both = with_odd(TwoMeta, "m", values[1], m=values[0], n="N", x=3)
-    for options in ({}, {"is_leaf": lambda _: False}):
+    for is_leaf in (None, lambda _: False):
         with pytest.raises(
             ValueError, match=r"two keys in the __dict__ of a TwoMeta have the text"
         ):
-            pydag.dag_leaves([both], **options)
+            pydag.dag_leaves([both], is_leaf)
     data = with_odd(TwoMeta, "x", 4, x=3, m=1, n=2)
     twice = [pydag.dag_copy(data) for _ in range(3)]
     assert [sorted(vars(x).values()) for x in twice] == [[1, 2, 3, 4]] * 3
