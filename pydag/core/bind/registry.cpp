@@ -119,6 +119,9 @@ void bind_registry(nb::module_ &module) {
     module.def(
         "structseq_fields", [](nb::type_object cls) { return names_of_struct_sequence(cls); },
         nb::sig("def structseq_fields(cls: type, /) -> tuple[str, ...]"));
+    module.def(
+        "check_namespace", [](nb::handle name) { namespace_text(name); }, nb::arg().none(),
+        nb::sig("def check_namespace(name: object, /) -> None"));
     module.def("is_module", is_module, nb::sig("def is_module(cls: type, namespace: str, /) -> bool"));
     module.def("own_slots", own_slots, nb::sig("def own_slots(cls: type, /) -> list[str]"));
     module.def("registered_classes", registered_classes, nb::sig("def registered_classes() -> list[tuple[str, type]]"));

@@ -50,6 +50,19 @@ std::vector<std::unique_ptr<Namespace>> take_unused() {
 
 }  // namespace
 
+std::string namespace_text(nb::handle name) {
+    if (!PyUnicode_Check(name.ptr()))
+        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(name).ptr());
+    if (!PyUnicode_AsUTF8(name.ptr())) {
+        PyErr_Clear();
+        fail(PyExc_ValueError,
+             "The namespace %U has a lone surrogate, a code point from U+D800 to U+DFFF, which optree can't take\n"
+             "  Use a name without one.",
+             short_repr(name).ptr());
+    }
+    return text_of(name);
+}
+
 void make_namespaces() {
     if (!on_type_death_function)
         on_type_death_function = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
@@ -68,12 +81,10 @@ NamespaceRef Namespace::get(nb::handle name) {
     Globals &state = globals();
     if (has_changed_elsewhere()) [[unlikely]]
         forget_types();
-    if (!PyUnicode_Check(name.ptr()))
-        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(name).ptr());
-    const bool is_unnamed = PyUnicode_GET_LENGTH(name.ptr()) == 0;
+    const bool is_unnamed = PyUnicode_Check(name.ptr()) && PyUnicode_GET_LENGTH(name.ptr()) == 0;
     if (is_unnamed && state.unnamed) [[likely]]
         return NamespaceRef(*state.unnamed);
-    std::string text = text_of(name);
+    std::string text = namespace_text(name);
     if (const auto known = state.spaces.find(text); known != state.spaces.end()) return NamespaceRef(*known->second);
 
     state.spaces.reserve(state.spaces.size() + 1);  // then nothing fails with `made` half handed over

@@ -12,6 +12,7 @@
 #include "types/kind.h"
 
 #include <memory>
+#include <string>
 
 namespace pydag {
 
@@ -27,10 +28,14 @@ struct TypeInfo {
 struct TypeTable;
 class NamespaceRef;
 
+// The name of a namespace as UTF-8. TypeError for what is no str; ValueError for lone surrogates, which have no
+// UTF-8 and which optree, whose registrations count here, can't look up.
+std::string namespace_text(nb::handle name);
+
 // The classes as one namespace sees them.
 class Namespace {
 public:
-    // `name`: a str. Raises TypeError for anything else.
+    // `name`: a str that has UTF-8. Raises TypeError or ValueError for anything else.
     static NamespaceRef get(nb::handle name);
     ~Namespace();
     nb::handle name() const { return name_; }

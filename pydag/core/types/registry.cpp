@@ -94,6 +94,7 @@ void add_registration(nb::object box) {
     if (!PyType_Check(type.ptr())) fail(PyExc_TypeError, "Expected a class, got %U.", short_repr(type).ptr());
     if (!PyUnicode_CheckExact(registration.namespace_.ptr()))
         fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(registration.namespace_).ptr());
+    namespace_text(registration.namespace_);  // checks it
     if (!is_leaf(builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr()))))
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be re-registered.", type.ptr());
     if (registration.is_fields && !has_plain_layout(type))
@@ -116,6 +117,7 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_) {
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be unregistered.", type.ptr());
     if (!PyUnicode_CheckExact(namespace_.ptr()))
         fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(namespace_).ptr());
+    namespace_text(namespace_);  // checks it
     nb::object found = find_own(namespace_, type);
     if (!found.is_valid()) {
         if (PyUnicode_GET_LENGTH(namespace_.ptr()) == 0)
