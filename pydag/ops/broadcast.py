@@ -5,7 +5,6 @@ Each object of the full structure gets one answer: the same object at every path
 values. What a prefix shares says nothing.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Unpack
 
@@ -20,27 +19,6 @@ from .map import dag_map, dag_map_with_accessor, dag_map_with_path
 
 Conflict = tuple[Any, ...]
 """Two paths to one object, and what is given there; what the core finds."""
-
-
-def flatten_full(prefix: PyDagSpec, full_tree: Dag, options: FlattenOptions) -> PyDagSpec:
-    """The structure of a full tree; the predicate isn't asked about what the prefix opens."""
-    is_leaf = options.get("is_leaf")
-    if is_leaf is None:
-        return _core.structure(full_tree, **options)
-    opened = _core.match_prefix(prefix, full_tree)
-    # `opened` keeps them alive, so that no other object gets one of these addresses. A value, such
-    # as None, is asked about at each of its places.
-    times = Counter(map(id, opened))
-
-    def asks(thing: object) -> bool:
-        if not times[id(thing)]:
-            return is_leaf(thing)
-        times[id(thing)] -= 1
-        return False
-
-    full = _core.structure(full_tree, **options | FlattenOptions(is_leaf=asks))
-    del opened
-    return full
 
 
 def conflict_error(conflict: Conflict, name: str) -> SharingError:
@@ -61,11 +39,11 @@ def _spread(
 ) -> tuple[PyDagSpec, list[Leaf]]:
     """The structure that a prefix is broadcast to, and its leaves."""
     leaves, prefix = _core.flatten(prefix_tree, **options)
-    full = flatten_full(prefix, full_tree, options)
+    full = _core.structure_below(prefix, full_tree, **options)
     try:
         spec, values, conflicts = _core.broadcast_tree(prefix, leaves, full)
     except ValueError:
-        _core.match_prefix(prefix, full_tree)  # says which object doesn't fit
+        _core.check_prefix(prefix, full_tree)  # says which object doesn't fit
         raise
     if conflicts:
         raise conflict_error(conflicts[0], "tree")

@@ -13,7 +13,7 @@ from pydag.public.options import with_options
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, IsLeaf, KeywordOptions
 
-from .broadcast import Conflict, conflict_error, flatten_full
+from .broadcast import Conflict, conflict_error
 
 ErrorMaker = Callable[[str], ValueError]
 """Makes an error, given the name of the prefix."""
@@ -121,7 +121,7 @@ def _sharing_errors(
     leaves, prefix = _core.flatten(prefix_tree, **options)
     if has_misfits and options.get("is_leaf") is not None:
         return []  # which objects are above the prefix's leaves isn't known
-    return _conflicts(prefix, leaves, flatten_full(prefix, full_tree, options))
+    return _conflicts(prefix, leaves, _core.structure_below(prefix, full_tree, **options))
 
 
 def _open(node: Any, options: FlattenOptions) -> _Opened:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from pydag import _core
 from pydag.registry.optree_private import GLOBAL_NAMESPACE
 
 
@@ -68,7 +69,8 @@ def reexport(*, namespace: str, module: str | None = None) -> ModuleType:
 
     Raises:
         TypeError: The namespace is no string.
-        ValueError: The name can't be that of a module, or there is such a module.
+        ValueError: The namespace has a lone surrogate, the name can't be that of a module, or there
+            is such a module.
 
     >>> tree = reexport(namespace="models", module="models.tree")
     >>> tree.leaves([1, [2]]), tree.__name__
@@ -76,8 +78,7 @@ def reexport(*, namespace: str, module: str | None = None) -> ModuleType:
     """
     if namespace is GLOBAL_NAMESPACE:
         namespace = ""
-    if not isinstance(namespace, str):
-        raise TypeError(f"The namespace must be a string, got {namespace!r}.")
+    _core.check_namespace(namespace)
     if module is None:
         module = f"{sys._getframe(1).f_globals.get('__name__', '__main__')}.dag"
     if not all(part.isidentifier() for part in module.split(".")):

@@ -45,13 +45,13 @@ class RegistryEntry(NamedTuple):
 
 
 def checked_namespace(cls: object, namespace: object) -> str:
-    """The name of the namespace; TypeError if either argument is not what it should be."""
+    """The name of the namespace; TypeError or ValueError for what can't be one, or no class."""
     if not inspect.isclass(cls):
         raise TypeError(f"Expected a class, got {cls!r}.")
     if namespace is GLOBAL_NAMESPACE:
         return ""
-    if not isinstance(namespace, str):
-        raise TypeError(f"The namespace must be a string, got {namespace!r}.")
+    _core.check_namespace(namespace)
+    assert isinstance(namespace, str)
     if not namespace:
         raise ValueError(
             "The namespace cannot be an empty string. Leave it out for the global one."
@@ -77,13 +77,13 @@ def _get(
 
     Raises:
         TypeError: `cls` is not a class, or the namespace is no string.
+        ValueError: The namespace has a lone surrogate.
     """
     if namespace is GLOBAL_NAMESPACE:
         namespace = ""
     if cls is not None and cls is not cast("type", namedtuple) and not inspect.isclass(cls):
         raise TypeError(f"Expected a class or None, got {cls!r}.")
-    if not isinstance(namespace, str):
-        raise TypeError(f"The namespace must be a string, got {namespace!r}.")
+    _core.check_namespace(namespace)
     namespace = str.__str__(namespace)
     if cls is None:
         return _get_all(namespace)
@@ -215,9 +215,9 @@ def register_pydag_node(
 
 def _warn_of_override(cls: type, namespace: str) -> None:
     """Classes of tuples with names are nodes by themselves; a registration takes that place."""
-    if optree.is_namedtuple_class(cls):
+    if _core.is_namedtuple_class(cls):
         base = "subclass of `collections.namedtuple`"
-    elif optree.is_structseq_class(cls):
+    elif _core.is_structseq_class(cls):
         base = "class of `PyStructSequence`"
     else:
         return

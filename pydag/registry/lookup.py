@@ -83,13 +83,5 @@ def _is_value(cls: type) -> bool:
     return id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, type | enum.Enum)
 
 
-def _classify_leaf(cls: type) -> str:
-    if optree.is_namedtuple_class(cls):
-        return "namedtuple"
-    if optree.is_structseq_class(cls):
-        return "structseq"
-    return "value" if _is_value(cls) else "object"
-
-
-_core.set_lookup(_find_foreign, _classify_leaf, is_dict_insertion_ordered)
+_core.set_lookup(_find_foreign, _is_value, is_dict_insertion_ordered)
 _core.watch_registry(optree_registry)

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.registry.names import ClassNames, UnaskedError, class_name
 from pydag.structure.kinds import NODE_KINDS, NodeKind
@@ -129,6 +130,10 @@ class Document:
         self.namespace = _decoded("namespace", document.get("namespace"))
         if type(self.namespace) is not str:
             raise MalformedError("namespace", "expected text")
+        try:
+            _core.check_namespace(self.namespace)
+        except ValueError as error:
+            raise MalformedError("namespace", error) from None
         nodes, refs = _field(document, "nodes", list), _field(document, "refs", list)
         if unknown := document.keys() - {"pydag", "none_is_leaf", "namespace", "nodes", "refs"}:
             raise MalformedError(min(unknown)[:40], "unknown field")
@@ -221,6 +226,7 @@ class Document:
             asked: Which classes the reader named (see `ClassNames`).
         """
         space = self.namespace if namespace is None else namespace
+        _core.check_namespace(space)
         names = {name: ClassNames(name, asked) for name in {"", space}}
         refs: list[Any] = []
         unasked: dict[str, type] = {}

@@ -342,7 +342,7 @@ def dagspec_namedtuple(
     >>> dagspec_namedtuple(Point(dagspec_leaf(), dagspec_list()))
     PyDagSpec(Point(x=*, y=[]))
     """
-    if not optree.is_namedtuple_instance(namedtuple):
+    if not _core.is_namedtuple_class(type(namedtuple)):
         raise ValueError(f"Expected a namedtuple of PyDagSpec(s), got {short_repr(namedtuple)}.")
     return _core.collect_specs(namedtuple, none_is_leaf, namespace)
 
@@ -434,7 +434,7 @@ def dagspec_structseq(
     >>> dagspec_structseq(os.terminal_size([dagspec_leaf(), dagspec_list()]))
     PyDagSpec(os.terminal_size(columns=*, lines=[]))
     """
-    if not optree.is_structseq_instance(structseq):
+    if not _core.is_structseq_class(type(structseq)):
         raise ValueError(
             f"Expected a PyStructSequence of PyDagSpec(s), got {short_repr(structseq)}."
         )

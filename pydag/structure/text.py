@@ -13,8 +13,6 @@ import sys
 import types
 from typing import Any
 
-import optree
-
 # Of these only arrays are long.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
 _UNNAMED = "unnamed field"  # as CPython calls it
@@ -107,9 +105,10 @@ class _ShortRepr(reprlib.Repr):
         fields = getattr(cls, "_fields", None)
         if isinstance(fields, tuple):
             return fields
-        if not optree.is_structseq_class(cls):
+        core = sys.modules.get("pydag._core")
+        if core is None or not core.is_structseq_class(cls):
             return None
-        names = enumerate(optree.structseq_fields(cls))
+        names = enumerate(core.structseq_fields(cls))
         return tuple(f"<unnamed@{i}>" if name == _UNNAMED else name for i, name in names)
 
     def repr_dict(self, x: dict[Any, Any], level: int) -> str:

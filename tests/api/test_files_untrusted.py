@@ -15,7 +15,7 @@ import pytest
 np = pytest.importorskip("numpy")
 safetensors = pytest.importorskip("safetensors")
 import optree
-from pydag._private_names import GLOBAL_NAMESPACE
+from pydag.registry.optree_private import GLOBAL_NAMESPACE
 from safetensors.numpy import save_file
 
 import pydag

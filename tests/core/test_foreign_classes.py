@@ -66,6 +66,24 @@ def test_opened_by_its_fields(register: Callable[..., None]) -> None:
     assert OPENED == []
 
 
+def test_a_name_twice_and_another_not_at_all(register: Callable[..., None]) -> None:
+    """As many attributes as fields are not just these fields: the function decides."""
+
+    class Odd(str):
+        __slots__ = ()
+        __eq__ = object.__eq__
+        __hash__ = object.__hash__
+
+    register(Known)
+    node = Known(1, "a")
+    del node.name
+    node.__dict__[Odd("w")] = 2
+    for is_leaf in (None, lambda _: False):
+        with pytest.raises(AttributeError, match="name"):
+            pydag.dag_leaves([node], is_leaf)
+    assert [node, node] == OPENED
+
+
 @pytest.mark.parametrize("is_strict", [True, False])
 def test_attributes_of_its_own(register: Callable[..., None], is_strict: bool) -> None:
     """An instance that has more is opened by the function, where it may say what there is."""

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/capi.h"
+#include "base/poison.h"
 
 #include <initializer_list>
 #include <new>
@@ -81,6 +82,7 @@ public:
         Layout *const self = PyObject_GC_NewVar(Layout, type_, static_cast<Py_ssize_t>(count));
         if (!self) nb::raise_python_error();
         new (&self->value) Value{std::forward<Arguments>(arguments)...};
+        poison(&self->value + 1, count * item_size());
         return nb::steal(reinterpret_cast<PyObject *>(self));
     }
     static void track(nb::handle object) { PyObject_GC_Track(object.ptr()); }

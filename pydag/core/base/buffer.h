@@ -7,6 +7,7 @@
 
 #include "base/capi.h"
 #include "base/large_memory.h"
+#include "base/poison.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +24,7 @@ class Buffer {
     static_assert(std::is_trivially_copyable_v<T>);
 
 public:
-    Buffer() = default;
+    Buffer() { poison(storage_, sizeof storage_); }
     Buffer(const Buffer &) = delete;
     Buffer &operator=(const Buffer &) = delete;
     ~Buffer() {
@@ -59,8 +60,11 @@ public:
         reserve(count);
         T *first = data_ + size_;
         size_ += count;
+        poison(first, count * sizeof(T));
         return first;
     }
+    // Grows by `count` elements that the caller has written already, for which there was room.
+    void add_written(size_t count) { size_ += count; }
     void resize_down(size_t size) { size_ = size; }
     // Gives a block of `bytes` bytes, which begins with the elements, to the caller, who frees it. The
     // buffer is empty then.
@@ -102,6 +106,7 @@ public:
     T *take(size_t count) {
         if (static_cast<size_t>(end_ - next_) < count) [[unlikely]]
             grow(count);
+        poison(next_, count * sizeof(T));
         return std::exchange(next_, next_ + count);
     }
     // Gives back everything from `first` on. Only what was taken last can be given back.
@@ -140,6 +145,8 @@ public:
     void reserve(size_t count) { objects_.reserve(count); }
     // Grows by `count` items. The caller must write an owned reference into each before anything can raise.
     PyObject **extend(size_t count) { return objects_.extend(count); }
+    // Grows by `count` references of its own that the caller has put there, for which there was room.
+    void add_written(size_t count) { objects_.add_written(count); }
     // For a buffer that has the room: nothing is checked. Takes the reference.
     void push_reserved(PyObject *object) { objects_.push_reserved(object); }
     void push_new(nb::object object) { objects_.push(object.ptr()), object.release(); }

@@ -31,7 +31,6 @@ void make_constants() {
     made.namedtuple_entry = imported("optree", "NamedTupleEntry");
     made.structseq_entry = imported("optree", "StructSequenceEntry");
     made.attribute_entry = imported("optree", "GetAttrEntry");
-    made.structseq_fields = imported("optree", "structseq_fields");
     const nb::object kinds = nb::steal(imported("optree", "PyTreeKind"));
     for (size_t i = 0; i < kNumTreeKinds; ++i)
         made.tree_kinds[i] = call(kinds, checked(PyLong_FromSize_t(i))).release().ptr();
@@ -51,6 +50,7 @@ void make_constants() {
     made.default_factory = interned("default_factory");
     made.fields = interned("_fields");
     made.maxlen = interned("maxlen");
+    made.module = interned("__module__");
     made.tree = interned("tree");
     constants = made;
 }

@@ -18,9 +18,8 @@ inline constexpr size_t kNumTreeKinds = 11;  // of optree.PyTreeKind
 struct Constants {
     PyTypeObject *default_dict, *deque;
     PyTypeObject *python_class;  // an ordinary class, as a class statement makes it
-    // optree's classes and functions
+    // optree's classes
     PyObject *accessor, *sequence_entry, *mapping_entry, *namedtuple_entry, *structseq_entry, *attribute_entry;
-    PyObject *structseq_fields;
     PyObject *tree_kinds[kNumTreeKinds];      // the members of PyTreeKind, by number
     PyObject *new_object;                     // copyreg.__newobj__
     PyObject *short_repr;                     // pydag.structure.text.short_repr
@@ -31,7 +30,7 @@ struct Constants {
     PyObject *argument_names;                 // ("args", "kwargs")
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionPlace
     // Strings; each has the name of its member here, some with underscores around it.
-    PyObject *add_note, *notes, *all, *default_factory, *fields, *maxlen, *tree;
+    PyObject *add_note, *notes, *all, *default_factory, *fields, *maxlen, *module, *tree;
 };
 inline Constants constants = {};
 

@@ -8,6 +8,7 @@
 #include "types/fields.h"
 #include "types/key_table.h"
 #include "types/own_registrations.h"
+#include "types/tuple_class.h"
 
 namespace pydag {
 
@@ -104,11 +105,29 @@ void bind_registry(nb::module_ &module) {
                                   registration.namespace_);
         },
         nb::sig("def find_registration(type: type, namespace: str, /) -> tuple[object, object, type, str] | None"));
+    // As optree's functions of these names do, but remembering nothing: optree may remember what a class was that
+    // is gone, and whose address another one has.
+    const auto has_kind = [](nb::handle object, Kind kind) {
+        return PyType_Check(object.ptr()) &&
+               kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(object.ptr())) == kind;
+    };
+    module.def(
+        "is_namedtuple_class", [=](nb::handle cls) { return has_kind(cls, Kind::kNamedTuple); },
+        nb::sig("def is_namedtuple_class(cls: object, /) -> bool"));
+    module.def(
+        "is_structseq_class", [=](nb::handle cls) { return has_kind(cls, Kind::kStructSequence); },
+        nb::sig("def is_structseq_class(cls: object, /) -> bool"));
+    module.def(
+        "structseq_fields", [](nb::type_object cls) { return names_of_struct_sequence(cls); },
+        nb::sig("def structseq_fields(cls: type, /) -> tuple[str, ...]"));
+    module.def(
+        "check_namespace", [](nb::handle name) { namespace_text(name); }, nb::arg().none(),
+        nb::sig("def check_namespace(name: object, /) -> None"));
     module.def("is_module", is_module, nb::sig("def is_module(cls: type, namespace: str, /) -> bool"));
     module.def("own_slots", own_slots, nb::sig("def own_slots(cls: type, /) -> list[str]"));
     module.def("registered_classes", registered_classes, nb::sig("def registered_classes() -> list[tuple[str, type]]"));
     module.def("set_lookup", set_lookup,
-               nb::sig("def set_lookup(find_foreign: object, classify_leaf: object, is_insertion_ordered: object, /) "
+               nb::sig("def set_lookup(find_foreign: object, is_value: object, is_insertion_ordered: object, /) "
                        "-> None"));
     module.def("watch_registry", watch_registry, nb::sig("def watch_registry(dict: dict, /) -> None"));
     module.def(

@@ -5,7 +5,7 @@
 #include "structure/node_fit.h"
 #include "structure/way.h"
 #include "structure/writer.h"
-#include "walks/match.h"
+#include "walks/same_answer.h"
 
 #include <algorithm>
 #include <set>

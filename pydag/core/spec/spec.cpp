@@ -2,9 +2,12 @@
 #include "spec/spec.h"
 
 #include "base/error.h"
+#include "base/text_hash.h"
 #include "structure/compare.h"
 #include "structure/paths.h"
+#include "types/class_hash.h"
 #include "types/keys.h"
+#include "types/registration.h"
 
 #include <cstdlib>
 #include <new>
@@ -28,6 +31,40 @@ size_t Spec::size_in_bytes() const {
     return structure_.num_nodes * sizeof(Node) + structure_.num_refs * sizeof(PyObject *);
 }
 
+namespace {
+
+// Of a string what it says, of a tuple that has no equality of its own the same of its items. Nothing else
+// counts.
+uint64_t hash_of_texts(PyObject *object) {
+    uint64_t hash = mix_if_text(1, object);
+    const bool is_tuple = Py_TYPE(object)->tp_richcompare == PyTuple_Type.tp_richcompare;
+    for (Py_ssize_t i = 0; is_tuple && i < PyTuple_GET_SIZE(object); ++i)
+        hash = mix_if_text(hash, PyTuple_GET_ITEM(object, i));
+    return hash;
+}
+
+uint64_t hash_of_ref(Role role, PyObject *ref) {
+    switch (role) {
+        case Role::kSortedKeys:
+        case Role::kKeys:
+        case Role::kNames:
+            return KeysBox::of(ref).hash();
+        case Role::kClass:
+            return hash_of_class(reinterpret_cast<PyTypeObject *>(ref));
+        case Role::kRegistration:
+            return hash_of_class(reinterpret_cast<PyTypeObject *>(RegistrationBox::of(ref).type.ptr()));
+        case Role::kMeta:
+        case Role::kAuxData:
+            return hash_of_texts(ref);
+        default:
+            return 0;
+    }
+}
+
+std::span<const Role> roles_of(Kind kind) { return {traits(kind).roles, num_refs(kind)}; }
+
+}  // namespace
+
 Py_hash_t Spec::hash() const {
     if (hash_ != -1) return hash_;
     // Several lanes, so that a multiplication need not wait for the one before.
@@ -36,15 +73,15 @@ Py_hash_t Spec::hash() const {
         uint64_t bits;
         std::memcpy(&bits, &structure_.nodes[i], sizeof bits);
         uint64_t &lane = lanes[i % 4];
-        lane = (lane ^ bits) * 0x9E3779B97F4A7C15u;
-        lane ^= lane >> 32;
+        lane = mix(lane, bits);
     }
     size_t next = 0;
-    for (PyObject *const ref : structure_.all_refs()) {
-        uint64_t &lane = lanes[next++ % 4];
-        if (!KeysBox::check(ref)) continue;
-        lane = (lane ^ KeysBox::of(ref).hash()) * 0x9E3779B97F4A7C15u;
-        lane ^= lane >> 32;
+    PyObject *const *ref = structure_.refs;
+    for (uint32_t i = 0; i < structure_.num_nodes; ++i) {
+        for (const Role role : roles_of(structure_.nodes[i].kind)) {
+            uint64_t &lane = lanes[next++ % 4];
+            lane = mix(lane, hash_of_ref(role, *ref++));
+        }
     }
     uint64_t result = 0;
     for (const uint64_t lane : lanes) result = (result ^ lane) * 0xC2B2AE3D27D4EB4Fu, result ^= result >> 29;

@@ -121,6 +121,7 @@ void restore_state(nb::handle state, StructureBuilder &builder) {
     require(PyBytes_CheckExact(parts[4]), "the places of references must be bytes");
     require(is_tuple(parts[5]), "references must be a tuple");
     builder.none_is_leaf = parts[1] == Py_True;
+    namespace_text(parts[2]);  // checks it
     builder.namespace_ = nb::borrow(parts[2]);
 
     NodeChecker checker(builder.none_is_leaf);

@@ -6,6 +6,7 @@
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "types/registry.h"
+#include "types/tuple_class.h"
 
 namespace pydag {
 namespace {
@@ -85,8 +86,7 @@ nb::object type_of(Kind kind, PyObject *const *refs) {
 }
 
 nb::object fields_of(Kind kind, PyObject *cls) {
-    if (traits(kind).entries == Entries::kStructFields)
-        return checked(PyObject_CallOneArg(constants.structseq_fields, cls));
+    if (traits(kind).entries == Entries::kStructFields) return names_of_struct_sequence(cls);
     return checked(PySequence_Tuple(checked(PyObject_GetAttr(cls, constants.fields)).ptr()));
 }
 

@@ -26,9 +26,9 @@ void set_builtin_class(Kind kind, PyTypeObject *type);
 
 // Python's part of the lookup: `find_foreign(cls, namespace)` answers None or (flatten, unflatten,
 // path_entry_type), or a Registration, for a class registered with another library in exactly that namespace;
-// `classify_leaf(cls)` answers "namedtuple", "structseq", "value" or "object";
+// `is_value(cls)` answers whether the instances of a leaf class have no identity;
 // `is_insertion_ordered(namespace, or_global)` answers a bool.
-void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is_insertion_ordered);
+void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_insertion_ordered);
 // Forgets what was looked up whenever `dict` changes.
 void watch_registry(nb::handle dict);
 // Whether one of them has changed since this was asked last.

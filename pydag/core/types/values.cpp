@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/values.h"
 
+#include "base/text_hash.h"
 #include "base/tuples.h"
 
 #include <bit>
@@ -43,11 +44,6 @@ nb::object items_of(PyObject *object, Namespace *space) {
 
 bool is_same_float(double a, double b) {
     return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
-}
-
-uint64_t mix(uint64_t hash, uint64_t next) {
-    hash = (hash ^ next) * 0x9E3779B97F4A7C15u;
-    return hash ^ (hash >> 32);
 }
 
 // By Python's own hash; by the address where there is none.

@@ -8,7 +8,10 @@
 #include "walks/flatten_pure.h"
 #include "walks/frames.h"
 #include "walks/open_objects.h"
+#include "walks/opened_by_prefix.h"
 #include "walks/options.h"
+
+#include <new>
 
 namespace pydag {
 
@@ -30,7 +33,7 @@ public:
     }
 
     // Or bit by bit: from leaf to leaf. False behind the last one. After an exception it may go on,
-    // behind the object that raised it.
+    // behind the object that raised it; not where the walk itself had no memory.
     void begin(PyObject *tree) { stack_.push_borrowed(tree); }
     bool advance() { return walk<true>(); }
 
@@ -44,6 +47,11 @@ private:
     bool walk() {
         try {
             return visit_objects<stops_at_leaf>();
+        } catch (const std::bad_alloc &) {
+            // The walk stands in the middle of a step: what is on the way can't be told, and it doesn't go on.
+            frames_.resize_down(1);
+            stack_.drop_to(0);
+            throw;
         } catch (...) {
             rethrow_at([&] { return options_.path(steps()); }, "flattening");
         }
@@ -93,8 +101,17 @@ private:
                 return add_alias(known, object);
         // The predicate may unregister the class.
         const nb::object registration = nb::borrow(info.registration);
-        const bool is_leaf = options_.asks_to_keep(object) || is_leaf_kind(info.kind);
+        const bool is_asked = !options_.prefix || !is_opened_by_prefix(object, is_tracked);
+        const bool is_leaf = (is_asked && options_.asks_to_keep(object)) || is_leaf_kind(info.kind);
         visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || options_.leaf_identity));
+    }
+
+    bool is_opened_by_prefix(nb::handle object, bool is_tracked) {
+        const bool is_root = frames_.size() == 1;
+        const Frame &frame = frames_.back();
+        const size_t child = is_root ? 0 : builder_.nodes[frame.node].count - 1 - (height_ - frame.base);
+        return options_.prefix->opens(object.ptr(), is_tracked, is_root ? OpenedByPrefix::kNoParent : frame.node,
+                                      static_cast<uint32_t>(child));
     }
 
     void close_frame() {
@@ -123,9 +140,11 @@ private:
             throw;
         }
         builder_.nodes[frame.node].count = count;
-        if (count > 0 || frame.is_registered) frames_.push(frame);
-        // What is known by address must stay alive.
+        if (options_.prefix)
+            options_.prefix->add(frame.node, builder_.nodes[frame.node], builder_.refs.data() + num_refs);
+        // What is known by address must stay alive. Before the frame: without memory the error is the object's own.
         if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
+        if (count > 0 || frame.is_registered) frames_.push(frame);
     }
 
     // Before a registered node is opened.

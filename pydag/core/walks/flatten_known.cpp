@@ -22,7 +22,7 @@ public:
     }
     void add(PyObject *leaf) { *next_++ = incref(leaf); }
     void hand_over() {
-        leaves_.extend(static_cast<size_t>(next_ - first_));
+        leaves_.add_written(static_cast<size_t>(next_ - first_));
         next_ = first_;
     }
 

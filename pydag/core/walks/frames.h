@@ -33,11 +33,11 @@ public:
     }
 
     // The way to the node that is being visited, the stack below which is `height` high; with
-    // `stop`, to that open container.
+    // `stop`, to that open container. It ends at a container without children.
     Steps steps(const Node *nodes, PyObject *const *refs, size_t height, uint32_t stop = UINT32_MAX) const {
         Steps path;
         uint32_t node = 0;
-        for (size_t i = 1; i < size() && (*this)[i].node != stop; ++i) {
+        for (size_t i = 1; i < size() && (*this)[i].node != stop && nodes[(*this)[i].node].count > 0; ++i) {
             for (; node < (*this)[i].node; ++node) refs += num_refs(nodes[node]);
             const size_t rest = (i + 1 < size() ? (*this)[i + 1].base : height) - (*this)[i].base;
             path.push_back(step_of(nodes[node].kind, refs, static_cast<uint32_t>(nodes[node].count - 1 - rest)));

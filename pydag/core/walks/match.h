@@ -20,10 +20,6 @@ enum class ClassesOf { kThisCall, kAnyTime };
 // fits as it is (flatten_known.h).
 void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes = ClassesOf::kThisCall);
 
-// Whether two answers for one leaf are one: the same object, or equal values of one type. Tuples are
-// compared item by item. No object's own `__eq__` runs.
-bool is_same_answer(Namespace &space, PyObject *a, PyObject *b);
-
 // Decides about another answer for a leaf than its first one; false makes a SharingError.
 class Answers {
 public:

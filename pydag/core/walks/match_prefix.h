@@ -4,12 +4,14 @@
 // nothing.
 #pragma once
 
-#include "walks/flatten.h"
+#include "structure/structure.h"
+
+#include <vector>
 
 namespace pydag {
 
 // ValueError where the tree doesn't fit. `opened` receives each object of the tree that a node of the
-// prefix has met. Linear in the pairs of an object and what it meets.
-void match_prefix(const Structure &prefix, nb::handle tree, Leaves &opened);
+// prefix has met, and `met` the positions of these nodes. Linear in the pairs of an object and what it meets.
+void match_prefix(const Structure &prefix, nb::handle tree, RefBuffer<48> &opened, std::vector<uint32_t> &met);
 
 }  // namespace pydag

@@ -18,6 +18,7 @@ public:
     // Steps into `object`, which stands at `node`. Returns IdentityTable::kNew, or, where the walk
     // is inside of it already, the node at which it was entered.
     uint32_t enter(PyObject *object, uint32_t node) {
+        if (way_.size() == way_.capacity()) way_.reserve(2 * way_.size() + 8);  // both know it, or neither
         const auto [known, is_new] = nodes_.emplace(object, node);
         if (!is_new) return known->second;
         way_.push_back(object);

@@ -11,6 +11,8 @@
 
 namespace pydag {
 
+class OpenedByPrefix;
+
 // The options by which calls name them, in the order in which `parse` takes their values. What another
 // option needs: its name (constants.option_names) and place here, a member below, its line in `parse`;
 // and, in Python, its type (typing.py), its default and its help (public/options.py).
@@ -22,9 +24,10 @@ size_t place_of_option(PyObject *name);
 struct FlattenOptions {
     nb::object is_leaf;  // a predicate, or null
     bool none_is_leaf = false;
-    bool leaf_identity = true;    // identity="all"; false: "nodes"
-    nb::handle whole;             // an object that is not opened, or null
-    bool opens_callbacks = true;  // false: what a flatten function would have to open is a leaf
+    bool leaf_identity = true;         // identity="all"; false: "nodes"
+    OpenedByPrefix *prefix = nullptr;  // the predicate isn't asked about what it opens
+    nb::handle whole;                  // an object that is not opened, or null
+    bool opens_callbacks = true;       // false: what a flatten function would have to open is a leaf
     NamespaceRef space;
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
     // structure made in it, as optree has it; that all namespaces do is part of none.

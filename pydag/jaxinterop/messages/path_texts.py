@@ -6,17 +6,17 @@ structure that comes again while it lives is the same object, as the core rememb
 are kept as long as the structure lives.
 """
 
-import weakref
 from collections.abc import Sequence
 
 from pydag._core import PyDagSpec
+from pydag.registry.weak_table import WeakTable
 
 from .roots import Roots, place_text
 
 MOST_LEAVES = 20_000  # the texts of a larger structure aren't kept
 
-# By the id of a structure: equal ones may differ in how a key is written, such as 1 and True.
-_known: dict[int, tuple["weakref.ref[PyDagSpec]", dict[Roots, Sequence[str]]]] = {}
+# By what a structure is: equal ones may differ in how a key is written, such as 1 and True.
+_known: WeakTable[dict[Roots, Sequence[str]]] = WeakTable()
 
 
 class LastStructure:
@@ -33,11 +33,10 @@ def path_texts(spec: PyDagSpec, roots: Roots) -> Sequence[str]:
     """
     if spec.num_leaves > MOST_LEAVES:
         return _texts(spec, roots)
-    place = id(spec)
-    reference, texts = _known.get(place, (None, {}))
-    if reference is None or reference() is not spec:
+    texts = _known.get(spec, None)
+    if texts is None:
         texts = {}
-        _known[place] = weakref.ref(spec, lambda ref: _forget(place, ref)), texts
+        _known.set(spec, texts)
     found = texts.get(roots)
     if found is None:
         found = texts[roots] = _texts(spec, roots)
@@ -46,8 +45,3 @@ def path_texts(spec: PyDagSpec, roots: Roots) -> Sequence[str]:
 
 def _texts(spec: PyDagSpec, roots: Roots) -> Sequence[str]:
     return [place_text(accessor, roots) for accessor in spec.accessors()]
-
-
-def _forget(place: int, reference: "weakref.ref[PyDagSpec]") -> None:
-    if place in _known and _known[place][0] is reference:
-        del _known[place]

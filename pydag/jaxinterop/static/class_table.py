@@ -2,9 +2,10 @@
 """What was found out about classes, by identity, without running any code of theirs."""
 
 import types
-import weakref
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
+
+from pydag.registry.weak_table import WeakTable
 
 Answer = TypeVar("Answer")
 
@@ -20,22 +21,22 @@ def inherits(cls: type, base: type) -> bool:
     return any(known is base for known in bases_of(cls))
 
 
-class ClassTable(Generic[Answer]):
+class ClassTable(WeakTable[Answer]):
     """Asks about each class once, given an instance; finds classes by `is`, never by `==`.
 
     Keeps no class alive.
     """
 
     def __init__(self, ask: Callable[[Any], Answer]) -> None:
+        super().__init__()
         self._ask = ask
-        self._answers: dict[int, tuple[weakref.ref[type], Answer]] = {}
 
     def of(self, instance: Any) -> Answer:
         """The answer for the class of an object."""
         cls = type(instance)
-        known = self._answers.get(id(cls))
-        if known is not None:
+        known = self._known.get(id(cls))  # as `get` does it: this is asked about every leaf
+        if known is not None and known[0]() is cls:
             return known[1]
-        answer, place, answers = self._ask(instance), id(cls), self._answers
-        answers[place] = weakref.ref(cls, lambda _: answers.pop(place, None)), answer
+        answer = self._ask(instance)
+        self.set(cls, answer)
         return answer
