@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefixes of DAGs, and DAGs with a common structure: a leaf speaks for all that lies below it.
+"""Broadcasting: a leaf of a prefix stands for all that a full DAG has below the same path.
 
-Each object of the full structure gets one answer: the same object at every path to it, or equal
-values. What a prefix shares says nothing.
+Each object of the full DAG must get one answer: the same object at every path to it, or equal
+values. What the prefix itself shares doesn't count.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def dag_broadcast_prefix(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """A tree with the structure of the full one, and in the place of each leaf that of the prefix.
+    """The full tree, with each leaf replaced by the leaf of the prefix that stands for it.
 
     What is one object in the full tree is one in the result, so the prefix must give it the same
     object at all paths to it, or equal values. What the prefix shares says nothing.
@@ -180,7 +180,7 @@ def broadcast_common(
 
 
 def _common(trees: tuple[Dag, ...], options: FlattenOptions) -> tuple[PyDagSpec, list[list[Leaf]]]:
-    """The structure that all trees are prefixes of, and what each has for its leaves."""
+    """The structure of which all trees are prefixes, and what each tree has for its leaves."""
     parts = [_core.flatten(tree, **options) for tree in trees]
     common = parts[0][1]
     for _, spec in parts[1:]:
@@ -189,7 +189,7 @@ def _common(trees: tuple[Dag, ...], options: FlattenOptions) -> tuple[PyDagSpec,
 
 
 def _answers(parts: list[tuple[list[Leaf], PyDagSpec]], common: PyDagSpec) -> list[list[Leaf]]:
-    """For each leaf of a common structure what each tree has there."""
+    """For each leaf of a common structure, what each tree has there."""
     found = []
     for leaves, spec in parts:
         values, conflicts = _core.broadcast_leaves(spec, leaves, common)

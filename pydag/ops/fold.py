@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""To compute over a DAG: each object once, however many paths lead to it.
+"""Computes over a DAG: visits each object once, however many paths lead to it.
 
 All three functions go through the DAG children first, on the heap: depth is bounded by memory, and
 the cost grows with the number of objects, not of paths. Their options are those of `dag_flatten`.
@@ -78,11 +78,11 @@ def dag_rewrite(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """Replace objects of a DAG, children first; what nothing changed in is the object that it was.
+    """Replace objects of a DAG, children first; an object in which nothing changed stays itself.
 
     `f(node)` is called once per distinct object, and once per occurrence of a value. It gets the
     node with its parts rewritten: the node itself if none of them changed, else a new one. It
-    returns that, or what is to stand for it, which isn't rewritten again. The result is shared as
+    returns that node, or a replacement, which isn't rewritten again. The result is shared as
     `tree` is.
 
     Args:

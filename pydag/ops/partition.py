@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaves told apart: DAGs in which others stand in the places of some."""
+"""Functions that divide a DAG by its leaves, or replace some of them."""
 
 from typing import Any, Unpack
 
@@ -59,7 +59,7 @@ def dag_replace_nones(
     *,
     identity: Identity = "all",
 ) -> Dag:
-    """The DAG with something else in the place of each None.
+    """The DAG, with each None replaced by something else.
 
     Args:
         sentinel: What stands there instead; the same object at each place.

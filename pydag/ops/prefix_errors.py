@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a tree is no prefix of another one: all places, not only the first."""
+"""Why a tree is no prefix of another one: all differences, not only the first."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class _Way(NamedTuple):
 
 
 def _accessor(way: _Way | None) -> optree.PyTreeAccessor:
-    """The steps of a way from the root on."""
+    """The steps of a way, from the root."""
     steps: list[optree.PyTreeEntry] = []
     while way is not None:
         steps += way.parent.accessors()[way.slot]
@@ -93,7 +93,7 @@ def prefix_errors(
 def _where_all_fits(
     prefix_tree: Dag, full_tree: Dag, options: FlattenOptions
 ) -> list[ErrorMaker] | None:
-    """Two answers for one object; None where nodes don't fit. Asks nobody."""
+    """Conflicts: two answers for one object; None if nodes don't fit. Asks no predicate."""
     leaves, prefix = _core.flatten(prefix_tree, **options)
     full = _core.structure(full_tree, **options)
     try:
@@ -125,7 +125,7 @@ def _sharing_errors(
 
 
 def _open(node: Any, options: FlattenOptions) -> _Opened:
-    """A node without what lies below its children."""
+    """The node as a structure of one level."""
     children, spec = _core.flatten(
         node, **options | FlattenOptions(is_leaf=lambda x: x is not node, identity="nodes")
     )
@@ -160,7 +160,7 @@ def _structure_errors(
 
 
 def _problem(prefix: _Opened, other: Any, options: FlattenOptions) -> tuple[str, list[Any]]:
-    """What is wrong with a pair of nodes; or the children of the other one, in order."""
+    """What is wrong with a pair of nodes; if nothing, the children of the other one, in order."""
     try:
         return "", prefix.spec.flatten_up_to(other)
     except ValueError:
@@ -208,12 +208,12 @@ def _sorted(keys: set[Any]) -> list[Any]:
 
 
 def _braced(text: str) -> str:
-    """A text that stays what it is when it is formatted."""
+    """The text with its braces doubled, so that `str.format` leaves it as it is."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def _say(what: str, classes: tuple[type, type], prefix: str, full: str) -> str:
-    """The text of an error, with places for the path and for the name."""
+    """The text of an error, with fields for the path and for the name."""
     return (
         f"pytree structure error: different {what} at key path\n    @PATH\n"
         f"At that key path, the prefix pytree @NAME has a subtree of type\n    {classes[0]}\n"

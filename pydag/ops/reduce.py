@@ -21,7 +21,7 @@ _MISSING: Any = _Missing()
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """Those options that the caller gave."""
+    """The options that the caller gave."""
     return {name: value for name, value in options.items() if value is not _MISSING}
 
 
@@ -63,7 +63,8 @@ def dag_sum(
 ) -> Any:
     """The sum of the distinct leaves.
 
-    An object is added once, a value at each of its occurrences; but what a shared node holds once.
+    An object is added once, a value at each of its occurrences. What lies below a shared node is
+    added once.
 
     Args:
         tree: The DAG.
@@ -148,7 +149,7 @@ def dag_all(
 ) -> bool:
     """Whether all leaves are true.
 
-    The DAG is opened as far as that takes: up to the first leaf that is false.
+    The DAG is opened only as far as needed: up to the first leaf that is false.
 
     Args:
         tree: The DAG.
@@ -170,7 +171,7 @@ def dag_any(
 ) -> bool:
     """Whether any leaf is true.
 
-    The DAG is opened as far as that takes: up to the first leaf that is true.
+    The DAG is opened only as far as needed: up to the first leaf that is true.
 
     Args:
         tree: The DAG.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which leaves: one vocabulary, wherever that is asked.
+"""Selects leaves: one vocabulary for all functions that take a selection.
 
 A *selection* is one of these:
 
@@ -13,7 +13,7 @@ A *selection* is one of these:
 * a tree prefix of booleans, or a bare one, checked along every path;
 * a list of such: any of them. (A list whose leaves are all booleans is a prefix.)
 
-All of them are linear in objects and edges, however many paths there are: what is known on the way
+All of them are linear in objects and edges, however many paths there are: what has matched so far
 is handed down the DAG, once along each edge.
 """
 
@@ -70,7 +70,7 @@ class _Pattern:
 
 
 def _roots(listing: Listing, depth: int) -> list[int]:
-    """The positions of the roots of paths, so many levels below that of the structure."""
+    """The positions where paths begin: `depth` levels below the root of the structure."""
     roots = [0]
     for _ in range(depth):
         roots = [child for root in roots for child in listing.children(root)]
@@ -100,7 +100,7 @@ def _by_pattern(text: str, listing: Listing, depth: int) -> list[bool]:
 
 
 def _no_such_path(text: str, listing: Listing, depth: int) -> ValueError:
-    """Says which paths there are that are spelt alike."""
+    """An error that names existing paths with a similar spelling."""
     paths = []
     for leaf in listing.leaves[:_COMPARED]:
         steps = [listing.records[step] for step in listing.way(leaf)[depth:]]
@@ -137,14 +137,14 @@ def _is_named(record: Record) -> bool:
 
 
 def _entries(listing: Listing, position: int) -> dict[Any, int]:
-    """Where each child is, by its key or by the name of its field; of other nodes nothing."""
+    """The position of each child, by its key or field name; empty for other kinds of node."""
     if not _is_named(listing.records[position]):
         return {}
     return {listing.records[child].entry: child for child in listing.children(position)}
 
 
 def _fits(prefix: Record, node: Record) -> bool:
-    """Whether a node of a prefix fits a node, but for the keys of a mapping."""
+    """Whether a node of a prefix fits a node; the keys of mappings are not compared here."""
     if prefix.kind in MAPPINGS and node.kind in MAPPINGS:
         return prefix.num_children == node.num_children
     return (prefix.kind, prefix.type, prefix.num_children) == (
@@ -158,12 +158,12 @@ _Link = tuple[int, Any]  # a step, and the link of the steps before it; None at 
 
 
 class _Prefix:
-    """A tree prefix of booleans, held against a structure."""
+    """A tree prefix of booleans, and the structure that it is matched with."""
 
     def __init__(self, flags: Sequence[bool], prefix: Listing, listing: Listing) -> None:
         self._flags = dict(zip(prefix.leaves, flags, strict=True))
         self._prefix, self._listing = prefix, listing
-        # What each node was told, and by which way that came.
+        # The flags that each node got, and for each flag the way on which it came.
         self._told: list[dict[bool, _Link | None]] = [{} for _ in listing.records]
 
     def select(self) -> list[bool]:
@@ -172,7 +172,7 @@ class _Prefix:
         return self._hand_down()
 
     def _match(self) -> None:
-        """Walks both as far as the prefix goes; each pair of nodes once."""
+        """Walks both structures as far as the prefix goes; visits each pair of nodes once."""
         pending: list[tuple[int, int, _Link | None]] = [(0, 0, None)]
         seen = set()
         while pending:
@@ -328,7 +328,7 @@ def select(
 
 
 def where_there(where: Where) -> Where:
-    """A selection whose predicates aren't asked of None, which stands for a missing leaf."""
+    """The selection; its predicates aren't asked about None, which stands for a missing leaf."""
     if type(where) is list:
         return [where_there(item) for item in where]
     if isinstance(where, type) or not callable(where) or _flattened(where, "") is not None:
@@ -341,18 +341,18 @@ masks: dict[type, Callable[[Any, Where], Any]] = {}
 
 
 Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
-"""Says of each leaf of a structure whether it is selected."""
+"""Tells for each leaf of a structure whether it is selected."""
 
 
 def selector(where: Where, namespace: str = "") -> Selector:
-    """A function that says of each leaf of a structure whether `where` selects it."""
+    """A function that tells for each leaf of a structure whether `where` selects it."""
     if type(where) is types.FunctionType:  # neither a tree nor any other selection: most are
         return lambda leaves, spec: [bool(where(leaf)) for leaf in leaves]
     return lambda leaves, spec: select(where, Listing.of(spec), leaves, namespace)
 
 
 def optional_selector(where: Where | None, options: KeywordOptions) -> Selector | None:
-    """The same where all leaves are meant if nothing is said; in the namespace of the options."""
+    """The selector of an optional `where=`; None, which means all leaves, if it was left out."""
     return None if where is None else selector(where, options.get("namespace", ""))
 
 
@@ -363,7 +363,7 @@ def dag_mask(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """The DAG with True in the place of each selected leaf and False in that of each other one.
+    """The DAG with True for each selected leaf and False for every other one.
 
     The tree stands first here; in `dag_partition(predicate, tree)` it stands second, as in optree.
     The mask of a `pydag.jaxinterop.Dag` is another one, by the paths of its tree.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DAGs turned inside out: outer structures that hold inner ones become inner ones that hold outer.
+"""Turns DAGs inside out: an outer structure of inner ones becomes an inner structure of outer ones.
 
-A leaf may be shared between the parts: it stands wherever it belongs. A node can't be: its copies
-would be objects of their own then, and nobody would have been told.
+Parts may share a leaf: it stands in each slot where it belongs. Parts may not share a node: the
+result would have several copies of it, and the tie would be lost without a word.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,7 +90,7 @@ def _shown(spec: PyDagSpec) -> str:
 
 
 def _inside_out(outer: PyDagSpec, inner: PyDagSpec, parts: list[list[Leaf]]) -> Dag:
-    """From what each leaf of the outer structure has for each leaf of the inner one."""
+    """The result, made of the leaves that each part has for the leaves of the inner structure."""
     columns = zip(*parts, strict=True) if parts else [()] * inner.num_leaves
     return inner.unflatten(map(outer.unflatten, columns))
 
@@ -98,7 +98,7 @@ def _inside_out(outer: PyDagSpec, inner: PyDagSpec, parts: list[list[Leaf]]) -> 
 def _match(
     outer: PyDagSpec, inner: PyDagSpec, tree: Dag, leaves: list[Leaf], spec: PyDagSpec
 ) -> list[list[Leaf]]:
-    """What each part has for each leaf of the inner structure."""
+    """The leaves that each part has for the leaves of the inner structure."""
     parts = outer.flatten_up_to(tree)
     found = [inner.flatten_up_to(part) for part in parts]
     known = set(map(id, leaves))
@@ -110,7 +110,7 @@ def _match(
 
 
 def _check_nodes(outer: PyDagSpec, parts: list[Dag], leaves: set[int]) -> None:
-    """Whether no node is shared between two of the parts."""
+    """Checks that no two parts share a node."""
     structure = _core.structure(
         tuple(parts),
         is_leaf=lambda x: id(x) in leaves,

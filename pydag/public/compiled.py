@@ -18,8 +18,8 @@ def compiled(core_name: str) -> Callable[[F], F]:
 
     The definition says which parameters there are, with which defaults, and is what `help`, type
     checkers and documentation show. A call goes straight to the core, which for a small tree takes
-    less time than one frame of Python. Only a call with other parameters than the core's function
-    takes, or with none that fit, runs the definition.
+    less time than one frame of Python. The definition runs only if the arguments don't fit its
+    parameters, or if the call gives a parameter that the core's function doesn't take.
 
     Args:
         core_name: The function of the core. It takes the parameters of the definition in their

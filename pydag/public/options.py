@@ -43,7 +43,7 @@ def with_options(definition: F) -> F:
 
 
 def expanded(definition: Callable[..., Any]) -> inspect.Signature:
-    """The signature, in which the options that `**options` stands for have their names."""
+    """The signature, with `**options` replaced by the options that it stands for."""
     signature = inspect.signature(definition)
     parameters = list(signature.parameters.values())
     options = next((p for p in parameters if p.kind is p.VAR_KEYWORD), None)
@@ -61,7 +61,7 @@ def expanded(definition: Callable[..., Any]) -> inspect.Signature:
 
 
 def _place(parameter: inspect.Parameter) -> tuple[int, int]:
-    """Options by keyword come last, in one order; all others stay where they are."""
+    """The sort key of a parameter: options by keyword come last, all others keep their order."""
     is_option = parameter.kind is parameter.KEYWORD_ONLY and parameter.name in DEFAULTS
     return parameter.kind, 1 + list(DEFAULTS).index(parameter.name) if is_option else 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said about names that pydag doesn't have: its own name for the thing, if it has one."""
+"""Errors for names that pydag doesn't have, with its own name for the thing, if there is one."""
 
 import sys
 from typing import Any
@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
     """Called for each name that the package doesn't have: `__init__` imports it."""
     if not name.startswith("_") and (text := advice(name)):
         raise AttributeError(text)
-    # With these Python itself proposes names that are spelt alike.
+    # With `name` and `obj` Python itself proposes names with a similar spelling.
     raise AttributeError(
         f"module 'pydag' has no attribute '{name}'", name=name, obj=sys.modules["pydag"]
     )

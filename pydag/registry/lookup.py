@@ -18,7 +18,7 @@ from .optree_private import is_dict_insertion_ordered, optree_registry
 Foreign = tuple[Callable[..., Any], Callable[..., Any], type] | object
 Lookup = Callable[[type], Foreign | None]
 
-# What `copy.deepcopy` treats as atomic. Subclasses are objects again, but for classes and enums.
+# What `copy.deepcopy` treats as atomic. Instances of subclasses aren't, except classes and enums.
 _VALUES = (
     type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented),
     types.FunctionType, types.BuiltinFunctionType, types.CodeType, property, weakref.ref,
@@ -31,7 +31,7 @@ _fallback_classes: list[Callable[[], Iterable[object]]] = []
 
 
 def add_fallback(lookup: Lookup, classes: Callable[[], Iterable[object]] = lambda: ()) -> None:
-    """Asks `lookup` about classes that neither pydag nor optree knows, in every namespace.
+    """Ask `lookup` about every class that neither pydag nor optree knows, in every namespace.
 
     Args:
         classes: Lists the classes that it knows.
@@ -42,12 +42,12 @@ def add_fallback(lookup: Lookup, classes: Callable[[], Iterable[object]] = lambd
 
 
 def fallback_classes() -> list[Iterable[object]]:
-    """The classes that each of the last places to look knows."""
+    """The classes that each of these lookups knows."""
     return [classes() for classes in _fallback_classes]
 
 
 def is_found_by_identity(cls: type) -> bool:
-    """Whether a dict finds a class by identity: its metaclass may say it is equal to any."""
+    """Whether a dict finds a class by identity: a metaclass could make it equal to any other."""
     meta = type(cls)
     return meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__
 

@@ -17,7 +17,7 @@ def shared_objects(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> list[SharedObject]:
-    """The shared objects of a DAG, and the places where they are held.
+    """The shared objects of a DAG, and the slots that hold them.
 
     Args:
         tree: The DAG.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shared, changed: parts tied, untied, and tied again.
+"""Changes what is shared: ties parts, unties them, and ties again what lost its sharing.
 
 A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag_accessors` does.
 """
@@ -41,12 +41,12 @@ _calls = _Calls()
 
 
 def num_unties() -> int:
-    """How often this thread has untied something: who has, means it."""
+    """How often this thread has untied something. A tie that gets lost so is lost on purpose."""
     return _calls.count
 
 
 def note_untie() -> None:
-    """Counts one, or another call that stands for it."""
+    """Count a call of `untie`, or of another function that separates objects on purpose."""
     _calls.count += 1
 
 
@@ -60,13 +60,13 @@ def tie(
     """A new tree in which what stands at `path` stands at all the other paths, too.
 
     The argument stays as it is; the leaves are the same objects. A path that leads through a shared
-    object names a place in that object, so the change shows at all of its paths.
+    object names a slot within that object, so the change shows at all of its paths.
 
     Args:
         tree: The DAG.
-        path: Of the part that stays.
-        paths: Of the parts that give way. They must be structured as that part is, however they
-            are shared.
+        path: The path to the part that stays.
+        paths: The paths to the parts that it replaces. They must be structured alike; how they
+            are shared may differ.
 
     Raises:
         ValueError: A path leads nowhere, or the parts are structured in different ways.
@@ -87,15 +87,15 @@ def untie(
     *paths: PathLike,
     **options: Unpack[FlattenOptions],
 ) -> T:
-    """A new tree in which each of the paths has a copy of its own of what stands there.
+    """A new tree in which each of the paths leads to its own copy of what stands there.
 
-    What is below a container is copied with it; leaves are copied by `copy.copy`. Where all places
-    of an object are named, the first of them keeps the object. The argument stays as it is.
+    What is below a container is copied with it; leaves are copied by `copy.copy`. If the paths name
+    all slots of an object, the first of them keeps the object. The argument stays as it is.
 
     Args:
         tree: The DAG.
-        paths: A path that leads through a shared object names a place in that object, so the change
-            shows at all of its paths.
+        paths: A path that leads through a shared object names a slot within it, so the change shows
+            at all of its paths.
 
     Raises:
         ValueError: A path leads nowhere.

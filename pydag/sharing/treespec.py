@@ -18,7 +18,7 @@ State: TypeAlias = tuple[Any, ...]
 def open_as_optree(
     cls: type, flatten: Any, unflatten: Any, namespace: str, given: tuple[Any, Any]
 ) -> tuple[Any, Any] | str:
-    """What optree would say of a registered node: (aux_data, entries), or why it can't, in words.
+    """What optree has for a registered node: (aux_data, entries); or, in words, why it has none.
 
     Args:
         flatten: The function that pydag opens the class with; None: it does so by itself.

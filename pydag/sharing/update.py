@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a DAG holds, changed: parts replaced, leaves put in, and all leaves in place."""
+"""Changes what a DAG holds: replaces a part, fills in missing leaves, writes leaves in place."""
 
 from typing import Any, TypeVar, Unpack
 
@@ -18,7 +18,7 @@ def dag_replace(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """A new tree in which `new` stands at every place of the very object `old`.
+    """A new tree in which `new` stands in every slot that held the very object `old`.
 
     `new` is put there as it is, not copied. The argument stays as it is.
 
@@ -92,8 +92,8 @@ def dag_update(
 ) -> T:
     """Write the leaves of `source` into the objects of `target`; returns `target`.
 
-    All containers stay the objects that they are, so whoever holds one sees the new leaves. Tuples,
-    which can't be changed, are put anew into what holds them. It happens whole or not at all.
+    All containers stay the objects that they are, so whoever holds one sees the new leaves. Tuples
+    can't be changed, so new tuples replace them. Either all leaves are written or none.
     Fields of registered classes are written past `__setattr__`, of frozen classes too.
 
     Args:

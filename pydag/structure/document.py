@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON of a structure, read and checked. Nothing in it is believed.
+"""Reads and checks the JSON of a structure. Nothing in it is taken on trust.
 
 Whatever is wrong is a `ValueError` that names the field. Memory stays in proportion to the text: a
 number of children is only a number until the children have been read.
@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     known: NodeKind
 
     def place(self, *roles: str) -> int | None:
-        """Where among the references the one stands that has one of these roles in the core."""
+        """The index of the reference that has one of these roles in the core."""
         return next((i for i, role in enumerate(self.known.roles) if role in roles), None)
 
 
@@ -55,7 +55,7 @@ _BY_NAME = {kind.name: code for code, kind in KINDS.items()}
 
 
 class MalformedError(ValueError):
-    """Says which field is wrong, and how."""
+    """Names the field that is wrong, and says why."""
 
     def __init__(self, field: str, why: object) -> None:
         super().__init__(f"malformed structure: {field}: {why}")
@@ -106,7 +106,7 @@ class Node(NamedTuple):
 
     kind: int
     is_anchor: bool
-    size: int  # the number of children; of an alias that of its anchor
+    size: int  # the number of children; for an alias the number of its anchor
     refs: tuple[int, ...]
 
 

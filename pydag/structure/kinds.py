@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of each kind of node: the core's own table, for what reads listings and pickles."""
+"""The core's table of the kinds of node, for code that reads listings and pickles."""
 
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ BY_NAME = {kind.name: kind for kind in NODE_KINDS}
 MAPPINGS = frozenset(kind.name for kind in NODE_KINDS if kind.is_mapping)
 # Their children are found by a key or by the name of a field.
 NAMED = frozenset(kind.name for kind in NODE_KINDS if {"keys", "names"} & set(kind.roles))
-# What such a node holds beside its children, as the last field of a record of a listing.
+# What these kinds hold besides children: the last field of a record of a listing.
 DETAILS = {
     kind.name: role
     for kind in NODE_KINDS

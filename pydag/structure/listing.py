@@ -18,7 +18,7 @@ class Record(NamedTuple):
     """A node. A class that is known by name alone (from a file) stands as that name."""
 
     kind: str
-    number: int  # of an anchor its own, of an alias its anchor's; -1 elsewhere
+    number: int  # for an anchor its own, for an alias its anchor's; else -1
     num_children: int
     entry: Any  # in the parent
     attribute: str | None  # the name, where the entry is an attribute
@@ -62,7 +62,7 @@ def step_text(record: Record) -> str:
 
 
 class Listing:
-    """The records of a structure, and how they hang together. Positions count records."""
+    """The records of a structure, and how they are connected. A position is a record's index."""
 
     def __init__(self, records: Iterable[Any]) -> None:
         self.records = [Record._make(record) for record in records]
@@ -96,7 +96,7 @@ class Listing:
         return cls(spec._listing())
 
     def target(self, position: int) -> int:
-        """Of an alias the position of its anchor; of any other node its own."""
+        """For an alias the position of its anchor; for any other node its own."""
         record = self.records[position]
         return self.anchors[record.number] if record.is_alias else position
 
@@ -110,19 +110,19 @@ class Listing:
         return found
 
     def downwards(self) -> Iterator[int]:
-        """All positions, in an order in which every node comes behind all that lead to it.
+        """All positions, in an order in which every node comes after all that lead to it.
 
-        A node stands behind its parent, and an anchor behind its aliases: what is handed on along
-        each edge has arrived at a node by its turn.
+        A node comes after its parent, and an anchor after its aliases. So when it is a node's turn,
+        everything that is handed down to it has arrived.
         """
         return reversed(self._closed)
 
     def upwards(self) -> Sequence[int]:
-        """All positions, in an order in which every node comes behind all that it leads to."""
+        """All positions, in an order in which every node comes after all that it leads to."""
         return self._closed
 
     def slots_of(self, position: int) -> list[int]:
-        """The places that hold a node, its own first."""
+        """The slots that hold a node, its own first."""
         number = self.records[position].number
         return [position] if number < 0 else self.slots[number]
 
@@ -139,11 +139,11 @@ class Listing:
         return tuple(self.records[step].entry for step in self.way(position))
 
     def path_text(self, position: int, root: str = "") -> str:
-        """That way as Python text."""
+        """The same as Python text."""
         return root + "".join(step_text(self.records[step]) for step in self.way(position))
 
     def ways(self, position: int) -> Iterator[list[int]]:
-        """Every way from the root to a node, that through anchors first.
+        """Every way from the root to a node; the one through anchors comes first.
 
         There may be astronomically many; each costs its own length.
         """
@@ -162,7 +162,7 @@ class Listing:
                 pending.append((self.parents[slot], (slot, behind)))
 
     def num_ways(self) -> list[int]:
-        """How many ways lead to each node; to an alias, those through it alone."""
+        """How many ways lead to each node; for an alias, how many lead through it."""
         numbers = [0] * len(self.records)
         numbers[0] = 1
         for position in self.downwards():

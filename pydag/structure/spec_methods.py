@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What methods of `PyDagSpec` do in Python. The core looks these functions up when it is made.
+"""Methods of `PyDagSpec` that are written in Python. The core looks them up when it is imported.
 
-It is made before the modules that do the work: they are imported when a method is called.
+That is before the modules exist that do the work; these are imported when a method is called.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """optree's `treespec_*` functions for specs with sharing, and how specs are made of specs.
 
-The constructors take specs as children. What each of them shares within is kept; nothing is shared
-between them, also where one spec is given twice. For sharing between children take the structure of
-a tree that has it: `x = object(); dag_structure([x, x])`.
+The constructors take specs as children. Sharing within each child is kept; between children nothing
+is shared, even if one spec is given twice. For sharing between children take the structure of a
+tree that has it: `x = object(); dag_structure([x, x])`.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -67,7 +67,7 @@ def dagspec_entry(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> Any
 
     Args:
         spec: The spec.
-        index: The place of the slot; a negative one counts from the end.
+        index: The index of the slot; a negative one counts from the end.
 
     Raises:
         IndexError: There is no such slot.
@@ -98,7 +98,7 @@ def dagspec_child(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> PyD
 
     Args:
         spec: The spec.
-        index: The place of the slot; a negative one counts from the end.
+        index: The index of the slot; a negative one counts from the end.
 
     Raises:
         IndexError: There is no such slot.
@@ -130,15 +130,15 @@ def dagspec_transform(
 ) -> PyDagSpec:
     """The spec with other nodes and other leaves.
 
-    What was one object stays one, unless a tuple, which is a value, now stands for it: then what it
-    holds is shared.
+    What was one object stays one object, unless a tuple, which is a value, replaces it: then the
+    parts of the tuple are shared.
 
     Args:
         spec: The spec.
-        f_node: Called once for each distinct node (for a tuple at each of its places), after what
-            it holds, with a spec of that node alone: a leaf in each of its slots, none of them
-            shared. Returns one of one level with as many slots; what is shared among them in
-            that one doesn't count.
+        f_node: Called once for each distinct node (for a tuple at each of its occurrences), after
+            all that it holds, with a spec of the node alone: a leaf in each of its slots, none of
+            them shared. Returns a spec of one level with as many slots; what that shares among
+            its slots doesn't count.
         f_leaf: Called once for each distinct leaf, with its spec. Returns any spec.
 
     Raises:
@@ -197,12 +197,12 @@ def dagspec_is_one_level(spec: PyDagSpec, /) -> bool:
 
 
 def dagspec_is_prefix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool = False) -> bool:
-    """Whether `other_spec` arises from `spec` by putting structures in the place of leaves.
+    """Whether `other_spec` is `spec` with its leaves replaced by structures.
 
     What is one object in `spec` must be one in `other_spec`, which may share more. So whatever has
     the structure `other_spec` can be flattened up to `spec`. `a <= b` says the same; `a < b` is
-    `strict=True`. As in optree, dicts of all sorts with the same keys fit one another, and two
-    specs may be prefixes of each other and differ, in the limit of a deque, say.
+    `strict=True`. As in optree, mappings of all kinds with the same keys fit one another, and two
+    specs may be prefixes of each other and still differ, for example in the limit of a deque.
 
     Args:
         spec: The spec.
@@ -474,7 +474,7 @@ def dagspec_from_collection(
 ) -> PyDagSpec:
     """The spec of a node of any kind, from one in whose slots specs stand.
 
-    What is no node gives the spec of a leaf, and a `UserWarning`.
+    An object that is no node gives the spec of a leaf, and a `UserWarning`.
 
     Args:
         collection: It holds the specs of the children.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an object is shown in an error message: shortly, whatever it is.
+"""How an object is shown in an error message: briefly, whatever it is.
 
 A shared structure can be exponentially long when it is written out, and a class's own `__repr__`
-may write out anything. So it is asked only of classes that are known to be brief.
+may write out anything. So only classes whose `__repr__` is known to be brief are asked.
 """
 
 import collections
@@ -23,9 +23,9 @@ _BRIEF = (
 
 
 def _is_filled(x: Any) -> bool:
-    """Whether a list or tuple has all of its items: who is filling one may let others see it.
+    """Whether all items of a list or tuple are there. One that is still being filled may be seen.
 
-    The collector passes over the items that aren't there; to look at one would be a crash.
+    The collector doesn't show items that aren't there; to look at one would be a crash.
     """
     return len(gc.get_referents(x)) == len(x)
 
@@ -41,9 +41,9 @@ _KINDS = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
 
 
 def outline(array: Any) -> str | None:
-    """An array by its dtype and shape, such as `f32[128,64]`; None for what is no array.
+    """An array by its dtype and shape, such as `f32[128,64]`; None for other objects.
 
-    Only for objects whose class is NumPy's or JAX's: others may say anything.
+    Only objects whose class is NumPy's or JAX's are asked: others may give any shape.
     """
     numpy = sys.modules.get("numpy")
     if numpy is None or isinstance(array, numpy.generic):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a DAG looks like: text, table, drawing, HTML, all made from one listing of its nodes."""
+"""Shows DAGs as text, table, drawing and HTML, all made from one listing of the nodes."""

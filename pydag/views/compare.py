@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two structures side by side, in the look of a view, with what differs marked."""
+"""Shows two structures side by side, as views do, and marks the lines that differ."""
 
 import html
 import itertools
@@ -16,7 +16,7 @@ from .text import row_text
 
 
 class Pair(NamedTuple):
-    """A line: a node of each side, or of one alone."""
+    """A line: a node of each side, or a node of one side alone."""
 
     level: int
     left: int | None
@@ -46,7 +46,7 @@ class _Comparison:
                 pending += [(level + 1, x, y) for x, y in reversed(self._children(a, b))]
 
     def _is_like(self, a: int, b: int) -> bool:
-        """Whether the children of two nodes that differ can still be held side by side."""
+        """Whether the children of two nodes that differ can still be shown side by side."""
         x, y = self._sides[0].records[a], self._sides[1].records[b]
         return (x.kind, x.type) == (y.kind, y.type) and not x.is_alias
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two structures part, in words and beside each other."""
+"""Where two structures differ, in words and side by side."""
 
 from pydag import _core
 from pydag._core import PyDagSpec
@@ -8,7 +8,7 @@ from .compare import SideBySide
 
 
 class Explanation(str):
-    """Where two structures part, as text; `side_by_side` shows the two beside each other."""
+    """Where two structures differ, as text; `side_by_side` shows both structures."""
 
     __slots__ = ("_specs",)
     _specs: tuple[PyDagSpec, PyDagSpec]
@@ -24,11 +24,11 @@ class Explanation(str):
 
 
 def explain(spec_a: PyDagSpec, spec_b: PyDagSpec) -> Explanation:
-    """Where two structures part, in words; empty for equal ones, and only for those.
+    """Where two structures differ, in words; empty for equal ones, and only for those.
 
-    Each place is named by its path, the first eight of them: where the nodes differ, or where two
-    paths lead to one object in one structure and to two in the other. What lies below nodes that
-    differ is not compared. The cost is linear in the number of objects.
+    It names the first eight differences by their paths: nodes that differ, or two paths that lead
+    to one object in one structure and to two in the other. What lies below nodes that differ is not
+    compared. The cost is linear in the number of objects.
 
     Args:
         spec_a: The first structure.

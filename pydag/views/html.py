@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A DAG as HTML that folds, and links aliases to their anchors and back.
 
-One piece, with nothing from elsewhere. Ids are unique for each time that a view is shown, so two
-of them on one page don't link into each other.
+It is one piece and loads nothing from elsewhere. Ids are unique for each time that a view is shown,
+so two of them on one page don't link into each other.
 """
 
 import html

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a leaf and a configuration value are shown, and what a leaf weighs.
+"""How a leaf or a value of the configuration is shown, and how many bytes a leaf has.
 
-A leaf may be anything: what it says of itself may be endless, raise, or hold control characters.
+A leaf may be any object: its `repr` may be endless, raise, or hold control characters.
 """
 
 import math
@@ -26,7 +26,7 @@ class LeafInfo(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """The text with everything escaped that isn't seen, or that moves what is."""
+    """The text with all characters escaped that are invisible or that move others."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -75,7 +75,7 @@ def array_info(dtype: str, shape: tuple[int, ...], size_in_bytes: int) -> LeafIn
 
 
 def leaf_info(leaf: Any) -> LeafInfo:
-    """What is shown of a leaf, and what it weighs."""
+    """What is shown of a leaf, and its size."""
     if hasattr(type(leaf), "shape") and hasattr(type(leaf), "dtype"):
         try:
             shape = tuple(int(n) for n in leaf.shape)

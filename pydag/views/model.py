@@ -78,7 +78,7 @@ class Model:
         return Totals._make([*own, Counts(*unfolded)])
 
     def step(self, position: int) -> str:
-        """The step to a node: `.name`, `['key']`, `[0]`; of the root nothing."""
+        """The step to a node: `.name`, `['key']`, `[0]`; empty for the root."""
         if position == 0:
             return ""
         return printable(cut(step_text(self.listing.records[position]), 80))
@@ -107,7 +107,7 @@ class Model:
         return name if record.num_children else f"{name} (empty)"
 
     def configuration(self, position: int) -> str:
-        """What a node holds beside its children, in brackets; nothing where there is nothing."""
+        """What a node holds besides its children, in brackets; empty if there is nothing."""
         record = self.listing.records[position]
         detail, role = record.detail, DETAILS.get(record.kind)
         if role == "meta":

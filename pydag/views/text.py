@@ -6,7 +6,7 @@ from .model import Model, Row
 
 
 class _Guides:
-    """The lines that lead from a row to its parent; the innermost are left out where it is deep."""
+    """The lines that lead from a row to its parent; in a deep tree the innermost are left out."""
 
     def __init__(self, width: int | None) -> None:
         self._most = None if width is None else max(width // 6, 1)

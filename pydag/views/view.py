@@ -54,7 +54,7 @@ class View:
         return treescope_tree(self._model, self._depth, self._limit, path)
 
     def table(self) -> Table:
-        """A row for each distinct leaf: path, where else it is, shape, dtype, bytes."""
+        """A row for each distinct leaf: path, further paths, shape, dtype, bytes."""
         return table(self._model, self._width, self._limit)
 
     def dot(self) -> str:
@@ -65,7 +65,7 @@ class View:
         """Write the view to a file: `.html`, `.svg`, `.dot` or `.txt`.
 
         Args:
-            path: The file. Its suffix says as what.
+            path: The file. Its suffix says in which form.
 
         Raises:
             ValueError: Another suffix.
