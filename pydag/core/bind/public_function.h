@@ -5,7 +5,6 @@
 // call itself comes straight here, without a Python frame, which would take longer than a small tree.
 #pragma once
 
-#include "base/frame_count.h"
 #include "bind/method.h"
 
 namespace pydag {
@@ -54,7 +53,6 @@ PyObject *public_entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObje
     PyObject *bound[PublicFunction::kMost];
     nb::object rests;
     try {
-        const FrameCount frame;
         if (!function.bind(given, static_cast<size_t>(num_given), keywords, count, bound, rests)) [[unlikely]]
             return function.run_definition(given, static_cast<size_t>(num_given), keywords);
         return operation(bound).release().ptr();

@@ -2,6 +2,7 @@
 #include "structure/text.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -109,6 +110,7 @@ std::string nodes_text(const Structure &structure, Show show, bool with_orders) 
     std::string text;
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         PyObject *const *const refs = at.refs();
         if (!frames.empty()) {

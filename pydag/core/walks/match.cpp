@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/match.h"
 
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "nodes/match_node.h"
 #include "structure/cursor.h"
@@ -22,6 +23,7 @@ bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
     RefBuffer<16> pending;
     pending.push_borrowed(a), pending.push_borrowed(b);
     while (!pending.empty()) {
+        interruptible_step();
         const nb::object x = pending.pop_owned(), y = pending.pop_owned();
         if (x.is(y)) continue;
         PyTypeObject *const type = Py_TYPE(x.ptr());
@@ -79,9 +81,10 @@ private:
         stack.push_borrowed(tree);
         try {
             while (!stack.empty()) {
+                current_ = at.position();
+                interruptible_step();
                 nb::object object = stack.pop_owned();
                 const Node node = at.node();
-                current_ = at.position();
                 if (node.is_anchor && !alias) first_.push_borrowed(object.ptr());
                 if (alias && num_children(node) > 0 && !is_new_here(at, object)) {
                     at.go_to(places_[current_].end, places_[current_].next_number);

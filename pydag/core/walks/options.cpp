@@ -2,11 +2,13 @@
 #include "walks/options.h"
 
 #include "base/constants.h"
+#include "base/stack_room.h"
 
 namespace pydag {
 
 FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
                                      nb::handle identity) {
+    require_stack_room();
     FlattenOptions options;
     if (!is_leaf.is_none()) {
         if (!PyCallable_Check(is_leaf.ptr()))
