@@ -9,6 +9,7 @@ import optree
 
 from pydag import _core
 from pydag._private_names import GLOBAL_NAMESPACE
+from pydag._repr import fields_repr
 from pydag.fields import register_fields
 from pydag.typing import Dag, Identity, IsLeaf
 
@@ -24,6 +25,8 @@ class Anchor:
 
     index: int
     value: Any
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Node:
     type: type
     aux_data: Any
     children: tuple[Any, ...]
+
+    __repr__ = fields_repr
 
 
 register_fields(Anchor, ("value",), ("index",))

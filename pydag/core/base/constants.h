@@ -23,7 +23,7 @@ struct Constants {
     PyObject *structseq_fields;
     PyObject *tree_kinds[kNumTreeKinds];      // the members of PyTreeKind, by number
     PyObject *new_object;                     // copyreg.__newobj__
-    PyObject *short_repr;                     // pydag._repr.short_repr
+    PyObject *short_repr, *bounded_repr;      // pydag._repr
     PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
     PyObject *spec_to_json, *spec_from_json;  // pydag._spec_methods
     PyObject *no_items;                       // ()

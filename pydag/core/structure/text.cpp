@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/text.h"
 
+#include "base/constants.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "structure/cursor.h"
@@ -14,7 +15,13 @@ namespace {
 
 // How keys, aux_data and the like are shown.
 using Show = std::string (*)(nb::handle object);
-std::string show_whole(nb::handle object) { return text_of(checked(PyObject_Repr(object.ptr()))); }
+// Whole, unless they are lists within lists that are exponentially long when they are written out.
+std::string show_whole(nb::handle object) {
+    PyTypeObject *const type = Py_TYPE(object.ptr());
+    const bool is_simple =
+        type == &PyUnicode_Type || type == &PyLong_Type || object.is_none() || PyType_Check(object.ptr());
+    return text_of(is_simple ? checked(PyObject_Repr(object.ptr())) : call(nb::handle(constants.bounded_repr), object));
+}
 std::string show_briefly(nb::handle object) { return text_of(short_repr(object)); }
 
 std::string name_of(nb::handle type) { return text_of(checked(PyObject_GetAttrString(type.ptr(), "__name__"))); }

@@ -8,6 +8,7 @@ import optree
 from jax import tree_util
 
 from pydag._core import PyDagSpec
+from pydag._repr import bounded_repr
 from pydag.selectors import masks, select, where_there
 from pydag.sharing.listing import Listing
 from pydag.typing import Dag as AnyDag
@@ -127,7 +128,7 @@ class Dag(Generic[T]):
 def _brief(leaf: Leaf) -> str:
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None:
-        return repr(leaf)
+        return bounded_repr(leaf)
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 

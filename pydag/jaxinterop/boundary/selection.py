@@ -9,6 +9,7 @@ import numpy as np
 
 from pydag import _core
 from pydag._core import PyDagSpec
+from pydag._repr import bounded_repr
 from pydag.selectors import is_prefix, select
 from pydag.sharing.listing import Listing
 from pydag.typing import Leaf, Where
@@ -58,7 +59,7 @@ class Selection:
         return Selection, (self.where,)
 
     def __repr__(self) -> str:
-        return f"static={self.where!r}"
+        return f"static={bounded_repr(self.where)}"
 
     def given(
         self, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape, must_match: bool = False

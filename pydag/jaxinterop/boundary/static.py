@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from pydag._repr import bounded_repr
+
 from . import jax_private
 from .class_table import ClassTable, bases_of, inherits, names_in
 
@@ -175,7 +177,7 @@ class Static:
             return False
 
     def __repr__(self) -> str:
-        return f"Static({self.value!r})"
+        return f"Static({bounded_repr(self.value)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Static, (self.value,)
