@@ -27,8 +27,8 @@ def containers(tree: Any) -> list[Any]:
             children = list(obj)
         elif isinstance(obj, dict):
             children = list(obj.values())
-        elif isinstance(obj, sp.Box | sp.Module | sp.Chosen | sp.Mixed):
-            children = list(vars(obj).values())
+        elif hasattr(type(obj), "__dict__") and type(obj).__module__ in ("specimens", "hostile"):
+            children = list(getattr(obj, "__dict__", {}).values())
         else:
             continue
         found[id(obj)] = obj
@@ -46,6 +46,8 @@ def change(rng: random.Random, obj: Any, child: Any) -> None:
         below = list(obj.children)
         _change_sequence(rng, below, child)
         obj.children = tuple(below)
+    elif not isinstance(obj, sp.Box | sp.Module | sp.Mixed | sp.Chosen):
+        return
     elif isinstance(obj, sp.Chosen):
         vars(obj)["x"] = child  # all of its fields must be set
     elif rng.random() < 0.2:

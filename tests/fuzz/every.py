@@ -7,6 +7,7 @@ No crash, no `SystemError`, no walk without end, and afterwards all is as before
 import copy
 import gc
 import pickle
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -105,20 +106,32 @@ EVERY: dict[str, Call] = {
     "accessors": lambda x, y, o: [a(x) for a in _spec(x, o).accessors()],
     "children": lambda x, y, o: [_spec(x, o).children(), _spec(x, o).entries()],
 }
-EXPECTED = (*ALLOWED, pickle.PicklingError, RecursionError)
+EXPECTED = (*ALLOWED, pickle.PicklingError, KeyboardInterrupt)
 WATCHED: list[tuple[str, weakref.ref[Any]]] = []
 """An object of each recent round, which must die when the round is over."""
 
 
 def operate(this: Round, tree: Any, other: Any, options: dict[str, Any]) -> None:
     """Some operation, which may raise whatever is allowed."""
+    limit = sys.getrecursionlimit()
     try:
+        if this.often(0.1):  # the end of the stack is near
+            sys.setrecursionlimit(_depth() + this.rng.randrange(8, 120))
         if this.often(0.8):
             EVERY[this.rng.choice(list(EVERY))](tree, other, options)
         else:
             OPERATIONS[this.rng.choice(list(OPERATIONS))](tree)
     except EXPECTED:
         return
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _depth() -> int:
+    frame, depth = sys._getframe(), 0
+    while frame := frame.f_back:  # type: ignore[assignment]  # None ends the loop
+        depth += 1
+    return depth
 
 
 @scenario(weight=20)

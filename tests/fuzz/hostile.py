@@ -6,13 +6,15 @@ is walked, calls the core again, collects garbage, registers classes or frees wh
 so a few times in a round: every round ends.
 """
 
+import contextlib
 import gc
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import specimens as sp
 import trees
-from changes import change_some
+from changes import change_some, containers
 from rounds import Round
 from strategies import KEYS
 
@@ -45,7 +47,7 @@ class Trap:
 
     def spring(self) -> None:
         """Does something, with some probability, as long as something is left to do."""
-        if self.left > 0 and self.depth < 2 and self.this.rng.random() < self.probability:
+        if self.left > 0 and self.depth < 3 and self.this.rng.random() < self.probability:
             self.left -= 1
             self.depth += 1
             try:
@@ -54,7 +56,7 @@ class Trap:
                 self.depth -= 1
 
     def _raise(self) -> None:
-        raise PlannedError
+        raise self.this.rng.choice([PlannedError, PlannedError, PlannedError, KeyboardInterrupt])
 
     def _collect(self) -> None:
         gc.collect(self.this.rng.choice([0, 1, 1, 2]))
@@ -74,6 +76,9 @@ class Trap:
             self.operate(self.this.rng.choice(self.trees))
 
     def _register(self) -> None:
+        if self.this.rng.random() < 0.5:
+            self._register_again()
+            return
         cls = self.this.rng.choice([sp.Local, Unsteady])
         try:
             pydag.unregister_pydag_node(cls, namespace=sp.NAMESPACE)
@@ -81,6 +86,16 @@ class Trap:
             pass
         else:
             register_locally(cls)
+
+    def _register_again(self) -> None:
+        """Takes a class of a tree out of the registry, and mostly puts it in in another way."""
+        passing = [obj for tree in self.trees for obj in containers(tree) if is_passing(obj)]
+        if passing:
+            cls = type(self.this.rng.choice(passing))
+            with contextlib.suppress(ValueError):
+                pydag.unregister_pydag_node(cls)
+            if self.this.rng.random() < 0.7:
+                _register_passing(self.this.rng, cls)
 
     def _advance(self) -> None:
         if not self.iterators and self.trees:
@@ -135,6 +150,14 @@ class Key(str):
         return str.__repr__(self)
 
 
+class Lookalike(str):
+    """Text that is equal to nothing but itself, and found by its address."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 class Aux:
     """A key, or aux_data, that is equal by a number; all that is asked of it runs code."""
 
@@ -143,7 +166,7 @@ class Aux:
 
     def __hash__(self) -> int:
         spring()
-        return self.number
+        return self.number if odd(True) is True else 3
 
     def __eq__(self, other: object) -> Any:
         spring()
@@ -164,8 +187,29 @@ class Dying(sp.Opaque):
     def __del__(self) -> None:
         try:
             spring()
-        except Exception:  # would be printed, and mean nothing
+        except (Exception, KeyboardInterrupt):  # would be printed, and mean nothing
             return
+
+
+class Passing:
+    """Instances are of classes that nobody else has, and that die with them."""
+
+    @staticmethod
+    def of(grow: trees.Grower) -> Any:
+        """An instance of a new class, registered in one way or the other."""
+        slots = grow.rng.random() < 0.4
+        cls: Any = type("Passed", (Passing,), {"__slots__": ("x", "y")} if slots else {})
+        _register_passing(grow.rng, cls)
+        made = cls()
+        made.x = grow.take()
+        return made
+
+
+def _register_passing(rng: random.Random, cls: Any) -> None:
+    if rng.random() < 0.6:
+        pydag.register_fields(cls)
+    else:
+        pydag.register_pydag_node(cls, lambda obj: ((1, [2]), None), lambda aux, below: [*below])
 
 
 class Unsteady(sp.Box):
@@ -182,20 +226,21 @@ class Fields(sp.Module):
 
 
 class Declared:
-    """Has a property among its fields."""
+    """Has two fields that are no children; a key of its `__dict__` may only look like one."""
 
-    def __init__(self, x: Any, mode: Any) -> None:
-        self._x, self.mode = x, mode
+    def __init__(self, x: Any, *, first: Any, second: Any) -> None:
+        self.x, self.first, self.second = x, first, second
 
-    @property
-    def x(self) -> Any:
-        spring()
-        return self._x
 
-    @x.setter
-    def x(self, value: Any) -> None:
-        spring()
-        self._x = value
+def declared(grow: trees.Grower) -> Any:
+    """Mostly with all fields; else with two keys of one text, and without the other field."""
+    made = Declared(grow.take(), first=Aux(grow.rng.randrange(2)), second="n")
+    if grow.rng.random() < 0.3:
+        name = grow.rng.choice(["x", "first", "second"])
+        vars(made)[Lookalike(name)] = 1
+        if grow.rng.random() < 0.5:
+            del vars(made)[grow.rng.choice(["x", "first", "second"])]
+    return made
 
 
 def one_by_one(items: Any) -> Iterator[Any]:
@@ -204,6 +249,11 @@ def one_by_one(items: Any) -> Iterator[Any]:
         spring()
         yield item
     spring()
+
+
+def is_passing(obj: Any) -> bool:
+    """Whether an object's class is one that passes."""
+    return issubclass(type(obj), Passing)
 
 
 def flatten_unsteady(obj: Any) -> Any:
@@ -239,14 +289,15 @@ def register_locally(cls: Any) -> None:
 
 pydag.register_pydag_node(Unsteady, flatten_unsteady, build_unsteady)
 pydag.register_fields(Fields)
-pydag.register_fields(Declared, data_fields=("x",), meta_fields=("mode",))
+pydag.register_fields(Declared, meta_fields=("first", "second"))
 
-HOSTILE_KEYS = [*map(Key, "abcd"), *map(Aux, range(4)), *KEYS]
+HOSTILE_KEYS = [*map(Key, "abcd"), *map(Lookalike, "ab"), *map(Aux, range(4)), *KEYS]
 HOSTILE_SHAPES: list[trees.Shape] = [
     *trees.ALL,
     *[lambda grow: Unsteady(*grow.several())] * 4,
     *[lambda grow: Fields(**grow.attributes())] * 3,
-    *[lambda grow: Declared(grow.take(), Aux(grow.rng.randrange(2)))] * 2,
+    *[declared] * 3,
+    *[lambda grow: Passing.of(grow)] * 2,
     *[lambda grow: dict(grow.items())] * 4,
 ]
 HOSTILE_LEAVES = [*trees.LEAVES, *[Dying] * 6, lambda: Aux(1)]
