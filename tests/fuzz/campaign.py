@@ -45,14 +45,14 @@ def arguments() -> argparse.ArgumentParser:
 def rounds(options: argparse.Namespace) -> int:
     """Runs rounds in this process; the number of findings."""
     import agree_specs  # noqa: F401  (they register)
-    from hostile import PlannedError
+    from every import EXPECTED
     from rounds import LARGEST, SCENARIOS, run, smallest
     from show import program
 
     for name in ("agree_specs", "agree_trees", "damage", "every", "registrations"):
         importlib.import_module(name)  # it registers its scenarios
-    sys.unraisablehook = lambda error: (
-        None if isinstance(error.exc_value, PlannedError) else sys.__unraisablehook__(error)
+    sys.unraisablehook = lambda error: (  # Python drops errors of keys in an OrderedDict
+        None if isinstance(error.exc_value, EXPECTED) else sys.__unraisablehook__(error)
     )
     size = options.size or LARGEST
     if options.exact:

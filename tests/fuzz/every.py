@@ -7,7 +7,9 @@ No crash, no `SystemError`, no walk without end, and afterwards all is as before
 import copy
 import gc
 import pickle
+import random
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import hostile
 import specimens as sp
 from agree_trees import is_small
+from changes import change_some
 from hostile import TRAP, Trap, hostile_tree, odd, one_by_one, spring
 from operations import OPERATIONS
 from rounds import ALLOWED, Round, expect, scenario
@@ -111,11 +114,21 @@ WATCHED: list[tuple[str, weakref.ref[Any]]] = []
 """An object of each recent round, which must die when the round is over."""
 
 
-def operate(this: Round, tree: Any, other: Any, options: dict[str, Any]) -> None:
-    """Some operation, which may raise whatever is allowed."""
+def operate(
+    this: Round, tree: Any, other: Any, options: dict[str, Any], *, near_end: bool = True
+) -> None:
+    """Some operation, which may raise whatever is allowed.
+
+    Args:
+        this: The round.
+        tree: What it works on.
+        other: Its second argument, where it has one.
+        options: How trees are flattened.
+        near_end: Whether Python's limit may be set so that the operation meets it.
+    """
     limit = sys.getrecursionlimit()
     try:
-        if this.often(0.1):  # the end of the stack is near
+        if near_end and this.often(0.1):  # the end of the stack is near
             sys.setrecursionlimit(_depth() + this.rng.randrange(8, 120))
         if this.often(0.8):
             EVERY[this.rng.choice(list(EVERY))](tree, other, options)
@@ -157,6 +170,42 @@ def hostile_trees(this: Round) -> None:
     _all_is_well()
     if len(WATCHED) >= 40:
         _nothing_is_kept()
+
+
+@scenario()
+def threads(this: Round) -> None:
+    """Operations in three threads on a tree that a fourth one changes.
+
+    How they take turns is the system's choice, so a second run of such a round isn't the same one.
+    """
+    tree, other = this.tree(), this.tree()
+    escaped: list[BaseException] = []
+
+    def work(act: Callable[[Round], None], seed: float) -> None:
+        own = Round(random.Random(seed))
+        try:
+            for _ in range(8):
+                act(own)
+        except BaseException as error:
+            escaped.append(error)
+
+    acts: list[Callable[[Round], None]] = [
+        lambda own: operate(own, tree, other, own.options(), near_end=False)
+    ] * 3
+    acts.append(lambda own: change_some(own.rng, tree, sp.Opaque()))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        running = [threading.Thread(target=work, args=(act, this.rng.random())) for act in acts]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    unexpected = [error for error in escaped if not isinstance(error, EXPECTED)]
+    expect(f"threads: {unexpected!r}", not unexpected)
+    _all_is_well()
 
 
 def _twin(tree: Any, options: dict[str, Any]) -> Any:
