@@ -23,6 +23,8 @@ import pydag
 
 Options = dict[str, Any]
 Both = tuple[pydag.PyDagSpec, ref.Spec]
+EQUAL = [key for key in KEYS if not isinstance(key, sp.Unsortable)]
+"""Keys that are equal to their pickles."""
 KEPT: list[tuple[pydag.PyDagSpec, str]] = []
 """Structures of earlier rounds, with their texts."""
 
@@ -42,7 +44,7 @@ def relative(this: Round, tree: Any, options: Options) -> Any:
     """A DAG that looks like another one: parts are grown, cut off, untied or of another kind."""
     kind = this.rng.randrange(4)
     if kind == 0:
-        return this.tree(shapes=trees.KNOWN)
+        return this.tree(shapes=trees.KNOWN, keys=EQUAL)
     if kind == 1:
         spec = ref.flatten(tree, **known(options))[1]
         return ref.unfold(spec, lambda index: [index] if this.often(0.1) else sp.Opaque())
@@ -276,8 +278,7 @@ OPERATIONS: list[Callable[[Round, Any, Any, Options], None]] = [
 @scenario(weight=8)
 def specs_agree(this: Round) -> None:
     """Structures of two trees, mostly alike, and what is done with them."""
-    keys = [key for key in KEYS if not isinstance(key, sp.Unsortable)]  # unequal to their pickles
-    tree, options = this.tree(shapes=trees.KNOWN, keys=keys, large=False), this.options()
+    tree, options = this.tree(shapes=trees.KNOWN, keys=EQUAL, large=False), this.options()
     other = relative(this, tree, options)
     this.built.append(other)
     for operation in this.rng.sample(OPERATIONS, 2):
