@@ -11,6 +11,7 @@ from pydag import _core
 from pydag.public.options import with_options
 from pydag.registry.fields import register_fields
 from pydag.registry.optree_private import GLOBAL_NAMESPACE
+from pydag.structure.text import fields_repr
 from pydag.typing import Dag, IsLeaf, KeywordOptions
 
 
@@ -25,6 +26,8 @@ class Anchor:
 
     index: int
     value: Any
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Node:
     type: type
     aux_data: Any
     children: tuple[Any, ...]
+
+    __repr__ = fields_repr
 
 
 register_fields(Anchor, ("value",), ("index",))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an object is shown in an error message: briefly, whatever it is.
+"""How an object is shown: briefly in an error message, elsewhere in full if that isn't too long.
 
 A shared structure can be exponentially long when it is written out, and a class's own `__repr__`
-may write out anything. So only classes whose `__repr__` is known to be brief are asked.
+may write out anything. So in a message only classes whose `__repr__` is known to be brief are asked.
+Elsewhere an object is asked if it consists of few others; one that is met again counts again.
 """
 
 import collections
@@ -128,3 +129,34 @@ class _ShortRepr(reprlib.Repr):
 def short_repr(x: object) -> str:
     """`repr(x)` where that is short; else an outline of it."""
     return _ShortRepr().repr(x)
+
+
+_MOST_WRITTEN = 10_000
+# What is written by name, whatever it refers to.
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+
+
+def _is_bearable(x: object) -> bool:
+    """Whether `repr(x)` writes but so many objects, as far as those show that `x` refers to."""
+    pending, left = [x], _MOST_WRITTEN
+    while pending:
+        y = pending.pop()
+        if isinstance(y, _NAMED) or getattr(type(y), "__repr__", None) is object.__repr__:
+            continue
+        parts = gc.get_referents(y)
+        left -= len(parts)
+        if left < 0:
+            return False
+        pending += parts
+    return True
+
+
+def bounded_repr(x: object) -> str:
+    """`repr(x)`, or an outline where that could be exponentially long."""
+    return repr(x) if _is_bearable(x) else short_repr(x)
+
+
+def fields_repr(x: Any) -> str:
+    """The `__repr__` of a dataclass, with values that may be shared again and again."""
+    shown = (f"{name}={bounded_repr(getattr(x, name))}" for name in x.__dataclass_fields__)
+    return f"{type(x).__qualname__}({', '.join(shown)})"

@@ -15,12 +15,12 @@ import pytest
 np = pytest.importorskip("numpy")
 safetensors = pytest.importorskip("safetensors")
 import optree
-from pydag.registry.optree_private import GLOBAL_NAMESPACE
 from safetensors.numpy import save_file
 
 import pydag
 from pydag.files import load, save
 from pydag.files.save import STRUCTURE
+from pydag.registry.optree_private import GLOBAL_NAMESPACE
 
 ran: list[str] = []
 

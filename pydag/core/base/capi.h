@@ -193,6 +193,15 @@ public:
     void end() {
         if (std::exchange(was_enabled_, 0)) PyGC_Enable();
     }
+    // Calls a function that runs Python code, without a pause; if there was one, there is one again behind it.
+    // None begins again where the code has turned the collector off, or where the function throws.
+    template <class Function>
+    void while_ended(Function function) {
+        const int was_paused = was_enabled_;
+        end();
+        function();
+        if (was_paused) was_enabled_ = PyGC_Disable();
+    }
 
 private:
     int was_enabled_;

@@ -36,6 +36,7 @@ void make_constants() {
         made.tree_kinds[i] = call(kinds, checked(PyLong_FromSize_t(i))).release().ptr();
     made.new_object = imported("copyreg", "__newobj__");
     made.short_repr = imported("pydag.structure.text", "short_repr");
+    made.bounded_repr = imported("pydag.structure.text", "bounded_repr");
     made.spec_shared = imported("pydag.sharing.shared_object", "shared_of_spec");
     made.spec_to_json = imported("pydag.structure.spec_methods", "to_json");
     made.spec_from_json = imported("pydag.structure.spec_methods", "from_json");

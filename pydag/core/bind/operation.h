@@ -6,7 +6,6 @@
 // parameters that its definition in Python has (public_function.h).
 #pragma once
 
-#include "base/frame_count.h"
 #include "bind/public_function.h"
 #include "walks/options.h"
 
@@ -52,7 +51,6 @@ PyObject *public_entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObje
     PyObject *bound[PublicFunction::kMost], *options[kNumOptions];
     nb::object rests;
     try {
-        const FrameCount frame;
         if (!function.bind(given, static_cast<size_t>(num_given), keywords, count, bound, options, rests)) [[unlikely]]
             return function.run_definition(given, static_cast<size_t>(num_given), keywords);
         return run<operation>(bound, options).release().ptr();

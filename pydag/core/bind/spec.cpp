@@ -2,6 +2,7 @@
 #include "spec/spec.h"
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/stack_room.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "structure/explain.h"
@@ -59,6 +60,7 @@ PyObject *compare_specs(PyObject *a, PyObject *b, int operation) {
 // A key or aux_data may contain the spec itself: then its repr would never end.
 PyObject *repr_spec(PyObject *self) {
     return slot<PyObject *>(nullptr, [&]() -> PyObject * {
+        require_stack_room();
         const int is_running = checked(Py_ReprEnter(self));
         if (is_running) return PyUnicode_FromString("PyDagSpec(...)");
         struct Leave {
@@ -108,6 +110,7 @@ nb::object entries(const Spec &spec) {
 
 void set_state(nb::handle_t<Spec> self, nb::handle state) {
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
+    require_stack_room();
     StructureBuilder builder;
     restore_state(state, builder);  // may run code of the keys, which may call this function again
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/broadcast.h"
 
+#include "base/interrupt.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
 #include "structure/way.h"
@@ -52,6 +53,7 @@ private:
         Buffer<Visit, 48> pending;
         pending.push(start);
         while (!pending.empty()) {
+            interruptible_step();
             Visit next = pending.pop();
             if (next.partner < kMisfit) next.partner = prefix_.resolve(next.partner);
             if (visit(next)) push_slots(next, pending);

@@ -2,6 +2,7 @@
 #include "rewrites/common_suffix.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
@@ -57,6 +58,7 @@ private:
         std::vector<Visit> pending = {start};
         trail_.clear();
         while (!pending.empty()) {
+            interruptible_step();
             Visit next = pending.back();
             pending.pop_back();
             if (next.partner != kLeaf) next.partner = second_.resolve(next.partner);

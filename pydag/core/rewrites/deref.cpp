@@ -2,6 +2,7 @@
 #include "rewrites/deref.h"
 
 #include "base/constants.h"
+#include "base/interrupt.h"
 #include "nodes/node_aux.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
@@ -90,6 +91,7 @@ nb::object deref(nb::handle tree, const FlattenOptions &options) {
     uint64_t next = first_free_index(structure);
     const uint64_t offset = next;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         if (node.is_alias()) {
             add_mark(detail::Mark::kAlias, index_meta(offset + node.count), 0, result);

@@ -2,6 +2,7 @@
 #include "rewrites/find_slot.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "structure/paths.h"
 
@@ -15,6 +16,7 @@ uint32_t find_child(const PlacedStructure &tree, uint32_t position, nb::handle e
     const Node node = tree.node(position);
     uint32_t child = position + 1;
     for (uint32_t i = 0; i < num_children(node); ++i, child = tree.behind(child)) {
+        interruptible_step();
         const nb::object own = entry_of(node.kind, tree.refs(position), i);
         if (own.is(entry) || checked(PyObject_RichCompareBool(own.ptr(), entry.ptr(), Py_EQ))) return child;
     }

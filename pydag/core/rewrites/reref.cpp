@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "rewrites/deref.h"
 
@@ -30,6 +31,7 @@ public:
         std::vector<Step> pending = {{0, false}};
         bool has_aliases = false;
         while (!pending.empty()) {
+            interruptible_step();
             const Step step = pending.back();
             pending.pop_back();
             if (step.closes) {
@@ -84,6 +86,7 @@ private:
         places_.resize(structure_.num_nodes);
         std::vector<std::pair<uint32_t, uint32_t>> open;  // node, children to come
         for (Cursor at(structure_); at.is_at_node(); at.step()) {
+            interruptible_step();
             const Node node = at.node();
             const uint32_t i = at.position();
             places_[i] = {at.extent().ref, at.leaf(), i + 1, 0, kUnknown, State::kNew};

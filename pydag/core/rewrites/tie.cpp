@@ -2,6 +2,7 @@
 #include "rewrites/tie.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "rewrites/redirect.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
@@ -29,6 +30,7 @@ void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{first, other}};
     std::set<std::pair<uint32_t, uint32_t>> seen;
     while (!pending.empty()) {
+        interruptible_step();
         const auto [slot_a, slot_b] = pending.back();
         pending.pop_back();
         const uint32_t a = tree.resolve(slot_a), b = tree.resolve(slot_b);

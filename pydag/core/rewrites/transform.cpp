@@ -2,6 +2,7 @@
 #include "rewrites/transform.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "spec/children.h"
 #include "structure/namespaces.h"
 #include "structure/node_refs.h"
@@ -47,6 +48,7 @@ private:
     void replace_all() {
         Buffer<Open, 24> open;
         for (Cursor at(structure_); at.is_at_node(); at.step()) {
+            interruptible_step();
             const Node node = at.node();
             open.push({at.position(), at.number(), num_children(node), at.refs(), 0});
             while (open.back().pending == 0) {

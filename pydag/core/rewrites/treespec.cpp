@@ -10,6 +10,7 @@
 #include "rewrites/treespec.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "nodes/build.h"
 #include "nodes/node_data.h"
@@ -55,6 +56,7 @@ public:
     nb::object run() {
         std::vector<Open> open;
         for (Cursor at(structure_); at.is_at_node(); at.step()) {
+            interruptible_step();
             const Node node = at.node();
             if (node.is_alias()) {
                 repeat(anchors_[node.count]);

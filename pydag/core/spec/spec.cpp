@@ -2,6 +2,7 @@
 #include "spec/spec.h"
 
 #include "base/error.h"
+#include "base/stack_room.h"
 #include "base/text_hash.h"
 #include "structure/compare.h"
 #include "structure/paths.h"
@@ -174,6 +175,7 @@ void Spec::fail_empty() { fail(PyExc_ValueError, "This PyDagSpec is empty: it wa
 nb::object make_spec(Spec &&spec) { return nb::cast(std::move(spec)); }
 
 const Spec &spec_of(nb::handle object) {
+    require_stack_room();
     if (!nb::isinstance<Spec>(object)) fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.", short_repr(object).ptr());
     static const Spec *const empty = new Spec;
     return nb::inst_ready(object) ? *nb::inst_ptr<Spec>(object) : *empty;

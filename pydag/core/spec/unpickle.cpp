@@ -2,6 +2,7 @@
 //
 // A structure from its pickled state (the format is described in pickle.cpp). Nothing in a
 // state is believed.
+#include "base/interrupt.h"
 #include "spec/node_checker.h"
 #include "spec/pickled_refs.h"
 #include "spec/spec.h"
@@ -131,6 +132,7 @@ void restore_state(nb::handle state, StructureBuilder &builder) {
     StateRefs refs(parts[5], parts[4]);
     builder.nodes.reserve(num_nodes);
     for (size_t i = 0; i < num_nodes; ++i, bytes += 8) {
+        interruptible_step();
         const Node node = decode_node(bytes);
         checker.check(node);
         builder.num_leaves += node.is_leaf();

@@ -2,6 +2,7 @@
 #include "structure/compare.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/interchange.h"
 #include "types/keys.h"
@@ -29,6 +30,7 @@ bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
     for (;; ++ref, ++other) {
         std::tie(ref, other) = std::mismatch(ref, end, other);
         if (ref == end) return true;
+        interruptible_step();
         while (at.refs() + num_refs(at.node()) <= ref) at.step();
         if (!test(traits(at.kind()).roles[ref - at.refs()], *ref, *other)) return false;
     }

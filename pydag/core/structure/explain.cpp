@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/explain.h"
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/interchange.h"
 #include "structure/node_difference.h"
@@ -23,6 +24,7 @@ struct Side {
     PyObject *const *refs() const { return cursor.refs(); }
     uint32_t at() const { return cursor.position(); }
     void step() {
+        interruptible_step();
         if (node().is_anchor) anchors.push_back(at());
         cursor.step();
     }

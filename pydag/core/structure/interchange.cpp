@@ -3,11 +3,14 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 
 #include <cmath>
+#include <set>
+#include <utility>
 
 namespace pydag {
 namespace {
@@ -22,8 +25,14 @@ public:
     }
     bool are_alike() {
         while (!pending_.empty()) {
-            const nb::object b = pending_.pop_owned(), a = pending_.pop_owned();
+            interruptible_step();
+            nb::object b = pending_.pop_owned(), a = pending_.pop_owned();
+            if (met_.count({a.ptr(), b.ptr()})) continue;
+            const size_t num_pending = pending_.size();
             if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || !contents_are_alike(a.ptr(), b.ptr())) return false;
+            if (pending_.size() == num_pending) continue;
+            met_.emplace(a.ptr(), b.ptr());
+            kept_.push_new(std::move(a)), kept_.push_new(std::move(b));
         }
         return true;
     }
@@ -61,7 +70,8 @@ private:
         return true;
     }
 
-    RefBuffer<16> pending_;
+    RefBuffer<16> pending_, kept_;                     // kept_: what `met_` knows by address
+    std::set<std::pair<PyObject *, PyObject *>> met_;  // pairs with contents: lists may share them
 };
 
 std::string with_types(nb::handle value) {

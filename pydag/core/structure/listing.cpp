@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/listing.h"
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -72,6 +73,7 @@ nb::object listing(const Structure &structure) {
     nb::object records = checked(PyList_New(0));
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         nb::object entry = nb::none(), attribute = nb::none();
         if (!frames.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/owners.h"
 
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
@@ -67,6 +68,7 @@ public:
 
 private:
     void add(const Cursor &at) {
+        interruptible_step();
         const Node node = at.node();
         const uint32_t parent = frames_.empty() ? 0 : frames_.back().position;
         Owners own = 0;

@@ -2,6 +2,7 @@
 #include "structure/paths.h"
 
 #include "base/constants.h"
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
@@ -24,6 +25,7 @@ template <class Enter, class Leave, class Visit>
 void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit visit) {
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         if (!frames.empty()) {
             Frame &frame = frames.back();

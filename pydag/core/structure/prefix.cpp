@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/prefix.h"
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/namespaces.h"
 #include "structure/node_fit.h"
@@ -17,8 +18,10 @@ public:
 
     bool run(bool strict) {
         slots_.push(0);
-        for (Cursor at(a_); at.is_at_node(); at.step())
+        for (Cursor at(a_); at.is_at_node(); at.step()) {
+            interruptible_step();
             if (!fits(at, b_.resolve(slots_.pop()))) return false;
+        }
         return !strict || is_strict_;
     }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/text.h"
 
+#include "base/constants.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -13,7 +15,13 @@ namespace {
 
 // How keys, aux_data and the like are shown.
 using Show = std::string (*)(nb::handle object);
-std::string show_whole(nb::handle object) { return text_of(checked(PyObject_Repr(object.ptr()))); }
+// Whole, unless they are lists within lists that are exponentially long when they are written out.
+std::string show_whole(nb::handle object) {
+    PyTypeObject *const type = Py_TYPE(object.ptr());
+    const bool is_simple =
+        type == &PyUnicode_Type || type == &PyLong_Type || object.is_none() || PyType_Check(object.ptr());
+    return text_of(is_simple ? checked(PyObject_Repr(object.ptr())) : call(nb::handle(constants.bounded_repr), object));
+}
 std::string show_briefly(nb::handle object) { return text_of(short_repr(object)); }
 
 std::string name_of(nb::handle type) { return text_of(checked(PyObject_GetAttrString(type.ptr(), "__name__"))); }
@@ -109,6 +117,7 @@ std::string nodes_text(const Structure &structure, Show show, bool with_orders) 
     std::string text;
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         PyObject *const *const refs = at.refs();
         if (!frames.empty()) {

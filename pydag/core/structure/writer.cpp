@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/writer.h"
 
+#include "base/interrupt.h"
 #include "structure/node_refs.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ void StructureWriter::repeat(uint32_t position) {
     Buffer<uint32_t, 24> pending;
     pending.push(position);
     while (!pending.empty()) {
+        interruptible_step();
         const uint32_t next = pending.pop();
         const Node node = result_.nodes[next];
         if (node.is_alias()) {

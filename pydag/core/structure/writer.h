@@ -5,6 +5,7 @@
 // result is the structure that flattening the objects themselves would give.
 #pragma once
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 
 namespace pydag {
@@ -48,6 +49,7 @@ template <class Write>
 void rewrite(const Structure &structure, StructureWriter &writer, Write write) {
     Buffer<uint32_t, 16> anchors;  // where each is written, by its number
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         if (at.node().is_alias()) {
             writer.repeat(anchors[at.node().count]);
             continue;

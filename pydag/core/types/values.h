@@ -7,7 +7,9 @@
 #include "base/identity_table.h"
 #include "types/registry.h"
 
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace pydag {
 
@@ -17,19 +19,38 @@ namespace pydag {
 // what can't be hashed, are the same as themselves alone.
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space);
 
-// A hash that goes with it; never fails for want of one.
-uint64_t hash_value(nb::handle value, Namespace *space);
+// Hashes that go with it; they never fail for want of one.
+//
+// A list within two lists is hashed once: without that, lists that hold each other again and again would be
+// hashed exponentially often. What is remembered is owned. Where its own code changes it meanwhile, values that
+// are the same may get two hashes.
+class ValueHashes {
+public:
+    explicit ValueHashes(Namespace *space) : space_(space) {}
+    uint64_t of(nb::handle value) { return hash(value, kLevels); }
+
+private:
+    // Only so many levels of items count: a structure may be deep.
+    static constexpr int kLevels = 8;
+    uint64_t hash(nb::handle value, int levels);
+    uint64_t hash_items(nb::handle items, int levels);
+
+    Namespace *const space_;
+    RefBuffer<8> kept_;
+    std::map<std::pair<PyObject *, int>, uint64_t> known_;  // of what has items, by the levels that count
+};
 
 // Numbers for values, 0, 1, 2 ...: those that are the same get the same number.
 class ValueTable {
 public:
-    explicit ValueTable(Namespace *space = nullptr) : space_(space) {}
+    explicit ValueTable(Namespace *space = nullptr) : space_(space), hashes_(space) {}
     uint32_t number_of(nb::handle value);
     // The first value that got this number.
     PyObject *operator[](uint32_t number) const { return values_[number]; }
 
 private:
     Namespace *const space_;
+    ValueHashes hashes_;
     RefBuffer<16> values_;
     IdentityTable known_;  // the same values, by address
     std::unordered_multimap<uint64_t, uint32_t> by_hash_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/identity_table.h"
+#include "base/interrupt.h"
 #include "nodes/open.h"
 #include "walks/flatten_pure.h"
 #include "walks/frames.h"
@@ -69,6 +70,7 @@ private:
                 continue;
             }
             height_ = size - 1;
+            interruptible_step();
             nb::object object = stack_.pop_owned();
             const TypeInfo info = as_opened(object.ptr(), options_.space->find_class_of(object.ptr()));
             const bool is_tracked = (info.identity & tracks) != 0;

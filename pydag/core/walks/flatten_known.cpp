@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten_known.h"
 
+#include "base/interrupt.h"
 #include "base/object_set.h"
 #include "nodes/open.h"
 #include "walks/borrowed_frame.h"
+
+#include <algorithm>
 
 namespace pydag {
 namespace {
@@ -65,42 +68,47 @@ public:
         // More than all mappings together have children.
         PyObject **values = values_.extend(structure_.num_nodes);
         BorrowedFrame level = {&tree, &tree + 1, false, 0};
+        // What is on the way is borrowed: no handler of a signal may run.
         while (node < end) {
-            while (level.next == level.end) level = levels_.pop();
-            PyObject *const object = *level.next++;
-            if (!object) [[unlikely]]
-                return false;
-            if constexpr (keeps_objects) objects_->push_borrowed(object);
-            if constexpr (use == Use::kLook) borrowed_->push_reserved(object);
-            const Node expected = *node++;
-            bool is_opened_once = level.owns_slots;
-            if (expected.is_leaf()) {
-                if (!is_leaf(object, expected, level)) return false;
-                if constexpr (use != Use::kLook) taken_.add(object);
-                continue;
+            const Node *const stop = node + std::min<size_t>(LookingSteps::kBetween, static_cast<size_t>(end - node));
+            while (node < stop) {
+                while (level.next == level.end) level = levels_.pop();
+                PyObject *const object = *level.next++;
+                if (!object) [[unlikely]]
+                    return false;
+                if constexpr (keeps_objects) objects_->push_borrowed(object);
+                if constexpr (use == Use::kLook) borrowed_->push_reserved(object);
+                const Node expected = *node++;
+                bool is_opened_once = level.owns_slots;
+                if (expected.is_leaf()) {
+                    if (!is_leaf(object, expected, level)) return false;
+                    if constexpr (use != Use::kLook) taken_.add(object);
+                    continue;
+                }
+                if (expected.is_alias()) {
+                    if (object != anchors_[expected.count]) return false;
+                    continue;
+                }
+                // A restored structure may share what the class, as it is registered now, would not.
+                if (expected.is_anchor || has_identity(expected.kind, refs)) {
+                    if (!is_new(object, expected, level)) return false;
+                    is_opened_once = true;
+                }
+                if constexpr (use == Use::kMatchOfClasses)
+                    if (!is_still_class_of(expected.kind, refs, object)) return false;
+                PyObject *const *const children =
+                    read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
+                if (!children) return false;
+                refs += num_refs(expected);
+                if (expected.count == 0) continue;
+                // The last child of a node needs no way back.
+                if (level.next != level.end) levels_.push(level);
+                level.next = children;
+                level.end = children + expected.count;
+                if (children == values) values += expected.count;
+                level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object, open_options);
             }
-            if (expected.is_alias()) {
-                if (object != anchors_[expected.count]) return false;
-                continue;
-            }
-            // A restored structure may share what the class, as it is registered now, would not.
-            if (expected.is_anchor || has_identity(expected.kind, refs)) {
-                if (!is_new(object, expected, level)) return false;
-                is_opened_once = true;
-            }
-            if constexpr (use == Use::kMatchOfClasses)
-                if (!is_still_class_of(expected.kind, refs, object)) return false;
-            PyObject *const *const children =
-                read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
-            if (!children) return false;
-            refs += num_refs(expected);
-            if (expected.count == 0) continue;
-            // The last child of a node needs no way back.
-            if (level.next != level.end) levels_.push(level);
-            level.next = children;
-            level.end = children + expected.count;
-            if (children == values) values += expected.count;
-            level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object, open_options);
+            if (node < end && is_signal_waiting()) return false;
         }
         taken_.hand_over();
         return true;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/interrupt.h"
 #include "structure/paths.h"
 #include "types/values.h"
 #include "walks/class_functions.h"
@@ -38,6 +39,7 @@ private:
     };
 
     void step() {
+        interruptible_step();
         Frame &frame = frames_.back();
         if (frame.pending > 0) {
             --frame.pending;

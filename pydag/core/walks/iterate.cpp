@@ -2,6 +2,7 @@
 #include "walks/iterate.h"
 
 #include "base/box.h"
+#include "base/stack_room.h"
 #include "walks/flatten_general.h"
 
 #include <memory>
@@ -34,6 +35,7 @@ struct LeafIterator {
 using LeafIteratorBox = Box<LeafIterator>;
 
 nb::object next_of(LeafIterator &iterator) {
+    require_stack_room();
     if (!iterator.progress) return nb::object();
     if (iterator.is_running) fail(PyExc_RuntimeError, "PyTreeIter is already iterating.");
     struct Running {

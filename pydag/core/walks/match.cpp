@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/match.h"
 
+#include "base/interrupt.h"
 #include "nodes/match_node.h"
 #include "structure/cursor.h"
 #include "structure/paths.h"
@@ -40,9 +41,10 @@ private:
         stack.push_borrowed(tree);
         try {
             while (!stack.empty()) {
+                current_ = at.position();
+                interruptible_step();
                 nb::object object = stack.pop_owned();
                 const Node node = at.node();
-                current_ = at.position();
                 if (node.is_anchor && !alias) first_.push_borrowed(object.ptr());
                 if (alias && num_children(node) > 0 && !is_new_here(at, object)) {
                     at.go_to(places_[current_].end, places_[current_].next_number);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/match_prefix.h"
 
+#include "base/interrupt.h"
 #include "nodes/match_node.h"
 #include "structure/way.h"
 
@@ -19,6 +20,7 @@ public:
         objects_.push_borrowed(tree.ptr());
         pending_.push({0, 0});
         while (!pending_.empty()) {
+            interruptible_step();
             const Visit visit = pending_.pop();
             const nb::object object = objects_.pop_owned();
             try {

@@ -2,6 +2,7 @@
 #include "walks/options.h"
 
 #include "base/constants.h"
+#include "base/stack_room.h"
 
 namespace pydag {
 
@@ -12,6 +13,7 @@ size_t place_of_option(PyObject *name) {
 }
 
 FlattenOptions FlattenOptions::parse(PyObject *const *values) {
+    require_stack_room();
     FlattenOptions options;
     const auto value = [=](OptionPlace place, PyObject *otherwise) {
         return nb::handle(values[place] ? values[place] : otherwise);

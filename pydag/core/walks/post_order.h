@@ -4,6 +4,7 @@
 // its own: when a node is visited, that of its children is the last there is.
 #pragma once
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 
 namespace pydag {
@@ -23,6 +24,7 @@ void visit_children_first(const Structure &structure, Visitor &visitor) {
     };
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         if (node.is_alias()) {
             visitor.visit_alias(node.count);

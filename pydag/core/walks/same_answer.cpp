@@ -2,6 +2,7 @@
 #include "walks/same_answer.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "nodes/open.h"
 
@@ -35,6 +36,7 @@ public:
     bool run(PyObject *a, PyObject *b) {
         add(a, b, 0);
         while (!pending_.empty()) {
+            interruptible_step();
             const nb::object x = pending_.pop_owned(), y = pending_.pop_owned();
             const uint32_t depth = depths_.pop();
             if (!x.is(y) && !is_same(x, y, depth)) return false;

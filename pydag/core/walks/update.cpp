@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/update.h"
 
+#include "base/interrupt.h"
 #include "nodes/build.h"
 #include "nodes/match_node.h"
 #include "nodes/write.h"
@@ -43,6 +44,7 @@ public:
         try {
             for (; at.is_at_node(); at.step()) {
                 current_ = at.position();
+                interruptible_step();
                 visit(at, stack_.pop_owned());
             }
         } catch (...) {
@@ -129,7 +131,10 @@ private:
 void write_all(const std::vector<Write> &writes) {
     size_t done = 0;
     try {
-        for (; done < writes.size(); ++done) writes[done].run(writes[done].after);
+        for (; done < writes.size(); ++done) {
+            interruptible_step();
+            writes[done].run(writes[done].after);
+        }
     } catch (...) {
         for (size_t i = std::min(done + 1, writes.size()); i-- > 0;) {
             try {

@@ -15,6 +15,7 @@ from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.ops.select import masks, select, where_there
 from pydag.structure.listing import Listing
+from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
@@ -127,7 +128,7 @@ class Dag(Generic[T]):
 def _brief(leaf: Leaf) -> str:
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None:
-        return repr(leaf)
+        return bounded_repr(leaf)
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 

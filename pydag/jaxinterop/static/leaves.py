@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from pydag.jaxinterop import jax_private
+from pydag.structure.text import bounded_repr
 
 from .class_table import ClassTable, bases_of, inherits, names_in
 
@@ -176,7 +177,7 @@ class Static:
             return False
 
     def __repr__(self) -> str:
-        return f"Static({self.value!r})"
+        return f"Static({bounded_repr(self.value)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Static, (self.value,)

@@ -11,6 +11,7 @@ from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import is_prefix, select
 from pydag.structure.listing import Listing
+from pydag.structure.text import bounded_repr
 from pydag.typing import Leaf, Where
 
 from .leaves import Static
@@ -58,7 +59,7 @@ class StaticOption:
         return StaticOption, (self.where,)
 
     def __repr__(self) -> str:
-        return f"static={self.where!r}"
+        return f"static={bounded_repr(self.where)}"
 
     def given(
         self, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape, must_match: bool = False
