@@ -2,7 +2,7 @@
 """How an object is shown: briefly in an error message, elsewhere in full if that isn't too long.
 
 A shared structure can be exponentially long when it is written out, and a class's own `__repr__`
-may write out anything. So in a message only classes are asked whose `__repr__` is known to be brief.
+may write out anything. So a message asks only classes whose `__repr__` is known to be brief.
 Elsewhere an object is asked if it consists of few others; one that is met again counts again.
 """
 
