@@ -23,13 +23,14 @@ public:
         pending_.push_borrowed(a);
         pending_.push_borrowed(b);
     }
-    bool are_alike() {
+    // Compares all pairs, and what they hold, and removes them.
+    bool take_and_compare() {
         while (!pending_.empty()) {
             interruptible_step();
             nb::object b = pending_.pop_owned(), a = pending_.pop_owned();
             if (met_.count({a.ptr(), b.ptr()})) continue;
             const size_t num_pending = pending_.size();
-            if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || !contents_are_alike(a.ptr(), b.ptr())) return false;
+            if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || !push_contents(a.ptr(), b.ptr())) return false;
             if (pending_.size() == num_pending) continue;
             met_.emplace(a.ptr(), b.ptr());
             kept_.push_new(std::move(a)), kept_.push_new(std::move(b));
@@ -38,8 +39,8 @@ public:
     }
 
 private:
-    // Pushes the items of two values of one type.
-    bool contents_are_alike(PyObject *a, PyObject *b) {
+    // Compares two values of one type and pushes what they hold. False if they differ already.
+    bool push_contents(PyObject *a, PyObject *b) {
         if (PyFloat_CheckExact(a)) return std::signbit(PyFloat_AS_DOUBLE(a)) == std::signbit(PyFloat_AS_DOUBLE(b));
         if (PyDict_CheckExact(a)) return push_items_of_dicts(a, b);
         if (!PyTuple_Check(a) && !PyList_CheckExact(a)) return true;
@@ -93,7 +94,7 @@ bool are_interchangeable(PyObject *a, PyObject *b) {
     } else {
         pairs.push(a, b);
     }
-    return pairs.are_alike();
+    return pairs.take_and_compare();
 }
 
 bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {

@@ -79,7 +79,7 @@ Namespace::~Namespace() = default;
 NamespaceRef Namespace::get(nb::handle name) {
     constexpr size_t kMost = 64;
     Globals &state = globals();
-    if (has_changed_elsewhere()) [[unlikely]]
+    if (take_changes_elsewhere()) [[unlikely]]
         forget_types();
     const bool is_unnamed = PyUnicode_Check(name.ptr()) && PyUnicode_GET_LENGTH(name.ptr()) == 0;
     if (is_unnamed && state.unnamed) [[likely]]
@@ -110,7 +110,7 @@ TypeInfo Namespace::look_up_class_of(PyObject *object) {
 
 TypeInfo Namespace::find_in_table(PyTypeObject *type) {
     if (const TypeInfo *const info = find_known_in_table(type)) return *info;
-    if (table_ && table_->has_dead(type)) forget_types();  // as when a weak reference tells
+    if (table_ && table_->has_dead(type)) forget_types();  // as a weak reference's callback would do
     // What was looked up counts only if nothing was registered meanwhile.
     for (;;) {
         const uint64_t epoch = globals().epoch;
@@ -150,7 +150,7 @@ bool Namespace::is_ordered_itself() const {
     return PyUnicode_GET_LENGTH(name_.ptr()) > 0 && pydag::is_dict_insertion_ordered(name_, false);
 }
 
-// What is released last, when all tables are new, may run code that comes back here.
+// Objects are released last, when all tables are new: that may run code that calls this function again.
 void forget_types() {
     std::unique_ptr<TypeTable> released;
     ++globals().epoch;

@@ -145,7 +145,7 @@ void set_builtin_class(Kind kind, PyTypeObject *type) {
 
 void watch_registry(nb::handle dict) { globals().watch.add(dict); }
 
-bool has_changed_elsewhere() { return globals().watch.take_changed(); }
+bool take_changes_elsewhere() { return globals().watch.take_changed(); }
 
 bool is_dict_insertion_ordered(nb::handle namespace_, bool or_global) {
     const nb::object ask = globals().is_insertion_ordered;

@@ -34,8 +34,8 @@ private:
         nb::object object;
     };
 
-    // Walks the subtree at `at` along with `tree`. With `alias`, the answers are held against
-    // those found before; else they are collected.
+    // Walks the subtree at `at` together with `tree`. With `alias`, the answers are compared with those
+    // found before; without, they are collected.
     void walk(Cursor at, PyObject *tree, const Alias *alias) {
         Stack stack;
         stack.push_borrowed(tree);
@@ -46,7 +46,7 @@ private:
                 nb::object object = stack.pop_owned();
                 const Node node = at.node();
                 if (node.is_anchor && !alias) first_.push_borrowed(object.ptr());
-                if (alias && num_children(node) > 0 && !is_new_here(at, object)) {
+                if (alias && num_children(node) > 0 && !note_walked(at, object)) {
                     at.go_to(places_[current_].end, places_[current_].next_number);
                     continue;
                 }
@@ -65,8 +65,8 @@ private:
         }
     }
 
-    // On the way through an alias: whether this very object has not been walked here before.
-    bool is_new_here(const Cursor &at, nb::handle object) {
+    // Below an alias: notes that this object is walked at this node. False if it was before.
+    bool note_walked(const Cursor &at, nb::handle object) {
         if (at.node().is_anchor && object.is(first_[at.number()])) return false;
         if (!walked_.emplace(at.position(), object.ptr()).second) return false;
         kept_.push_borrowed(object.ptr());
