@@ -182,8 +182,8 @@ private:
 #endif
 };
 
-// While it lives, or until `end` is called, the collector is off, however many containers are made.
-// No Python code may run meanwhile, since it could ask whether the collector is on, or set it.
+// While it lives, or until it ends, the collector isn't asked for a run, however many containers are
+// made. No Python code may run meanwhile, since that could ask whether the collector is on, or set it.
 class BuildPause {
 public:
     BuildPause() : was_enabled_(PyGC_Disable()) {}

@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{50} << 20;
 
-// Adds up what is met the first time, or nearly: of two Keys that fall on one place each may count
-// more than once.
+// Adds up the sizes of distinct objects, more or less: if two objects fall on the same entry, each may be
+// counted several times.
 class Sizes {
 public:
     void add(PyObject *object, size_t size) {
@@ -88,7 +88,7 @@ Holdings holdings_of(const Structure &structure) {
     return {};
 }
 
-// What nothing but the structure keeps alive is not kept, nor is the structure.
+// A structure is not kept if it is the only owner of one of its classes.
 bool KeptStructure::let_go(const Structure &structure, const std::vector<Holdings::Class> &classes) {
     for (size_t i = 0; i < classes.size(); ++i) {
         if (decref_unless_last(structure.refs[classes[i].ref])) continue;

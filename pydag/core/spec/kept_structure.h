@@ -13,7 +13,7 @@
 
 namespace pydag {
 
-// What is to be known of a structure before it can be kept.
+// What a structure holds, as far as that decides whether it can be kept.
 struct Holdings {
     struct Class {
         uint32_t ref;  // where it stands among the references

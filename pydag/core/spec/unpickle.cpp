@@ -14,7 +14,7 @@
 namespace pydag {
 namespace {
 
-// What the references of a node must be, by their roles, given the number of its children.
+// Checks the references of a node by their roles, given the number of its children.
 class NodeDecoder {
 public:
     NodeDecoder(Kind kind, uint32_t count, StateRefs &encoded) : kind_(kind), count_(count), encoded_(encoded) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// By what the hash of a spec tells classes apart.
+// The hash of a class, as a part of the hash of a spec.
 #pragma once
 
 #include "base/capi.h"

@@ -4,8 +4,8 @@
 //
 // A class is looked up once per namespace and remembered by address, for as long as it lives
 // (class_table.h). The memory is emptied when anything is registered or unregistered, here or with another
-// library; and, so that little is kept of what is gone, when a remembered class is known to have died. A
-// namespace itself is forgotten if nobody is using it and there are many.
+// library; and also when a remembered class is known to have died, so that little is kept of what is gone. A
+// namespace itself is forgotten if nobody is using it and there are many of them.
 #pragma once
 
 #include "base/weak_reference.h"
@@ -64,7 +64,7 @@ public:
 
     // Whether optree was told to keep the insertion order of dicts in this namespace, or in all.
     bool is_dict_insertion_ordered() const;
-    // Whether it was told so of this very namespace. Never of the one without a name.
+    // Whether optree was told so for this namespace alone. Never true for the one without a name.
     bool is_ordered_itself() const;
 
 private:
@@ -127,7 +127,8 @@ private:
 
 // Forgets all that was looked up. Needs no memory, so it can't fail.
 void forget_types();
-// Whoever remembers what was made of classes as they were registered forgets it when he is told.
+// Sets the function that is called after all classes were forgotten. It must forget what was made of them:
+// the cache of structures does, since its structures depend on what was registered.
 void tell_when_types_are_forgotten(void (*listener)());
 
 void make_namespaces();  // when the module is made

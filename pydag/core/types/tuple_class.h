@@ -8,9 +8,9 @@
 
 namespace pydag {
 
-// What the instances of a class are where nobody registered it: kNamedTuple, kStructSequence, or kLeaf for
-// neither. Nothing is remembered of the class. Of a subclass of tuple its attributes are asked for, which may
-// run Python code.
+// The kind of the instances of a class that nobody registered: kNamedTuple, kStructSequence, or kLeaf for
+// neither. Nothing is remembered of the class. For a subclass of tuple its attributes are read, which may run
+// Python code.
 Kind kind_of_tuple_class(PyTypeObject *type);
 
 // The names of the items of a struct sequence; those that have none are PyStructSequence_UnnamedField.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the registry found out about classes.
+// What is remembered of each class that was looked up.
 #pragma once
 
 #include "types/class_table.h"

@@ -18,7 +18,7 @@ bool is_plain(PyTypeObject *type) {
            type == &PyRange_Type;
 }
 
-// A tuple that is nothing else than its items.
+// Whether an object is a tuple that consists only of its items.
 bool is_tuple(PyObject *object, Namespace *space) {
     if (!PyTuple_Check(object)) return false;
     PyTypeObject *const type = Py_TYPE(object);
@@ -57,7 +57,7 @@ uint64_t hash_object(nb::handle object) {
     return hash_address(object.ptr());
 }
 
-// Two objects that aren't one.
+// Compares two objects that aren't the same object.
 enum class Sameness { kSame, kDifferent, kByItems };
 
 Sameness compare(PyObject *a, PyObject *b, Namespace *space, nb::object &items, nb::object &others) {

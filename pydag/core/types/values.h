@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which values are one: of one type and equal. Floats are told apart by their bits, so that 0.0 and
-// -0.0 are two, and any NaN is as any other; tuples item by item, so that (1,) and (True,) are two.
+// -0.0 are two, and all NaNs are one; tuples are compared item by item, so that (1,) and (True,) are two.
 #pragma once
 
 #include "base/identity_table.h"
@@ -13,24 +13,24 @@
 
 namespace pydag {
 
-// With `space`: what a tree holds, as that namespace sees it. An object is the same as itself alone;
-// its own `__eq__` doesn't run. Without: keys, aux_data and the like. There lists and dicts are
-// compared item by item, in their order, and what else can be hashed by its own `==`; classes, and
-// what can't be hashed, are the same as themselves alone.
+// With `space`: for what a tree holds, as that namespace sees it. An object is the same only as itself;
+// its `__eq__` doesn't run. Without: for keys, aux_data and the like. There lists and dicts are
+// compared item by item, in their order, other objects that can be hashed by their own `==`; classes, and
+// objects that can't be hashed, are the same only as themselves.
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space);
 
-// Hashes that go with it; they never fail for want of one.
+// Hashes for `is_same_value`. An object that can't be hashed has one, too.
 //
-// A list within two lists is hashed once: without that, lists that hold each other again and again would be
-// hashed exponentially often. What is remembered is owned. Where its own code changes it meanwhile, values that
-// are the same may get two hashes.
+// A list within two lists is hashed once: otherwise lists that hold one another several times would be hashed
+// exponentially often. What is remembered is owned. If its own code changes it meanwhile, values that are the
+// same may get two hashes.
 class ValueHashes {
 public:
     explicit ValueHashes(Namespace *space) : space_(space) {}
     uint64_t of(nb::handle value) { return hash(value, kLevels); }
 
 private:
-    // Only so many levels of items count: a structure may be deep.
+    // Only a few levels of items count, because a structure may be deep.
     static constexpr int kLevels = 8;
     uint64_t hash(nb::handle value, int levels);
     uint64_t hash_items(nb::handle items, int levels);

@@ -66,7 +66,7 @@ public:
 
 private:
     struct Frame {
-        uint32_t node, child, next;  // which child comes next, and where it stands
+        uint32_t node, child, next;  // the index of the next child, and its position
     };
 
     void arrive(uint32_t position) {
@@ -84,7 +84,7 @@ private:
     const Structure &structure_;
     const Fertility is_fertile_;
     const std::vector<Place> places_;
-    std::vector<uint32_t> anchors_;  // where they stand
+    std::vector<uint32_t> anchors_;  // their positions
     RefBuffer<16> paths_;
     RefBuffer<24> way_;
     Buffer<Frame, 24> frames_;

@@ -25,7 +25,7 @@ public:
           objects_(objects),
           open_options_{options.space.get(), {}, options.known_order()} {}
 
-    // The whole tree; the structure is finished then.
+    // Walks the whole tree; then the structure is finished.
     void run(PyObject *tree) {
         begin(tree);
         walk<false>();
@@ -33,8 +33,8 @@ public:
         options_.describe(builder_, leaves_.size(), has_registered_);
     }
 
-    // Or bit by bit: from leaf to leaf. False behind the last one. After an exception it may go on,
-    // behind the object that raised it; not where the walk itself had no memory.
+    // Or walks in steps, each up to the next leaf. `advance` is false after the last one. After an exception
+    // it may be called again, and goes on behind the object that raised; not if the walk itself had no memory.
     void begin(PyObject *tree) { stack_.push_borrowed(tree); }
     bool advance() { return walk<true>(); }
 
@@ -49,7 +49,7 @@ private:
         try {
             return visit_objects<stops_at_leaf>();
         } catch (const std::bad_alloc &) {
-            // The walk stands in the middle of a step: what is on the way can't be told, and it doesn't go on.
+            // The walk stopped in the middle of a step, so the path isn't known, and the walk can't go on.
             frames_.resize_down(1);
             stack_.drop_to(0);
             throw;
@@ -96,7 +96,7 @@ private:
         leaves_.push_new(std::move(object));
     }
 
-    // With a predicate: it is asked about what has not been met before.
+    // Visits an object where there is a predicate, which is asked unless the object was met before.
     void visit_asking(nb::object object, const TypeInfo &info, bool is_tracked) {
         if (is_tracked)
             if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew)
@@ -144,7 +144,8 @@ private:
         builder_.nodes[frame.node].count = count;
         if (options_.prefix)
             options_.prefix->add(frame.node, builder_.nodes[frame.node], builder_.refs.data() + num_refs);
-        // What is known by address must stay alive. Before the frame: without memory the error is the object's own.
+        // The identity table knows the object by its address, so it must stay alive. This comes before the frame is
+        // pushed, so that an error for want of memory is reported at the object itself.
         if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
         if (count > 0 || frame.is_registered) frames_.push(frame);
     }
@@ -162,7 +163,7 @@ private:
             fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
     }
 
-    // An object that could not be opened stands as a leaf for a walk that goes on.
+    // Makes an object that could not be opened a leaf, for a walk that goes on.
     void give_up(nb::object object, const Frame &frame, size_t num_refs) {
         if (num_nodes() == frame.node) builder_.add(Kind::kLeaf, 0);
         builder_.nodes[frame.node] = {Kind::kLeaf, false, 0, 0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The open containers of a walk, the root first: those whose children are not all taken from the
-// stack yet, or whose last child is being walked.
+// The open containers of a walk, the root first. A container is open until all of its children have been
+// taken from the stack and walked.
 #pragma once
 
 #include "structure/paths.h"
@@ -18,7 +18,7 @@ struct Frame {
 
 class Frames : public Buffer<Frame, 24> {
 public:
-    // At the bottom stands a frame for what is outside of the root.
+    // The first frame stands for what is outside of the root.
     Frames() { push({0, false, false, false, 0}); }
 
     // Whether the container at this position is open. The nodes ascend: it is found by bisection.

@@ -43,7 +43,7 @@ nb::object next_of(LeafIterator &iterator) {
         ~Running() { is_running = false; }
     } const running{iterator.is_running = true};
     if (iterator.progress->walk.advance()) return nb::borrow(iterator.progress->leaves.back());
-    // What is released may ask for the next leaf: there is none by then.
+    // Code that runs when objects are released may ask for the next leaf: by then there is none.
     const std::unique_ptr<Progress> exhausted = std::move(iterator.progress);
     return nb::object();
 }

@@ -34,7 +34,7 @@ public:
 
     const Structure &structure() const { return structure_; }
 
-    // What the function gives for the next leaf; or the leaf, where it isn't called.
+    // What the function returns for the next leaf; or the leaf itself, if the function isn't called for it.
     nb::object next() override {
         const size_t i = next_++;
         PyObject *const *const leaf = parts_.leaves().data() + i;
@@ -115,7 +115,7 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
     Rows rows(function, tree, rests, select, options, extra);
     const Structure &structure = rows.structure();
     if (has_callbacks(structure)) return unflatten(structure, rows, "mapping");
-    // Nobody can tell when the containers are built, so it is done in one go.
+    // No code of the user's sees when the containers are built, so they are built after all calls.
     RefBuffer<96> answers;
     answers.reserve(structure.num_leaves);
     for (uint32_t i = 0; i < structure.num_leaves; ++i) {

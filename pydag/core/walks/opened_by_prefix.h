@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which objects of a tree the nodes of a prefix open. No predicate is asked about these, wherever else an object
-// that has identity stands. A value, such as a tuple, is asked about at each place that no node of the prefix meets:
-// so values are known by the way to them.
+// Which objects of a tree the nodes of a prefix open. The predicate isn't asked about these. For an object with
+// identity that holds at all of its slots. A value, such as a tuple, is asked about at each slot for which the
+// prefix has no node, so a value is known by the path to it.
 #pragma once
 
 #include "structure/placed_structure.h"
@@ -15,13 +15,13 @@ class OpenedByPrefix {
 public:
     static constexpr uint32_t kNoParent = UINT32_MAX;
 
-    // Holds the tree against the prefix. ValueError where it doesn't fit.
+    // Matches the tree with the prefix. ValueError if it doesn't fit.
     OpenedByPrefix(const Structure &prefix, nb::handle tree);
 
     // Whether the prefix opens the object that a walk over the tree meets now, as this child of the node that it wrote
     // at `parent`. To be asked before `add`.
     bool opens(PyObject *object, bool has_identity, uint32_t parent, uint32_t child);
-    // The object that was asked about last is written as this node.
+    // Says that the object of the last call of `opens` is written as this node.
     void add(uint32_t position, Node node, PyObject *const *refs);
 
 private:

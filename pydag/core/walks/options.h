@@ -30,13 +30,13 @@ struct FlattenOptions {
     bool opens_callbacks = true;       // false: what a flatten function would have to open is a leaf
     NamespaceRef space;
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
-    // structure made in it, as optree has it; that all namespaces do is part of none.
+    // structure made in it, as in optree; a setting for all namespaces is part of no structure.
     bool space_is_ordered = false;
     // What the tree is called in messages: a str, or a tuple of them, one for each of its children.
     // Null: "tree".
     nb::object root;
 
-    // Whether the walk has to ask of each object whether it is opened.
+    // Whether the walk has to find out for each object whether it is to be opened.
     bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
 
     // From the arguments of a call, kNumOptions of them; null: the default.
@@ -50,12 +50,12 @@ struct FlattenOptions {
     Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered}; }
     // For OpenOptions: 1 where it is known that dicts keep their insertion order, else -1.
     int known_order() const { return space_is_ordered ? 1 : -1; }
-    // What the predicate, which there is, says of an object. RuntimeError for no answer.
+    // What the predicate, which must exist, says about an object. RuntimeError if that is no yes or no.
     bool asks_to_keep(nb::handle object) const;
     // A path in the tree, for a message.
     std::string path(const Steps &steps) const;
 
-    // Writes down what a structure says as a whole, once all of its nodes are there.
+    // Sets what a structure says as a whole, once all of its nodes are there.
     // `has_registered`: one of them is of a registered class.
     void describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const;
 };

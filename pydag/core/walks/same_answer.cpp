@@ -50,7 +50,7 @@ private:
         depths_.push(depth);
     }
 
-    // Of two objects by themselves; their parts are compared later.
+    // Compares two objects without their parts, which are compared later.
     bool is_same(nb::handle x, nb::handle y, uint32_t depth) {
         PyTypeObject *const type = Py_TYPE(x.ptr());
         if (type != Py_TYPE(y.ptr())) return false;
@@ -74,7 +74,7 @@ private:
 
     // Of two instances of one registered class.
     bool have_same_parts(nb::handle x, nb::handle y, const TypeInfo &info, uint32_t depth) {
-        const nb::object registration = nb::borrow(info.registration);  // code that opens them may take it out
+        const nb::object registration = nb::borrow(info.registration);  // code that opens them may unregister it
         const TypeInfo other = as_opened(y.ptr(), info);
         if (other.kind != info.kind) return false;
         if (!is_new(x, y)) return true;

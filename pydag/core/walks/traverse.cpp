@@ -108,7 +108,7 @@ private:
     NodeCall how_;
     Stack results_;
     Buffer<Open, 24> open_;
-    std::vector<nb::object> memo_;  // what came of each shared object, by its number
+    std::vector<nb::object> memo_;  // the result of each shared object, by its number
     uint32_t current_ = 0;
 };
 
