@@ -207,7 +207,7 @@ private:
     int was_enabled_;
 };
 
-// A reference to an object whose memory is there; null if the object is just being destroyed.
+// A reference to an object that is there, but may be in the middle of being destroyed; null then.
 inline nb::object owned_if_alive(PyObject *object) { return Py_REFCNT(object) > 0 ? nb::borrow(object) : nb::object(); }
 
 // Tells whether any of a few dicts changed since it was last asked. From 3.12 on the interpreter
