@@ -137,17 +137,32 @@ _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
 
 
 def _is_bearable(x: object) -> bool:
-    """Whether `repr(x)` writes but so many objects, as far as those show that `x` refers to."""
-    pending, left = [x], _MOST_WRITTEN
+    """Whether `repr(x)` writes but so many objects, as far as those show that `x` refers to.
+
+    An object within itself is written as `...`.
+    """
+    left = _MOST_WRITTEN
+    within: list[object] = []  # the objects whose parts are being counted, outermost first
+    addresses: set[int] = set()  # theirs
+    pending = [iter([x])]
     while pending:
-        y = pending.pop()
-        if isinstance(y, _NAMED) or getattr(type(y), "__repr__", None) is object.__repr__:
-            continue
-        parts = gc.get_referents(y)
-        left -= len(parts)
-        if left < 0:
-            return False
-        pending += parts
+        for y in pending[-1]:
+            has_default = getattr(type(y), "__repr__", None) is object.__repr__
+            if has_default or isinstance(y, _NAMED) or id(y) in addresses:
+                continue
+            parts = gc.get_referents(y)
+            left -= len(parts)
+            if left < 0:
+                return False
+            if parts:
+                within.append(y)
+                addresses.add(id(y))
+                pending.append(iter(parts))
+                break
+        else:
+            pending.pop()
+            if within:
+                addresses.discard(id(within.pop()))
     return True
 
 

@@ -196,7 +196,8 @@ def test_update_is_all_or_nothing(delay: float) -> None:
 def test_iterator_goes_on() -> None:
     """An iterator that was interrupted gives the other leaves when it is asked again."""
     tree = [[[]] * 3, [()] * 400_000, 1, 2]
-    leaves, times = [], 0
+    leaves: list[Any] = []
+    times = 0
     iterator = pydag.dag_iter(tree)
     with handler(interrupt):
         signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
@@ -270,7 +271,7 @@ def test_handler_calls_the_library() -> None:
     tree = [[i, (i, [i])] for i in range(10_000)]
     expected, spec = pydag.dag_flatten(tree)
     results = []
-    running = []
+    running: list[int] = []
 
     def call() -> None:
         if not running:  # else this is the handler of a signal that came in a handler
@@ -291,7 +292,8 @@ def test_handler_calls_the_library() -> None:
 def test_other_threads_run_no_handler() -> None:
     """Handlers run in the main thread alone. A walk in another one is not disturbed."""
     tree = [[i] for i in range(100_000)]
-    threads, found = set(), []
+    threads: set[Any] = set()
+    found: list[Any] = []
     with ticking(lambda: threads.add(threading.current_thread())):
         thread = threading.Thread(
             target=lambda: found.extend(pydag.dag_leaves([tree, i]) for i in range(5))

@@ -2,39 +2,41 @@
 #include "base/interrupt.h"
 
 namespace pydag {
+namespace {
 
-bool is_signal_waiting() {
-#if PY_VERSION_HEX >= 0x030D0000
-    // CPython's own mark on the main thread's state, the same from 3.13 to 3.15. It is no part of the API: a
-    // version that moves it makes walks slower (they give up for nothing) or deaf, but never wrong. The tests
-    // of interruption notice both.
-    constexpr uintptr_t kSignalsPending = 2;
-    return PyThreadState_Get()->eval_breaker & kSignalsPending;
-#else
+// CPython's own mark on the state of the main thread, since 3.13. It is no part of the API: a version that gives
+// its bits other meanings makes walks slower (they give up for nothing) or deaf, but never wrong, and the tests of
+// interruption notice.
+constexpr uintptr_t kSignalsPending = 2;
+template <class Thread>
+constexpr bool has_mark = requires(Thread thread) { thread.eval_breaker; };
+
+template <class Thread>
+bool is_marked(const Thread *thread) {
+    if constexpr (has_mark<Thread>) return thread->eval_breaker & kSignalsPending;
     if (!PyOS_InterruptOccurred()) return false;
     PyErr_SetInterrupt();  // the question has taken the signal back
     return true;
-#endif
 }
+
+}  // namespace
+
+bool is_signal_waiting() { return is_marked(PyThreadState_Get()); }
 
 bool LookingSteps::must_give_up_now() {
     left_ = kBetween;
-#if PY_VERSION_HEX < 0x030D0000
-    // Other signals than Ctrl-C can't be told here: a walk that goes over more than fits in a second gives up
-    // for the sake of those.
+    // Where only Ctrl-C can be told, a walk that goes over more than fits in a second gives up for the sake of
+    // other signals.
     constexpr uint32_t kMostRounds = (1 << 26) / kBetween;
-    if (++rounds_ == kMostRounds) return true;
-#endif
+    if (!has_mark<PyThreadState> && ++rounds_ == kMostRounds) return true;
     return is_signal_waiting();
 }
 
 void detail::run_handlers() {
     steps_left = kStepsBetween;
-#if PY_VERSION_HEX >= 0x030D0000
-    // PyErr_CheckSignals also collects garbage where that is due. Walks make many objects, and would do so
+    // PyErr_CheckSignals may also collect garbage, where that is due. Walks make many objects, and would do so
     // again and again.
-    if (!is_signal_waiting()) return;
-#endif
+    if (has_mark<PyThreadState> && !is_signal_waiting()) return;
     checked(PyErr_CheckSignals());
 }
 
