@@ -35,6 +35,7 @@ class Layer:
         vars(self).update(attributes)
 
 
+One = namedtuple("One", "x")
 Pair = namedtuple("Pair", "x y")
 
 
@@ -87,6 +88,18 @@ def test_equal_specs_have_equal_hashes(keys: list[Any]) -> None:
     for spec in specs:
         assert spec == specs[0]
         assert hash(spec) == hash(specs[0])
+
+
+class Equal:
+    """Equal to one thing."""
+
+    def __init__(self, to: Any) -> None:
+        self.to = to
+
+    def __eq__(self, other: object) -> bool:
+        return other == self.to or isinstance(other, Equal)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class _Holder:
@@ -188,6 +201,9 @@ def test_what_tells_nodes_apart() -> None:
         [1, True, 1.0, np.int64(1), Decimal(1)],
         ["a", Name("a"), np.str_("a")],
         ["red", Color.RED],
+        [(), namedtuple("Empty", "")(), Equal(())],
+        [(1,), (True,), One(1), Equal((1,))],
+        [None, Equal(None)],
         [("a", 1), (Name("a"), True), Pair("a", 1.0)],
         [[1, "a"], [True, np.str_("a")]],
     ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spec/pickled_refs.h"
 
+#include "base/constants.h"
 #include "spec/node_checker.h"
 #include "types/key_table.h"
 #include "types/registry.h"
@@ -87,12 +88,9 @@ nb::object decode_tuple_class(nb::handle cls, Kind kind) {
     require(kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(cls.ptr())) == kind,
             is_namedtuple ? "the type of a tuple with named fields must be a namedtuple class"
                           : "the type of a struct sequence must be a struct sequence class");
-    const char *const attribute = is_namedtuple ? "_fields" : "n_sequence_fields";
-    nb::object size = nb::steal(PyObject_GetAttrString(cls.ptr(), attribute));
-    if (!size.is_valid() && !PyErr_ExceptionMatches(PyExc_AttributeError)) nb::raise_python_error();
-    PyErr_Clear();
-    require(size.is_valid(), "the type of a tuple must have named fields");  // no more
-    return is_namedtuple ? checked(PyLong_FromSsize_t(checked(PyObject_Size(size.ptr())))) : size;
+    const nb::object names =
+        is_namedtuple ? checked(PyObject_GetAttr(cls.ptr(), constants.fields)) : names_of_struct_sequence(cls);
+    return checked(PyLong_FromSsize_t(checked(PyObject_Size(names.ptr()))));
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spec/spec.h"
 
+#include "base/constants.h"
 #include "base/error.h"
 #include "base/stack_room.h"
 #include "base/text_hash.h"
 #include "structure/compare.h"
+#include "structure/cursor.h"
 #include "structure/paths.h"
 #include "types/class_hash.h"
 #include "types/keys.h"
@@ -34,35 +36,44 @@ size_t Spec::size_in_bytes() const {
 
 namespace {
 
-// Of a string what it says, of a tuple that has no equality of its own the same of its items. Nothing else
-// counts.
+// Of a string what it says, of a tuple that has no equality of its own the same of its items, and where
+// they stand. Whatever else there is doesn't count: who knows what it is equal to.
 uint64_t hash_of_texts(PyObject *object) {
-    uint64_t hash = mix_if_text(1, object);
+    if (PyUnicode_Check(object)) return mix_text(1, object);
+    uint64_t hash = 0;
     const bool is_tuple = Py_TYPE(object)->tp_richcompare == PyTuple_Type.tp_richcompare;
-    for (Py_ssize_t i = 0; is_tuple && i < PyTuple_GET_SIZE(object); ++i)
-        hash = mix_if_text(hash, PyTuple_GET_ITEM(object, i));
+    for (Py_ssize_t i = 0; is_tuple && i < PyTuple_GET_SIZE(object); ++i) {
+        PyObject *const item = PyTuple_GET_ITEM(object, i);
+        if (item && PyUnicode_Check(item)) hash = mix_text(mix(hash, static_cast<uint64_t>(i)), item);
+    }
     return hash;
 }
 
-uint64_t hash_of_ref(Role role, PyObject *ref) {
-    switch (role) {
-        case Role::kSortedKeys:
-        case Role::kKeys:
-        case Role::kNames:
-            return KeysBox::of(ref).hash();
-        case Role::kClass:
-            return hash_of_class(reinterpret_cast<PyTypeObject *>(ref));
-        case Role::kRegistration:
-            return hash_of_class(reinterpret_cast<PyTypeObject *>(RegistrationBox::of(ref).type.ptr()));
-        case Role::kMeta:
-        case Role::kAuxData:
-            return hash_of_texts(ref);
-        default:
-            return 0;
-    }
-}
+// Of the references of a structure, given in their order.
+class RefHash {
+public:
+    explicit RefHash(const Structure &structure) : at_(structure) {}
 
-std::span<const Role> roles_of(Kind kind) { return {traits(kind).roles, num_refs(kind)}; }
+    uint64_t of(PyObject *const *ref) {
+        if (KeysBox::check(*ref)) return KeysBox::of(*ref).hash();
+        if (RegistrationBox::check(*ref)) return of_class(RegistrationBox::of(*ref).type.ptr());
+        const bool says_nothing = *ref == Py_None || *ref == constants.no_items;
+        return says_nothing ? 0 : of_role(find_role(ref), *ref);
+    }
+
+private:
+    static uint64_t of_class(PyObject *type) { return hash_of_class(reinterpret_cast<PyTypeObject *>(type)); }
+    static uint64_t of_role(Role role, PyObject *ref) {
+        if (role == Role::kClass) return of_class(ref);
+        return role == Role::kMeta || role == Role::kAuxData ? hash_of_texts(ref) : 0;
+    }
+    Role find_role(PyObject *const *ref) {
+        while (at_.refs() + num_refs(at_.node()) <= ref) at_.step();
+        return traits(at_.kind()).roles[ref - at_.refs()];
+    }
+
+    Cursor at_;  // at the node of a reference before
+};
 
 }  // namespace
 
@@ -77,12 +88,10 @@ Py_hash_t Spec::hash() const {
         lane = mix(lane, bits);
     }
     size_t next = 0;
-    PyObject *const *ref = structure_.refs;
-    for (uint32_t i = 0; i < structure_.num_nodes; ++i) {
-        for (const Role role : roles_of(structure_.nodes[i].kind)) {
-            uint64_t &lane = lanes[next++ % 4];
-            lane = mix(lane, hash_of_ref(role, *ref++));
-        }
+    RefHash refs(structure_);
+    for (PyObject *const &ref : structure_.all_refs()) {
+        uint64_t &lane = lanes[next++ % 4];
+        lane = mix(lane, refs.of(&ref));
     }
     uint64_t result = 0;
     for (const uint64_t lane : lanes) result = (result ^ lane) * 0xC2B2AE3D27D4EB4Fu, result ^= result >> 29;
