@@ -91,8 +91,8 @@ Holdings holdings_of(const Structure &structure) {
 // A structure is not kept if it is the only owner of one of its classes.
 bool KeptStructure::let_go(const Structure &structure, const std::vector<Holdings::Class> &classes) {
     for (size_t i = 0; i < classes.size(); ++i) {
-        if (decref_unless_last(structure.refs[classes[i].ref])) continue;
-        while (i-- > 0) incref(structure.refs[classes[i].ref]);
+        if (decref_unless_last(structure.all_refs()[classes[i].ref])) continue;
+        while (i-- > 0) incref(structure.all_refs()[classes[i].ref]);
         return false;
     }
     return true;
@@ -116,7 +116,7 @@ Holdings KeptStructure::take(Spec &to) {
             spec_.set_ref(item.ref, type.release().ptr());
             continue;
         }
-        while (i-- > 0) decref(spec_.structure().refs[holdings_.classes[i].ref]);
+        while (i-- > 0) decref(spec_.structure().all_refs()[holdings_.classes[i].ref]);
         give_up();
         return {};
     }

@@ -83,14 +83,10 @@ nb::object decode_registration(nb::handle state, Kind kind) {
 // The number of fields of a namedtuple class or of a struct sequence class.
 nb::object decode_tuple_class(nb::handle cls, Kind kind) {
     require(PyType_Check(cls.ptr()), "the type of a tuple must be a class");
-    const bool is_namedtuple = kind == Kind::kNamedTuple;
     // Of another class instances would be built by code of its own.
     require(kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(cls.ptr())) == kind,
-            is_namedtuple ? "the type of a tuple with named fields must be a namedtuple class"
-                          : "the type of a struct sequence must be a struct sequence class");
-    const nb::object names =
-        is_namedtuple ? checked(PyObject_GetAttr(cls.ptr(), constants.fields)) : names_of_struct_sequence(cls);
-    return checked(PyLong_FromSsize_t(checked(PyObject_Size(names.ptr()))));
+            "the type of a tuple must be a class of its kind: namedtuple, or struct sequence");
+    return checked(PyLong_FromSsize_t(checked(PyObject_Size(names_of_tuple_class(cls).ptr()))));
 }
 
 }  // namespace

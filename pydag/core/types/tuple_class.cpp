@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/tuple_class.h"
 
+#include "base/constants.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/tuples.h"
@@ -57,9 +58,14 @@ Kind kind_of_tuple_class(PyTypeObject *type) {
     return is_namedtuple(type) ? Kind::kNamedTuple : Kind::kLeaf;
 }
 
+nb::object names_of_tuple_class(nb::handle cls) {
+    if (is_struct_sequence(reinterpret_cast<PyTypeObject *>(cls.ptr()))) return names_of_struct_sequence(cls);
+    return checked(PyObject_GetAttr(cls.ptr(), constants.fields));
+}
+
 nb::object names_of_struct_sequence(nb::handle cls) {
     auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
-    if (kind_of_tuple_class(type) != Kind::kStructSequence)
+    if (!is_struct_sequence(type))
         fail(PyExc_TypeError, "Expected a class of struct sequences, got %U.", short_repr(cls).ptr());
     constexpr size_t kMost = 10'000;
     const nb::object size = attribute_of(type, "n_sequence_fields");

@@ -13,7 +13,9 @@ namespace pydag {
 // Python code.
 Kind kind_of_tuple_class(PyTypeObject *type);
 
-// The names of the items of a struct sequence; those that have none are PyStructSequence_UnnamedField.
+// The names of the items of such a tuple.
+nb::object names_of_tuple_class(nb::handle cls);
+// The same of a struct sequence; those that have none are PyStructSequence_UnnamedField.
 nb::object names_of_struct_sequence(nb::handle cls);
 
 }  // namespace pydag
