@@ -20,6 +20,7 @@ except ImportError as error:
 from pydag.files import save as save
 
 from . import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
+from . import tree as tree
 from .boundary.dag import Dag as Dag
 from .compiled.jit import jit as jit
 from .compiled.lost_tie import LostTieWarning as LostTieWarning
@@ -96,6 +97,7 @@ __all__ = [
     "scan",
     "shard_map",
     "switch",
+    "tree",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -1,52 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes whose instances JAX sees as it sees a `Dag` of them."""
 
-import contextlib
-import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.dag import keys_of
-from pydag.jaxinterop.boundary.remembered import Remembered, may_hide
+from pydag.jaxinterop.boundary.memory import memory_of, remember
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Identity, Leaf, Where
 
 from .jax_registry import asked_pydag
 
 C = TypeVar("C", bound=type)
-
-# What JAX put into an instance of a registered class, where opening the instance would not tell:
-# by its id.
-_remembered: dict[int, "_Memory"] = {}
-
-
-class _Memory(NamedTuple):
-    ref: "weakref.ref[Any]"
-    remembered: Remembered
-
-
-def _remember(node: Any, remembered: Remembered) -> None:
-    place = id(node)
-
-    def forget(ref: "weakref.ref[Any]") -> None:
-        if place in _remembered and _remembered[place].ref is ref:
-            del _remembered[place]
-
-    with contextlib.suppress(TypeError):  # of a class with `__slots__` and without a weak reference
-        _remembered[place] = _Memory(weakref.ref(node, forget), remembered)
-
-
-def _memory_of(node: Any) -> Remembered | None:
-    """What is known of an instance that nobody has changed since JAX made it."""
-    known = _remembered.get(id(node))
-    if known is None or known.ref() is not node:
-        return None
-    if known.remembered.holds(node):
-        return known.remembered
-    _remembered.pop(id(node), None)
-    return None
 
 
 def register(
@@ -80,8 +47,8 @@ def register(
     options = Options.of(namespace, identity, static)
 
     def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
-        if (known := _memory_of(node)) is not None:
-            return known.leaves, known.untraced
+        if (known := memory_of(node)) is not None:
+            return known[1], known[0]
         untraced, leaves = take_apart(node, options, cls.__name__)
         if untraced.spec.is_leaf():
             raise TypeError(
@@ -97,8 +64,7 @@ def register(
     def unflatten(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
         leaves = tuple(leaves)
         node = untraced.build(leaves)
-        if may_hide(leaves) and (memory := Remembered.of(node, untraced, leaves)) is not None:
-            _remember(node, memory)
+        remember(node, untraced, leaves)
         return node
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
