@@ -29,6 +29,7 @@ from .files.load import load as load
 from .optimizers.optimizer import apply_updates as apply_updates
 from .optimizers.optimizer import optimizer as optimizer
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
+from .registries.module import Module as Module
 from .registries.register import register as register
 from .wrappers import debug as debug
 from .wrappers.branches import cond as cond
@@ -64,6 +65,7 @@ from .wrappers.vmap import vmap as vmap
 __all__ = [
     "Dag",
     "LostTieWarning",
+    "Module",
     "apply_updates",
     "associative_scan",
     "checkpoint",

@@ -15,6 +15,9 @@ from .optree_private import GLOBAL_NAMESPACE
 
 Names = tuple[str, ...]
 
+module_listeners: list[Callable[[type], object]] = []
+"""Are told of each class of modules that is registered globally."""
+
 
 def _slots(cls: type) -> Iterator[str]:
     """The names of all `__slots__` members as they are stored, bases first.
@@ -156,7 +159,8 @@ def register_module(
     To `pydag.jaxinterop` the Python numbers and flags that a module holds, itself or in builtin
     containers, are configuration: not traced, not differentiated, not optimized. A function can
     branch on them. In records, the classes of `register_fields`, numbers are data. To everything
-    else, and to the structure, the two are the same.
+    else, and to the structure, the two are the same. Where `pydag.jaxinterop` is loaded, or once it
+    is, JAX sees the instances, too, as by its `register`, unless JAX knows the class already.
 
     Args:
         cls: The class. Left out, `register_module` returns a decorator.
@@ -170,7 +174,8 @@ def register_module(
         AttributeError: When flattening: a field is not set.
 
     >>> class Module:
-    ...     def __init_subclass__(cls):
+    ...     def __init_subclass__(cls, **options):
+    ...         super().__init_subclass__(**options)
     ...         register_module(cls)
     >>> class Dropout(Module):
     ...     def __init__(self, rate):
@@ -205,4 +210,7 @@ def _register(
     check_distinct(data or (), meta)
     resolved = functools.partial(resolve, cls, data, meta)
     _core.register_fields(cls, resolved, optree.GetAttrEntry, namespace, has_identity, is_module)
+    if is_module and namespace == "":
+        for listener in module_listeners:
+            listener(cls)
     return cls

@@ -31,7 +31,7 @@ class _OfClasses:
         known[key] = weakref.ref(cls, lambda _: known.pop(key, None)), value
 
 
-# True for a class whose entry in JAX's registry was made by asking pydag.
+# How JAX sees the instances of a class whose entry in its registry asks pydag.
 asked_pydag = _OfClasses()
 
 # How the entries of a class are written in a path, by the type of the entry: ".{}" or "[{!r}]".
@@ -133,7 +133,7 @@ class _Opener:
 _registrations = _OfClasses()
 
 
-def _entry(cls: type) -> Any:
+def entry_of(cls: type) -> Any:
     """What JAX has registered for a class, or None."""
     if lookup.is_found_by_identity(cls):
         return jax_private.registry.get(cls)
@@ -142,8 +142,8 @@ def _entry(cls: type) -> Any:
 
 
 def _look_up(cls: type) -> "lookup.Foreign | None":
-    entry = _entry(cls)
-    if entry is None or asked_pydag.get(cls):
+    entry = entry_of(cls)
+    if entry is None or asked_pydag.get(cls) is not None:
         return None
     known, registration = _registrations.get(cls, (None, None))
     if registration is None or known is not entry:
