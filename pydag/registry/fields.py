@@ -10,6 +10,7 @@ import optree
 
 from pydag import _core
 
+from . import latest
 from .functions import C, checked_namespace
 from .optree_private import GLOBAL_NAMESPACE
 
@@ -210,6 +211,7 @@ def _register(
     check_distinct(data or (), meta)
     resolved = functools.partial(resolve, cls, data, meta)
     _core.register_fields(cls, resolved, optree.GetAttrEntry, namespace, has_identity, is_module)
+    latest.note(cls, resolved)
     if is_module and namespace == "":
         for listener in module_listeners:
             listener(cls)
