@@ -517,7 +517,9 @@ def test_an_array_in_a_meta_field_is_an_error() -> None:
             (jaxinterop.jit(lambda x: x["g"].w), "args"),
             (jaxinterop.grad(lambda x: x["g"].w.sum()), "args"),
         ):
-            with pytest.raises(TypeError, match=rf"^{root}\[0\]\['g'\]\.idx is a meta field of .*Ga"):
+            with pytest.raises(
+                TypeError, match=rf"^{root}\[0\]\['g'\]\.idx is a meta field of .*Ga"
+            ):
                 call({"g": Gather(idx)})
         with pytest.raises(TypeError, match=r"^tree\.idx is a meta field"):
             jaxinterop.Dag(Gather(idx))

@@ -11,7 +11,6 @@ from pydag.structure.text import short_repr
 
 from .option import is_array
 
-
 # What the most meta fields hold: told apart by class, since this is asked at every call.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, type, types.FunctionType)))
 
@@ -19,10 +18,7 @@ _PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, type, type
 def _holds_array(value: Any) -> bool:
     if type(value) is not tuple:
         return is_array(value)
-    for item in value:
-        if id(type(item)) not in _PLAIN and _holds_array(item):
-            return True
-    return False
+    return any(id(type(item)) not in _PLAIN and _holds_array(item) for item in value)
 
 
 def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
