@@ -211,7 +211,7 @@ def _register(
     check_distinct(data or (), meta)
     resolved = functools.partial(resolve, cls, data, meta)
     _core.register_fields(cls, resolved, optree.GetAttrEntry, namespace, has_identity, is_module)
-    latest.note(cls, resolved)
+    latest.note(cls, lambda cls: resolve(cls, data, meta))
     if is_module and namespace == "":
         for listener in module_listeners:
             listener(cls)

@@ -16,14 +16,14 @@ Fields = tuple[tuple[str, ...] | None, tuple[str, ...]]
 
 _times = itertools.count()
 # By the id of the class: the class, when it was registered, and what tells its fields.
-_known: dict[int, tuple[weakref.ref[type], int, Callable[[], Any] | None]] = {}
+_known: dict[int, tuple[weakref.ref[type], int, Callable[[type], Any] | None]] = {}
 
 
-def note(cls: type, fields: Callable[[], Any] | None = None) -> None:
+def note(cls: type, fields: Callable[[type], Any] | None = None) -> None:
     """Notes that a class was registered just now.
 
     Args:
-        fields: Gives data fields, slots and meta fields.
+        fields: Gives data fields, slots and meta fields. It must not hold the class.
     """
     place, known = id(cls), _known
     known[place] = weakref.ref(cls, lambda _: known.pop(place, None)), next(_times), fields
@@ -38,7 +38,7 @@ def declared_fields(cls: type) -> Fields:
     """The fields that a class declares."""
     fields = _known[id(cls)][2] if id(cls) in _known else None
     if fields is not None:
-        data, _, meta = fields()
+        data, _, meta = fields(cls)
         return data, meta
     if dataclasses.is_dataclass(cls):
         return tuple(field.name for field in dataclasses.fields(cls)), ()

@@ -172,5 +172,10 @@ def _registration(cls: type, entry: Any) -> object:
     return opener.registration
 
 
-lookup.add_fallback(_look_up, lambda: list(jax_private.registry))
+def _known_to_jax_alone() -> list[type]:
+    """The classes of JAX's registry, but for those that pydag knows, or knew."""
+    return [cls for cls in list(jax_private.registry) if asked_pydag.get(cls) is None]
+
+
+lookup.add_fallback(_look_up, _known_to_jax_alone)
 _core.watch_registry(jax_private.registry)
