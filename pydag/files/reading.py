@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydag.structure.document import Document, MalformedError, check_version, distinct, parse
 
 from .arrays import numpy_dtype
-from .save import STRUCTURE, package
+from .save import KINDS, STRUCTURE, package
 
 _ATTEMPTS = 5
 
@@ -133,6 +133,13 @@ class File:
             return _checked(parse(self.metadata[STRUCTURE]), self.entries)
         except ValueError as error:
             raise self.wrong(str(error)) from None
+
+    def kinds(self) -> dict[str, str]:
+        """What leaves were of which arrays were written instead, by the names of the arrays."""
+        noted = parse(self.metadata[STRUCTURE]).get(KINDS, {}) if self.is_ours else {}
+        if type(noted) is not dict or not all(type(kind) is str for kind in noted.values()):
+            raise self.wrong(f"malformed structure: {KINDS}: expected an object with text")
+        return noted
 
     def wrong(self, what: str) -> ValueError:
         """The error that says what is wrong in this file."""

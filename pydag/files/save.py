@@ -7,10 +7,12 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pydag import _core
+from pydag._core import PyDagSpec
 from pydag.registry.names import ClassNames
 from pydag.structure.json import document_of
 from pydag.structure.listing import Listing, shorten
@@ -22,6 +24,8 @@ from .names import leaf_names, other_ways
 
 # No path gives this name: it has an empty part, and doesn't begin with a dot.
 STRUCTURE = "pydag..structure"
+# In the JSON of the structure: what the leaves were that stand in the file as arrays of numbers.
+KINDS = "kinds"
 _LARGEST_HEADER = 100_000_000  # what readers of the format accept
 
 
@@ -82,8 +86,25 @@ def save(
     >>> model["encoder"] is model["decoder"]
     True
     """
-    safetensors = package()
+    package()
     leaves, spec = _core.flatten(tree, namespace=namespace, identity=identity)
+    write(path, leaves, spec, structure, progress)
+
+
+def write(
+    path: str | os.PathLike[str],
+    leaves: list[Leaf],
+    spec: PyDagSpec,
+    structure: bool,
+    progress: bool,
+    kinds: Mapping[int, str] = MappingProxyType({}),
+) -> None:
+    """Writes a DAG that was taken apart, as `save` does.
+
+    Args:
+        kinds: What leaves were, of which an array is written instead, by their numbers.
+    """
+    safetensors = package()
     listing = Listing.of(spec)
     total = sum(getattr(leaf, "nbytes", 0) for leaf in leaves if is_array(leaf))
     names = ClassNames(spec.namespace) if structure else None
@@ -91,6 +112,8 @@ def save(
         arrays, described, metadata = _sorted_out(listing, leaves, names, bar)
     if structure:
         whole = {"pydag": 1, "structure": document_of(spec), "leaves": described}
+        if kinds:
+            whole[KINDS] = {next(iter(described[i].values())): kinds[i] for i in kinds}
         metadata[STRUCTURE] = json.dumps(whole, separators=(",", ":"), allow_nan=False)
     size = len(json.dumps(metadata)) + sum(len(name) + 120 for name in arrays)
     if size > _LARGEST_HEADER:

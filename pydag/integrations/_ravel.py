@@ -1,52 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
 """One flat array for the distinct leaves of a DAG, and the way back.
 
+What is no data stays out of the array, and is the same in all that comes back.
+
 How leaves become one array, and what an array must be to become leaves again, is optree's matter:
 it is given the list of distinct leaves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.typing import Dag, FlattenOptions
+from pydag.typing import Dag, FlattenOptions, Leaf
 
 
 class Unravel:
     """Puts a flat array back into the DAG that it was made of; what was tied is tied again.
 
     Equal where structure, shapes and dtypes are, and hashable as optree's functions are.
+
+    Args:
+        kept: The number of each leaf that is no data, and the leaf as `ravel` was given it.
     """
 
-    __slots__ = ("_spec", "_split")
+    __slots__ = ("_kept", "_spec", "_split")
 
-    def __init__(self, spec: PyDagSpec, split: Callable[[Any], list[Any]]) -> None:
-        self._spec, self._split = spec, split
+    def __init__(
+        self, spec: PyDagSpec, split: Callable[[Any], list[Any]], kept: Sequence[tuple[int, Any]]
+    ) -> None:
+        self._spec, self._split, self._kept = spec, split, tuple(kept)
 
     def __call__(self, flat: Any, /) -> Dag:
-        return self._spec.unflatten(self._split(flat))
+        leaves = self._split(flat)
+        for i, leaf in self._kept:
+            leaves.insert(i, leaf.value)
+        return self._spec.unflatten(leaves)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Unravel):
             return NotImplemented
         same = self._spec == other._spec and self._split == other._split
+        same = same and self._kept == other._kept
         return same and self._spec.is_same_order(other._spec)
 
     def __hash__(self) -> int:
-        return hash((self._spec, self._split))
+        return hash((self._spec, self._split, self._kept))
 
 
 def ravel(
     ravel_list: Callable[..., tuple[Any, Callable[[Any], list[Any]]]],
     tree: Dag,
+    kept: Callable[[list[Leaf], PyDagSpec], Sequence[tuple[int, Any]]] = lambda _, __: (),
     **options: Unpack[FlattenOptions],
 ) -> tuple[Any, Unravel]:
     """The array and the way back.
 
     Args:
         ravel_list: The same for a list of leaves, by optree.
+        kept: Which leaves are no data: their numbers, and each as something that is compared and
+            has a `value`.
     """
     leaves, spec = _core.flatten(tree, **options)
-    flat, split = ravel_list(leaves, is_leaf=lambda x: x is not leaves)
-    return flat, Unravel(spec, split)
+    others = kept(leaves, spec)
+    skipped = {i for i, _ in others}
+    data = [leaf for i, leaf in enumerate(leaves) if i not in skipped]
+    flat, split = ravel_list(data, is_leaf=lambda x: x is not data)
+    return flat, Unravel(spec, split, others)

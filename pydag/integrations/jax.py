@@ -13,8 +13,13 @@ except ImportError as error:
         f'pydag.integrations.jax needs JAX: pip install "pydag-tree[jax]" ({error})'
     ) from error
 
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.untraced import Options, untraced_of
 from pydag.public.options import with_options
-from pydag.typing import IsLeaf, KeywordOptions
+from pydag.typing import IsLeaf, KeywordOptions, Leaf
 
 from ._ravel import Unravel, ravel
 
@@ -28,10 +33,11 @@ def dag_ravel(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> tuple[jax.Array, Unravel]:
-    """One flat array of all distinct leaves, and a function that puts such an array back.
+    """One flat array of all distinct data, and a function that puts such an array back.
 
     Each object is in it once, a value once for each occurrence. What comes back is tied as the tree
-    is.
+    is. The numbers of modules, text and functions are configuration, as for `pydag.jaxinterop`:
+    not in the array, and unchanged in what comes back.
 
     Args:
         tree: The DAG.
@@ -39,6 +45,7 @@ def dag_ravel(
     Raises:
         ValueError: By the function that comes back: the array has another shape or dtype.
         CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
 
     >>> w = jax.numpy.ones(2)
     >>> flat, unravel = dag_ravel({"encoder": w, "decoder": w})
@@ -48,4 +55,16 @@ def dag_ravel(
     >>> tree["encoder"] is tree["decoder"]
     True
     """
-    return ravel(optree_ravel, tree, is_leaf=is_leaf, **options)
+    namespace = options.get("namespace", "")
+
+    def configuration(leaves: list[Leaf], spec: PyDagSpec) -> list[tuple[int, Static]]:
+        positions = tuple(
+            i
+            for i in static_positions(leaves, spec)
+            if _core.is_leaf(leaves[i], none_is_leaf=True, namespace=namespace)  # else kept whole
+        )
+        known = Options(namespace, options.get("identity", "all"))
+        untraced = untraced_of(leaves, spec, positions, known, "tree")
+        return list(zip(positions, untraced.statics, strict=True))
+
+    return ravel(optree_ravel, tree, configuration, is_leaf=is_leaf, **options)

@@ -17,17 +17,18 @@ except ImportError as error:
         'pydag.jaxinterop needs JAX, which is not installed: pip install "pydag-tree[jax]"'
     ) from error
 
-from pydag.files import save as save
-
 from . import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
+from . import tree as tree
 from .boundary.dag import Dag as Dag
 from .compiled.jit import jit as jit
 from .compiled.lost_tie import LostTieWarning as LostTieWarning
 from .files.checkpoints import from_checkpoint as from_checkpoint
 from .files.load import load as load
+from .files.save import save as save
 from .optimizers.optimizer import apply_updates as apply_updates
 from .optimizers.optimizer import optimizer as optimizer
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
+from .registries.module import Module as Module
 from .registries.register import register as register
 from .wrappers import debug as debug
 from .wrappers.branches import cond as cond
@@ -63,6 +64,7 @@ from .wrappers.vmap import vmap as vmap
 __all__ = [
     "Dag",
     "LostTieWarning",
+    "Module",
     "apply_updates",
     "associative_scan",
     "checkpoint",
@@ -96,6 +98,7 @@ __all__ = [
     "scan",
     "shard_map",
     "switch",
+    "tree",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -10,10 +10,14 @@ import optree
 
 from pydag import _core
 
+from . import latest
 from .functions import C, checked_namespace
 from .optree_private import GLOBAL_NAMESPACE
 
 Names = tuple[str, ...]
+
+module_listeners: list[Callable[[type], object]] = []
+"""Are told of each class of modules that is registered globally."""
 
 
 def _slots(cls: type) -> Iterator[str]:
@@ -156,7 +160,8 @@ def register_module(
     To `pydag.jaxinterop` the Python numbers and flags that a module holds, itself or in builtin
     containers, are configuration: not traced, not differentiated, not optimized. A function can
     branch on them. In records, the classes of `register_fields`, numbers are data. To everything
-    else, and to the structure, the two are the same.
+    else, and to the structure, the two are the same. Where `pydag.jaxinterop` is loaded, or once it
+    is, JAX sees the instances, too, as by its `register`, unless JAX knows the class already.
 
     Args:
         cls: The class. Left out, `register_module` returns a decorator.
@@ -170,7 +175,8 @@ def register_module(
         AttributeError: When flattening: a field is not set.
 
     >>> class Module:
-    ...     def __init_subclass__(cls):
+    ...     def __init_subclass__(cls, **options):
+    ...         super().__init_subclass__(**options)
     ...         register_module(cls)
     >>> class Dropout(Module):
     ...     def __init__(self, rate):
@@ -205,4 +211,8 @@ def _register(
     check_distinct(data or (), meta)
     resolved = functools.partial(resolve, cls, data, meta)
     _core.register_fields(cls, resolved, optree.GetAttrEntry, namespace, has_identity, is_module)
+    latest.note(cls, lambda cls: resolve(cls, data, meta))
+    if is_module and namespace == "":
+        for listener in module_listeners:
+            listener(cls)
     return cls

@@ -19,7 +19,7 @@ import optree
 from pydag import _core
 from pydag.typing import FlattenFunction, UnflattenFunction
 
-from . import lookup
+from . import latest, lookup
 from .optree_private import GLOBAL_NAMESPACE
 
 C = TypeVar("C", bound=type)
@@ -210,6 +210,7 @@ def register_pydag_node(
     except BaseException:  # where warnings are errors
         _core.unregister(cls, namespace)
         raise
+    latest.note(cls)
     return cls
 
 

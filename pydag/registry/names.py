@@ -2,11 +2,13 @@
 """Registered classes by their names: `module.qualname`.
 
 What is written to a file names classes; only a class that is registered by the time of reading is
-found, or one that the reader names. Nothing is imported for it.
+found, or one that the reader names. Of several that have one name it is the one that was registered
+last. Nothing is imported for it.
 """
 
 import builtins
 import collections
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -15,6 +17,7 @@ import optree
 from pydag import _core
 
 from . import lookup
+from .latest import Fields, declared_fields, in_order
 
 # What a name stands for: the class of a node, that of a namedtuple or struct sequence, a default
 # factory, or a class that is itself a value.
@@ -40,9 +43,9 @@ _optree_entries: Any = optree.register_pytree_node.get
 
 def _registered(namespace: str) -> Iterator[Iterable[object]]:
     spaces = ("", namespace)
-    yield [cls for space, cls in _core.registered_classes() if space in spaces]
-    yield list(_optree_entries(namespace=namespace))
     yield from lookup.fallback_classes()
+    yield list(_optree_entries(namespace=namespace))
+    yield in_order(cls for space, cls in _core.registered_classes() if space in spaces)
 
 
 class UnaskedError(ValueError):
@@ -74,9 +77,8 @@ def _by_name(classes: Iterable[object]) -> dict[str, list[type]]:
     found: dict[str, list[type]] = {}
     for cls in classes:
         if isinstance(cls, type):
-            same = found.setdefault(class_name(cls), [])
-            if not _is_among(cls, same):
-                same.append(cls)
+            same = found.get(class_name(cls), [])
+            found[class_name(cls)] = [x for x in same if x is not cls] + [cls]
     return found
 
 
@@ -109,26 +111,24 @@ class ClassNames:
         """Whether a class is registered under this name."""
         return name in self._classes
 
-    def is_ambiguous(self, cls: type) -> bool:
-        """Whether another registered class has its name."""
-        return any(cls is not other for other in self._classes.get(class_name(cls), ()))
-
     def find(self, name: str, role: Role) -> type:
-        """The class of that name.
+        """The class of that name that was registered last.
 
         Raises:
             UnaskedError: The file may not use it so by itself.
-            ValueError: None is registered, or more than one.
+            ValueError: None is registered.
+
+        Warns:
+            UserWarning: An earlier one declares other fields.
         """
         asked = (self._asked or {}).get(name)
         found = asked or self._classes.get(name) or _builtin(name)
-        if len(found) == 1:
-            if not asked and not self._is_free(found[0], role):
-                raise UnaskedError(found)
-            return found[0]
-        place = f" in namespace {self.namespace!r}" if self.namespace else ""
         if found:
-            raise ValueError(f"{len(found)} classes are registered as {name!r}{place}")
+            if not asked and not self._is_free(found[-1], role):
+                raise UnaskedError(found[-1:])
+            _warn_of_other_fields(name, found)
+            return found[-1]
+        place = f" in namespace {self.namespace!r}" if self.namespace else ""
         raise ValueError(
             f"no class {name!r} is registered{place}: import the module that registers it first"
         )
@@ -151,3 +151,22 @@ def _builtin(name: str) -> list[type]:
     module, _, rest = name.rpartition(".")
     found = getattr(builtins, rest, None) if module == "builtins" else None
     return [found] if isinstance(found, type) else []
+
+
+def _warn_of_other_fields(name: str, classes: list[type]) -> None:
+    *earlier, last = map(declared_fields, classes)
+    others = [fields for fields in earlier if fields != last]
+    if others:
+        warnings.warn(
+            f"{len(classes)} classes were registered as {name!r}, with different fields; the last "
+            f"one is taken\n  it has {_text(last)}\n  before, there was one with "
+            f"{_text(others[-1])}",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _text(fields: Fields) -> str:
+    data, meta = fields
+    text = "any attributes" if data is None else f"the fields {', '.join(data)}"
+    return text + f", and the meta fields {', '.join(meta)}" * bool(meta)

@@ -33,15 +33,9 @@ def _factory(x: Any, names: ClassNames) -> str | None:
     if x is None:
         return None
     is_builtin = isinstance(x, type) and x.__module__ == "builtins"
-    if is_builtin or (isinstance(x, type) and names.knows(x) and not names.is_ambiguous(x)):
+    if is_builtin or (isinstance(x, type) and names.knows(x)):
         return class_name(x)
     raise UnwritableError(f"the default factory {x!r}, which is no builtin or registered class")
-
-
-def _named(cls: type, names: ClassNames) -> str:
-    if names.is_ambiguous(cls):
-        raise ValueError(f"another class is registered as {class_name(cls)!r}, too")
-    return class_name(cls)
 
 
 class _Writer:
@@ -103,9 +97,9 @@ class _Writer:
             keys = {"keys": [encode(key, self._names) for key in inserted]}
             return keys if places is None else keys | {"order": list(places)}
         if role == "node":
-            return {"node": _named(ref[0], self._names), "namespace": encode(ref[1], None)}
+            return {"node": class_name(ref[0]), "namespace": encode(ref[1], None)}
         if role == "class":
-            return {"class": _named(ref, self._names)}
+            return {"class": class_name(ref)}
         if role == "factory":
             return {"factory": _factory(ref, self._names)}
         return {"value": encode(ref, self._names)}

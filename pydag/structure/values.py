@@ -89,8 +89,6 @@ class _Encoder:
 
     def _class(self, cls: type) -> str:
         assert self._names is not None
-        if self._names.is_ambiguous(cls):
-            raise UnwritableError(f"{cls!r}, whose name another registered class has, too")
         if not self._names.knows(cls):
             raise UnwritableError(f"{cls!r}, which isn't registered")
         return class_name(cls)

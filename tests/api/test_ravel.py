@@ -128,3 +128,26 @@ def test_the_way_back_pickles() -> None:
     _, unravel = Library("numpy").ours.dag_ravel([np.ones(2)])
     again = pickle.loads(pickle.dumps(unravel))
     assert again(np.zeros(2))[0].tolist() == [0.0, 0.0]
+
+
+def test_configuration_is_no_parameter() -> None:
+    """JAX's: numbers of modules, text and functions are not in the array, and come back as is."""
+    jnp = pytest.importorskip("jax.numpy")
+    dag_ravel = Library("jax").ours.dag_ravel
+
+    @pydag.register_module
+    class Positive:
+        def __init__(self, raw: float, depth: int = 2) -> None:
+            self.raw, self.lower, self.depth = jnp.asarray(raw), 1.0, depth
+            self.act, self.name = jnp.tanh, "positive"
+
+    tied = Positive(0.5)
+    flat, unravel = dag_ravel({"a": tied, "b": tied, "step": 3.0})
+    assert flat.tolist() == [0.5, 3.0]
+    back = unravel(flat + 1)
+    assert back["a"] is back["b"]
+    assert (back["a"].raw, back["step"]) == (1.5, 4.0)
+    assert (back["a"].lower, back["a"].depth, back["a"].act) == (1.0, 2, jnp.tanh)
+    assert dag_ravel(Positive(0.5))[1] == dag_ravel(Positive(1.5))[1]
+    assert dag_ravel(Positive(0.5))[1] != dag_ravel(Positive(0.5, depth=3))[1]
+    assert hash(dag_ravel(Positive(0.5))[1]) == hash(dag_ravel(Positive(1.5))[1])

@@ -45,7 +45,10 @@ ROOMS = [
     "pydag.jaxinterop.registries",
     "pydag.jaxinterop.files",
     "pydag.jaxinterop.optimizers",
+    "pydag.jaxinterop.trees",
+    "pydag.jaxinterop.tree",
     "pydag.jaxinterop",
+    "pydag.integrations.jax",
 ]
 
 

@@ -457,7 +457,7 @@ def test_what_is_written_into_a_registered_instance() -> None:
 
 def test_nothing_is_remembered_of_the_dead() -> None:
     """What is known about an instance goes with it."""
-    from pydag.jaxinterop.registries.register import _remembered
+    from pydag.jaxinterop.boundary.memory import _remembered
 
     before = len(_remembered)
     pair = jax.tree.map(lambda _: "x", Pair(jnp.ones(2), jnp.zeros(2)))

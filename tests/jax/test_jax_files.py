@@ -105,12 +105,6 @@ def test_64_bits(path: Path) -> None:
         pj.load(path)
 
 
-def test_keys(path: Path) -> None:
-    """A typed key has no place in a file: TypeError with the path."""
-    with pytest.raises(TypeError, match=r"at tree\['key'\]"):
-        pj.save(path, {"key": jax.random.key(0)})
-
-
 def test_loaded_arrays_do_not_depend_on_the_file(path: Path) -> None:
     """What was loaded stays, also where the file's bytes are changed in place."""
     pj.save(path, [jnp.ones(4)])

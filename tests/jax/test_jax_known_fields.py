@@ -502,3 +502,25 @@ def test_a_release_that_opens_its_classes_otherwise(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(jax_private, "_FUNCTIONS_OF_JAX", [])
     assert known_fields(Known, jax_private.registry[Known]) is None
     assert known_fields(State, jax_private.registry[State]) is None
+
+
+def test_an_array_in_a_meta_field_is_an_error() -> None:
+    """At the first call, with path and class, also in a tuple; of every wrapper, and `Dag`."""
+
+    @pydag.register_module(meta_fields=("idx",))
+    class Gather:
+        def __init__(self, idx: Any) -> None:
+            self.w, self.idx = jnp.ones(3), idx
+
+    for idx in (np.arange(2), jnp.arange(2), ("rows", (np.arange(2),))):
+        for call, root in (
+            (jaxinterop.jit(lambda x: x["g"].w), "args"),
+            (jaxinterop.grad(lambda x: x["g"].w.sum()), "args"),
+        ):
+            with pytest.raises(
+                TypeError, match=rf"^{root}\[0\]\['g'\]\.idx is a meta field of .*Ga"
+            ):
+                call({"g": Gather(idx)})
+        with pytest.raises(TypeError, match=r"^tree\.idx is a meta field"):
+            jaxinterop.Dag(Gather(idx))
+    assert jaxinterop.jit(lambda g: g.w[g.idx[0]])(Gather((1, "text"))) == 1.0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/tuple_class.h"
 
-#include "base/constants.h"
 #include "base/buffer.h"
+#include "base/constants.h"
 #include "base/error.h"
 #include "base/tuples.h"
 

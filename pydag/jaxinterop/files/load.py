@@ -2,18 +2,25 @@
 """safetensors files with JAX's arrays."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import is_not
 from typing import Any
 
 import jax
 import numpy as np
 
+from pydag import _core
 from pydag.files.load import Loaded, read
+from pydag.files.names import leaf_names
+from pydag.files.reading import File
 from pydag.files.save import progress_bar
 from pydag.jaxinterop.prefixes.treatments import Question, shortened, treatments
 from pydag.jaxinterop.static.untraced import Options
+from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Where
+
+from .opened import WEAK, Opened, is_key, is_ref, kind_of, outline, restored
 
 
 def _describe(sharding: Any) -> str:
@@ -38,11 +45,14 @@ def load(
 ) -> AnyDag:
     """As `pydag.files.load`, with JAX's arrays, placed.
 
-    Of an array that is sharded each device reads its part of the file, and no more.
+    What `pydag.jaxinterop.save` wrote comes back: random keys as keys, refs as fresh refs; and with
+    `like` the states of optimizers. Of an array that is sharded each device reads its part of the
+    file, and no more.
 
     Args:
         path: A safetensors file.
-        like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays.
+        like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays, such as a
+            model and the state that its optimizer begins with.
         only: Which leaves are read (see `pydag.dag_mask`); elsewhere stands None, or the leaf of
             `like`.
         strict: False: names that are missing keep the leaf of `like`, surplus ones are passed over.
@@ -54,27 +64,88 @@ def load(
         progress: Shows a bar, with tqdm.
 
     Raises:
-        ValueError: As `pydag.files.load`; or an array has 64 bits, and JAX only 32.
+        ValueError: As `pydag.files.load`; or an array has 64 bits, and JAX only 32; or a random key
+            is one of another generator.
         SharingError: Two paths to one array are given two shardings.
     """
-    loaded = read(path, like, only, strict, namespace, classes)
+    opened = Opened(like, namespace or "", "all")
+    wanted, spec = _core.flatten(opened.tree, namespace=namespace or "")
+    outlines = list(map(outline, wanted))
+    if any(map(is_not, outlines, wanted)):
+        loaded = read(path, _core.unflatten(spec, outlines), only, strict, namespace, classes)
+    else:
+        loaded = read(path, opened.tree, only, strict, namespace, classes)
+    if like is not None:
+        loaded.wanted = wanted
     given = _shardings(loaded, shardings)
     paths = loaded.spec.accessors()
+    kinds = _kinds(path, loaded, wanted if like is not None else None)
     total = sum(loaded.leaves[i].nbytes for i in loaded.from_file)
     with progress_bar(total, progress) as bar:
         for i in sorted(loaded.from_file):
             array = loaded.leaves[i]
-            loaded.leaves[i] = _placed(array, given[i], paths[i].codify("tree"))
+            if hasattr(array, "shape"):  # a number in `like` has become one
+                placed = _placed(array, given[i], paths[i].codify("tree"))
+                loaded.leaves[i] = _alike(placed, loaded.wanted[i], kinds.get(i))
             if bar is not None:
                 bar.update(array.nbytes)
-    return loaded.tree()
+    for i, leaf in enumerate(wanted if like is not None else ()):
+        if loaded.leaves[i] is outlines[i]:
+            loaded.leaves[i] = leaf  # nothing was found for it
+    return opened.close(loaded.tree())
+
+
+def _kinds(
+    path: str | os.PathLike[str], loaded: Loaded, wanted: Sequence[Any] | None
+) -> dict[int, str]:
+    """What each leaf is to be that is more than an array of its type, by its number.
+
+    Args:
+        wanted: The leaves of `like`; None where there is none.
+    """
+    file = File(path)
+    noted = file.kinds()
+    names = leaf_names(Listing.of(loaded.spec))[1]
+    if wanted is None:
+        return {i: noted[name] for i, name in enumerate(names) if name in noted}
+    kinds = {i: kind for i, kind in enumerate(map(kind_of, wanted)) if kind is not None}
+    for i in loaded.from_file:
+        kind, other = kinds.get(i), noted.get(names[i])
+        if other == WEAK and kind is None:
+            kinds[i] = WEAK
+        elif kind == WEAK and other is None and file.is_ours and names[i] in file.entries:
+            del kinds[i]  # it has become strongly typed since
+        elif kind is not None and other is not None and _generator(kind) != _generator(other):
+            raise ValueError(
+                f"{file.path!r}: {names[i]!r} doesn't fit `like`\n"
+                f"  {file.path!r}: {other}\n  like: {kind}"
+            )
+    return kinds
+
+
+def _generator(kind: str) -> str:
+    return kind.rpartition("key ")[2] if "key " in kind else ""
+
+
+def _alike(array: jax.Array, wanted: Any, kind: str | None) -> Any:
+    """The leaf that was written as an array."""
+    leaf = array if kind is None else restored(kind, array)
+    is_placed = is_key(wanted) and getattr(wanted, "committed", False)
+    return jax.device_put(leaf, wanted.sharding) if is_placed else leaf
 
 
 def _shardings(loaded: Loaded, shardings: Any) -> list[Any]:
     if shardings is None:
-        return [getattr(leaf, "sharding", None) for leaf in loaded.wanted]
+        return list(map(_sharding_of, loaded.wanted))
     options = Options(loaded.spec.namespace)
     return treatments({"tree": loaded.tree()}, {"tree": shardings}, _QUESTION, options)
+
+
+def _sharding_of(leaf: Any) -> Any:
+    """The sharding of an array that was put somewhere on purpose, or of an outline."""
+    if is_key(leaf) or is_ref(leaf) or not getattr(leaf, "committed", True):
+        return None
+    return getattr(leaf, "sharding", None)
 
 
 def _placed(array: Any, sharding: Any, where: str) -> jax.Array:

@@ -15,8 +15,8 @@ from pydag.registry.weak_table import WeakTable
 
 from .known_fields import is_module, known_fields
 
-# True for a class whose entry in JAX's registry was made by asking pydag.
-asked_pydag: WeakTable[bool] = WeakTable()
+# How JAX sees the instances of a class whose entry in its registry asks pydag.
+asked_pydag: WeakTable[Any] = WeakTable()
 
 # How the entries of a class are written in a path, by the type of the entry: ".{}" or "[{!r}]".
 _styles: WeakTable[dict[type, str]] = WeakTable()
@@ -117,7 +117,7 @@ class _Opener:
 _registrations: WeakTable[tuple[Any, object]] = WeakTable()
 
 
-def _entry(cls: type) -> Any:
+def entry_of(cls: type) -> Any:
     """What JAX has registered for a class, or None."""
     if lookup.is_found_by_identity(cls):
         return jax_private.registry.get(cls)
@@ -126,8 +126,8 @@ def _entry(cls: type) -> Any:
 
 
 def _look_up(cls: type) -> "lookup.Foreign | None":
-    entry = _entry(cls)
-    if entry is None or asked_pydag.get(cls, False):
+    entry = entry_of(cls)
+    if entry is None or asked_pydag.get(cls, None) is not None:
         return None
     known, registration = _registrations.get(cls, (None, None))
     if registration is None or known is not entry:
@@ -156,5 +156,10 @@ def _registration(cls: type, entry: Any) -> object:
     return opener.registration
 
 
-lookup.add_fallback(_look_up, lambda: list(jax_private.registry))
+def _known_to_jax_alone() -> list[type]:
+    """The classes of JAX's registry, but for those that pydag knows, or knew."""
+    return [cls for cls in list(jax_private.registry) if asked_pydag.get(cls, None) is None]
+
+
+lookup.add_fallback(_look_up, _known_to_jax_alone)
 _core.watch_registry(jax_private.registry)

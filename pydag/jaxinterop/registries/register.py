@@ -1,33 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes whose instances JAX sees as it sees a `Dag` of them."""
 
-import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from jax import tree_util
 
+from pydag import _core
 from pydag.jaxinterop.boundary.dag import keys_of
-from pydag.jaxinterop.boundary.remembered import Remembered, may_hide
+from pydag.jaxinterop.boundary.memory import memory_of, remember
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
-from pydag.registry.weak_table import WeakTable
+from pydag.registry.fields import module_listeners
 from pydag.typing import Identity, Leaf, Where
 
-from .jax_registry import asked_pydag
+from .jax_registry import asked_pydag, entry_of
 
 C = TypeVar("C", bound=type)
-
-# What JAX put into an instance of a registered class, where opening the instance would not tell.
-_remembered: WeakTable[Remembered] = WeakTable()
-
-
-def _memory_of(node: Any) -> Remembered | None:
-    """What is known of an instance that nobody has changed since JAX made it."""
-    known = _remembered.get(node, None)
-    if known is None or known.holds(node):
-        return known
-    _remembered.discard(node)
-    return None
 
 
 def register(
@@ -47,7 +35,7 @@ def register(
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
-        ValueError: The class is registered with JAX already.
+        ValueError: The class is registered with JAX already, and not by `pydag.register_module`.
         TypeError: When an instance is flattened: the class is no node of pydag's.
 
     >>> @register
@@ -58,12 +46,27 @@ def register(
     >>> jax.tree.map(lambda x: x + 1, Pair(jnp.zeros(()))).b
     Array(1., dtype=float32)
     """
-    options = Options.of(namespace, identity, static)
+    how = _How(Options.of(namespace, identity, static), False)
+    known = asked_pydag.get(cls, None)
+    if known is not None and known.is_by_itself:
+        known.options, known.is_by_itself = how.options, False
+    else:
+        _tell_jax(cls, how)
+    return cls
 
+
+class _How:
+    """How JAX sees the instances of a class, and whether that was told without being asked for."""
+
+    def __init__(self, options: Options, is_by_itself: bool) -> None:
+        self.options, self.is_by_itself = options, is_by_itself
+
+
+def _tell_jax(cls: type, how: _How) -> None:
     def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
-        if (known := _memory_of(node)) is not None:
-            return known.leaves, known.untraced
-        untraced, leaves = take_apart(node, options, cls.__name__)
+        if (known := memory_of(node)) is not None:
+            return known[1], known[0]
+        untraced, leaves = take_apart(node, how.options, cls.__name__)
         if untraced.spec.is_leaf():
             raise TypeError(
                 f"{cls!r} is registered with pydag.jaxinterop but is no node of pydag's; register "
@@ -78,11 +81,20 @@ def register(
     def unflatten(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
         leaves = tuple(leaves)
         node = untraced.build(leaves)
-        if may_hide(leaves) and (memory := Remembered.of(node, untraced, leaves)) is not None:
-            with contextlib.suppress(TypeError):  # there are no weak references to the instance
-                _remembered.set(node, memory)
+        remember(node, untraced, leaves)
         return node
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
-    asked_pydag.set(cls, True)
-    return cls
+    asked_pydag.set(cls, how)
+
+
+def _tell_jax_of_module(cls: type) -> None:
+    """Lets JAX see the instances of a class of modules, unless it knows the class."""
+    if entry_of(cls) is None:
+        _tell_jax(cls, _How(Options(), True))
+
+
+module_listeners.append(_tell_jax_of_module)
+for _namespace, _cls in _core.registered_classes():
+    if _namespace == "" and _core.is_module(_cls, ""):
+        _tell_jax_of_module(_cls)

@@ -20,6 +20,7 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .leaves import Static, is_number, is_traced
+from .meta_arrays import check_meta_fields
 from .option import Shape, StaticOption
 from .positions import static_positions
 from .unregistered import hidden_array, refusal
@@ -187,8 +188,10 @@ def untraced_of(
         selected: Those that `static=` selects. They may hold arrays: they are meant as constants.
 
     Raises:
-        TypeError: One of them is an object that nobody registered, and holds arrays.
+        TypeError: One of them is an object that nobody registered, and holds arrays; or a meta
+            field holds one.
     """
+    check_meta_fields(spec, roots)
     exempt = frozenset(selected)
     for position in positions:
         leaf = leaves[position]

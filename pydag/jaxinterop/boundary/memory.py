@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX, or a map, put into instances of registered classes, kept beside the instances.
+
+A number in a module is configuration, but one that stands where the module had an array is data:
+a mask, a size. The instance itself doesn't tell. So what was put there is remembered for as long
+as it is still there: for the tree as a whole, and for every registered object in it.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from operator import is_
+from typing import Any, NamedTuple
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.registry.weak_table import WeakTable
+from pydag.structure.listing import Listing
+from pydag.typing import Dag, Leaf
+
+from .remembered import Remembered, may_hide
+
+Known = tuple[Untraced, Sequence[Leaf]]
+"""A structure without its data, and the data."""
+
+_REGISTERED = ("fields", "custom type")
+
+
+class _Whole:
+    """What is remembered of a tree, and so of all that is in it."""
+
+    def __init__(self, remembered: Remembered) -> None:
+        self.remembered = remembered
+        self.untraced, self.leaves = remembered.untraced, remembered.leaves
+
+    @cached_property
+    def listing(self) -> Listing:
+        return Listing.of(self.untraced.spec)
+
+    def part(self, position: int) -> Known:
+        """The same of the object that stands at a position of the listing."""
+        indices = self._leaves_below(position)
+        everything = self.untraced.all_leaves(self.leaves)
+        static = dict(zip(self.untraced.positions, self.untraced.statics, strict=True))
+        positions = tuple(i for i, index in enumerate(indices) if index in static)
+        untraced = Untraced(
+            _core.spec_key(self._spec_at(position)),
+            positions,
+            tuple(static[indices[i]] for i in positions),
+            self.untraced.options,
+        )
+        return untraced, [everything[index] for index in indices if index not in static]
+
+    def _spec_at(self, position: int) -> PyDagSpec:
+        spec, parent = self.untraced.spec, 0
+        for step in self.listing.way(position):
+            spec = spec.child(self.listing.children(parent).index(step))
+            parent = step
+        return spec
+
+    def _leaves_below(self, position: int) -> list[int]:
+        """Which leaves of the whole stand below a node, in the order of the first visit to each."""
+        of_position = {leaf: i for i, leaf in enumerate(self.listing.leaves)}
+        found: dict[int, None] = {}
+        seen: set[int] = set()
+        pending = [position]
+        while pending:
+            at = self.listing.target(pending.pop())
+            if at in seen:
+                continue
+            seen.add(at)
+            if at in of_position:
+                found[of_position[at]] = None
+            pending.extend(reversed(self.listing.children(at)))
+        return list(found)
+
+
+class _Memory(NamedTuple):
+    whole: _Whole
+    position: int  # of the instance, in the listing of the whole
+
+
+_remembered: WeakTable[_Memory] = WeakTable()
+
+
+def _remember(node: Any, whole: _Whole, position: int) -> bool:
+    """Whether the instance can have a weak reference, as all can but those of some `__slots__`."""
+    try:
+        _remembered.set(node, _Memory(whole, position))
+    except TypeError:
+        return False
+    return True
+
+
+def remember(tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> list[int]:
+    """Remembers what a tree was built from, for each registered object in it; if it has to be.
+
+    Returns:
+        Where the objects stand for which this can't be: positions in the listing of the structure.
+    """
+    if not may_hide(leaves):
+        return []
+    remembered = Remembered.of(tree, untraced, leaves)
+    if remembered is None:
+        return []
+    whole = _Whole(remembered)
+    records = whole.listing.records
+    positions = [i for i, record in enumerate(records) if record.kind in _REGISTERED]
+    nodes = _registered_in(tree, remembered, {id(records[i].type) for i in positions})
+    if [type(node) for node in nodes] != [records[i].type for i in positions]:
+        nodes = nodes[: positions[:1] == [0]]  # a class that has no identity; the root is clear
+    kept = [_remember(node, whole, i) for node, i in zip(nodes, positions, strict=False)]
+    kept += [False] * (len(positions) - len(kept))
+    return [i for i, is_kept in zip(positions, kept, strict=True) if not is_kept]
+
+
+def _registered_in(tree: Dag, remembered: Remembered, classes: set[int]) -> list[Any]:
+    """The objects of some classes in a tree, each once, in the order of the first visit."""
+    found: list[Any] = []
+    put, options = set(map(id, remembered.leaves)), remembered.untraced.options
+
+    def stops(x: Any) -> bool:
+        if id(x) in put:
+            return True
+        if id(type(x)) in classes:
+            found.append(x)
+        return False
+
+    _core.leaves(tree, is_leaf=stops, namespace=options.namespace, identity=options.identity)
+    return found
+
+
+def is_anything_remembered() -> bool:
+    """Whether there is any instance to ask about."""
+    return len(_remembered) > 0
+
+
+def memory_of(node: Any) -> Known | None:
+    """What an instance was built from, if nobody has changed it since."""
+    known = _remembered.get(node, None)
+    if known is None:
+        return None
+    if known.position == 0:
+        if known.whole.remembered.holds(node):
+            return known.whole.untraced, known.whole.leaves
+    elif _holds(node, *(part := known.whole.part(known.position))):
+        return part
+    _remembered.discard(node)
+    return None
+
+
+def _holds(node: Any, untraced: Untraced, leaves: Sequence[Leaf]) -> bool:
+    """Whether the same objects stand at the places of leaves."""
+    try:
+        found = untraced.spec.flatten_up_to(node)
+    except ValueError:
+        return False
+    return all(map(is_, found, untraced.all_leaves(leaves)))

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file has in the place of objects of ours and of JAX's, and the way back.
+
+A `Dag`, as in the states of optimizers, is written as its tree: so an array that the model holds,
+too, is written once. A random key is written as its numbers, a ref as its content. What a leaf was
+is noted beside the structure.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from pydag import _core
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Identity, Leaf
+
+_REF = "ref"
+_KEY = "key "  # and the name of the generator
+WEAK = "weakly typed"
+
+
+class _Holder(NamedTuple):
+    """How objects of a class are opened, and made again like another one."""
+
+    open: Callable[[Any], AnyDag]
+    close: Callable[[Any, AnyDag], Any]
+
+
+def _dag_like(dag: Dag, tree: AnyDag) -> Dag:
+    return rebuilt(dag._untraced, dag._untraced.match(tree, "the file's", "tree"))
+
+
+HOLDERS: dict[type, _Holder] = {Dag: _Holder(lambda dag: dag.tree, _dag_like)}
+"""Classes of ours that hold a tree, or several, which are not nodes to a file."""
+
+
+class Opened:
+    """A tree without holders.
+
+    Args:
+        tree: The tree, in which there may be some.
+    """
+
+    def __init__(self, tree: AnyDag, namespace: str, identity: Identity) -> None:
+        self._leaves, self._spec = _core.flatten(
+            tree, is_leaf=lambda x: type(x) in HOLDERS, namespace=namespace, identity=identity
+        )
+        self._inner = {
+            i: Opened(HOLDERS[type(leaf)].open(leaf), namespace, identity)
+            for i, leaf in enumerate(self._leaves)
+            if type(leaf) in HOLDERS
+        }
+        self.tree = tree
+        if self._inner:
+            leaves = list(self._leaves)
+            for i, inner in self._inner.items():
+                leaves[i] = inner.tree
+            self.tree = _core.unflatten(self._spec, leaves)
+
+    def close(self, tree: AnyDag) -> AnyDag:
+        """A tree like this one, with holders again."""
+        if not self._inner:
+            return tree
+        found = self._spec.flatten_up_to(tree)
+        for i, inner in self._inner.items():
+            holder = self._leaves[i]
+            found[i] = HOLDERS[type(holder)].close(holder, inner.close(found[i]))
+        return _core.unflatten(self._spec, found)
+
+
+def is_key(leaf: Leaf) -> bool:
+    """Whether a leaf is a typed random key, or describes one."""
+    dtype = getattr(leaf, "dtype", None)
+    return dtype is not None and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
+
+
+def is_ref(leaf: Leaf) -> bool:
+    """Whether a leaf is a ref."""
+    return isinstance(leaf, jax.Ref)
+
+
+def kind_of(leaf: Leaf) -> str | None:
+    """What is noted of a leaf that is more than an array of its type; None of all others."""
+    if getattr(leaf, "weak_type", False) and not is_ref(leaf):
+        return WEAK
+    kinds = [_REF] if is_ref(leaf) else []
+    if is_key(leaf):
+        names: list[str] = []
+        jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), _described(leaf))
+        kinds.append(_KEY + names[0])
+    return " of ".join(kinds) or None
+
+
+def _described(leaf: Any) -> Any:
+    outline: Any = jax.ShapeDtypeStruct  # untyped
+    return outline(leaf.shape, leaf.dtype)
+
+
+def content(leaf: Leaf) -> Any:
+    """The array that is written for a leaf."""
+    inside = leaf[...] if is_ref(leaf) else leaf
+    return jax.random.key_data(inside) if is_key(inside) else inside
+
+
+def outline(leaf: Leaf) -> Any:
+    """The shape and dtype of that array, where another one is written than the leaf."""
+    if is_key(leaf):
+        return jax.eval_shape(jax.random.key_data, _described(leaf))
+    return _described(leaf) if is_ref(leaf) else leaf
+
+
+def restored(kind: str, array: jax.Array) -> Any:
+    """The leaf of a kind that an array was written for."""
+    if kind == WEAK:
+        return jax_private.convert_element_type(array, array.dtype, weak_type=True)
+    *outer, inner = kind.split(" of ")
+    leaf: Any = array
+    if inner.startswith(_KEY):
+        leaf = jax.random.wrap_key_data(array, impl=inner.removeprefix(_KEY))
+    return jax.new_ref(leaf) if _REF in (*outer, inner) else leaf

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing models, and whole training runs, to safetensors files."""
+
+import os
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.files.arrays import is_array
+from pydag.files.save import write
+from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.unregistered import hidden_array, refusal
+from pydag.structure.text import short_repr
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Identity, Leaf
+
+from .opened import Opened, content, kind_of
+
+
+def save(
+    path: str | os.PathLike[str],
+    tree: AnyDag,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    structure: bool = True,
+    progress: bool = False,
+) -> None:
+    """As `pydag.files.save`, of a model or of a whole training run: each array once across all.
+
+    Beside arrays, numbers and text there may be the states of optimizers, `Dag`s, typed random keys
+    and refs. `load(path, like)` gives all of it back, and what goes on from there is bit for bit
+    what would have gone on.
+
+    Args:
+        path: Usually ends in `.safetensors`.
+        tree: The DAG, such as a dict of the model, the state of its optimizer, a key and a step.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't. An
+            array is then written for each of its places.
+        structure: False leaves out the structure and configuration: text, functions, the numbers of
+            modules. `load(path, like)` takes them from `like`.
+        progress: Shows a bar, with tqdm, while the arrays are brought to the host.
+
+    Raises:
+        TypeError: A leaf can't be written, and its path is told: a function where the structure is
+            written, a number that is data where it isn't, an unregistered object that holds arrays.
+        ValueError: The structure is too large for the format.
+        OSError: What the system says.
+        ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.safetensors")
+    >>> save(path, {"w": jnp.ones(2), "key": jax.random.key(7), "step": 3})
+    >>> run = pydag.jaxinterop.load(path, {"w": jnp.zeros(2), "key": jax.random.key(0), "step": 0})
+    >>> run["w"].tolist(), jax.random.key_data(run["key"]).tolist(), run["step"]
+    ([1.0, 1.0], [0, 7], 3)
+    """
+    opened = Opened(tree, namespace, identity)
+    leaves, spec = _core.flatten(opened.tree, namespace=namespace, identity=identity)
+    _check_hidden(leaves, spec)
+    if not structure:
+        _check_left_out(leaves, spec)
+    found = [(i, kind_of(leaf)) for i, leaf in enumerate(leaves)]
+    kinds = {i: kind for i, kind in found if kind is not None}
+    write(path, list(map(content, leaves)), spec, structure, progress, kinds)
+
+
+def _check_hidden(leaves: list[Leaf], spec: PyDagSpec) -> None:
+    for i, leaf in enumerate(leaves):
+        if not is_array(leaf) and (hidden := hidden_array(leaf)) is not None:
+            raise TypeError(refusal(leaf, place_text(spec.accessors()[i], "tree"), hidden))
+
+
+def _check_left_out(leaves: list[Leaf], spec: PyDagSpec) -> None:
+    """Checks that all that isn't written is configuration."""
+    static = frozenset(static_positions(leaves, spec))
+    for i, leaf in enumerate(leaves):
+        if i not in static and not is_array(leaf):
+            raise TypeError(
+                f"{place_text(spec.accessors()[i], 'tree')} is data, the number {short_repr(leaf)},"
+                " and structure=False would leave it out\n"
+                "  Make it an array, or save the structure, too. Only configuration is left out: "
+                "text, functions, the numbers of modules."
+            )

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Module`: a base class for models of one's own."""
+
+from typing import Any
+
+from pydag.registry.fields import register_module
+from pydag.views.view import view
+
+
+class Module:
+    """A base class whose subclasses are modules: to pydag, to its wrappers, and to JAX.
+
+    Nothing else is asked of a subclass: attributes that are arrays, or hold some, are the model;
+    numbers, flags, text and functions are its configuration. An instance is changed as any other
+    object is. `jax.tree.map`, `jax.jit` and the like see its data, each array once. It is shown as
+    by `pydag.view`, unless a class says otherwise; it can be pickled and copied.
+
+    Each subclass is registered by `pydag.register_module`, once it is made: with the fields that
+    that function finds. Class keywords go on to the next `__init_subclass__`.
+
+    >>> class Scale(Module):
+    ...     def __init__(self, size):
+    ...         self.factor, self.power = jnp.ones(size), 2
+    >>> jax.tree.map(lambda x: 3 * x, Scale(2)).power
+    2
+    >>> Scale(2)
+    Scale
+    ├─ .factor: f32[2]
+    └─ .power: 2
+    3 objects, 2 leaves, 2 parameters, 8 bytes
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # so that `@dataclass` writes none
+        register_module(cls)
+
+    def __repr__(self) -> str:
+        try:
+            return str(view(self))
+        except Exception:  # an instance that isn't whole, such as in `__init__`
+            return object.__repr__(self)

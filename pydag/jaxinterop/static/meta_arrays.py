@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in meta fields: refused, since structures are compared by `==` and hashed."""
+
+import types
+from typing import Any
+
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
+from pydag.structure.listing import Listing
+from pydag.structure.text import short_repr
+
+from .option import is_array
+
+# What the most meta fields hold: told apart by class, since this is asked at every call.
+_PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, type, types.FunctionType)))
+
+
+def _holds_array(value: Any) -> bool:
+    if type(value) is not tuple:
+        return is_array(value)
+    return any(id(type(item)) not in _PLAIN and _holds_array(item) for item in value)
+
+
+def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
+    """Checks that no meta field holds an array, or a tuple with one.
+
+    Raises:
+        TypeError: One does. The field, its class and its path are told.
+    """
+    if not _holds_array(spec.__getstate__()[-1]):
+        return
+    listing = Listing.of(spec)
+    for position, record in enumerate(listing.records):
+        for name, value in record.detail if record.kind == "fields" else ():
+            if _holds_array(value):
+                where = with_roots(f"{listing.path_text(position, 'tree')}.{name}", roots)
+                raise TypeError(
+                    f"{shortened(where)} is a meta field of {record.type!r}, and holds an array: "
+                    f"{short_repr(value)}\n"
+                    "  Meta fields are part of the structure, which is compared by == and hashed. "
+                    "Make the field a data field; or keep the numbers there as a tuple."
+                )

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`is_leaf` that takes a path: asked from the root down, and then kept by identity."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydag import _core
+from pydag.typing import Dag, IsLeaf
+
+from .key_paths import KeyPath, key_path
+from .opened import OPTIONS
+
+TakesPath = Callable[[KeyPath, Any], bool]
+
+
+def by_path(tree: Dag, is_leaf: TakesPath) -> IsLeaf:
+    """A predicate for what `is_leaf` keeps whole. It is asked once per distinct object.
+
+    None at several places is one object: it is a leaf everywhere if it is one somewhere.
+    """
+    kept: dict[int, Any] = {}
+    asked: dict[int, Any] = {}
+    pending: list[tuple[Any, KeyPath]] = [(tree, ())]
+    while pending:
+        node, path = pending.pop()
+        has_children = node is not None and not _core.is_leaf(node, namespace=OPTIONS.namespace)
+        if has_children and id(node) in asked:
+            continue
+        asked[id(node)] = node
+        if is_leaf(path, node):
+            kept[id(node)] = node
+        elif has_children:
+            children, _, spec = _core.open_one_level(node, namespace=OPTIONS.namespace)
+            steps = [(*path, *key_path(accessor)) for accessor in spec.accessors()]
+            pending.extend(reversed(list(zip(children, steps, strict=True))))
+    return lambda x: id(x) in kept

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A DAG taken apart into data and structure, with what is remembered of the objects in it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.boundary.memory import Known, is_anything_remembered, memory_of, remember
+from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.static.leaves import is_number
+from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
+from pydag.structure.listing import Listing
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, IsLeaf, Leaf
+
+OPTIONS = Options()
+
+
+class _Parts(NamedTuple):
+    """A structure, all of its leaves, and where those stand that are no data."""
+
+    spec: PyDagSpec
+    leaves: list[Leaf]
+    static: list[int]
+
+
+def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence[Leaf]]:
+    """The structure of a tree and its distinct data.
+
+    Args:
+        is_leaf: Asked once per distinct object before it is opened. What it keeps whole is data.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+    """
+    if is_leaf is None and not is_anything_remembered():
+        return take_apart(tree, OPTIONS)
+    spec, leaves, static = _taken_apart(tree, is_leaf)
+    untraced = untraced_of(leaves, spec, tuple(static), OPTIONS, "tree")
+    skipped = frozenset(static)
+    return untraced, [leaf for i, leaf in enumerate(leaves) if i not in skipped]
+
+
+def _is_node(x: Any) -> bool:
+    return not _core.is_leaf(x)
+
+
+def _taken_apart(tree: Dag, is_leaf: IsLeaf | None) -> _Parts:
+    whole: dict[int, Any] = {}
+    known: dict[int, Known] = {}
+
+    def stops(x: Any) -> bool:
+        if is_leaf is not None and is_leaf(x):
+            if _is_node(x):
+                whole[id(x)] = x
+            return True
+        memory = memory_of(x)
+        if memory is not None:
+            known[id(x)] = memory
+        return memory is not None
+
+    leaves, spec = _core.flatten(
+        tree, is_leaf=stops, namespace=OPTIONS.namespace, identity=OPTIONS.identity
+    )
+    static = frozenset(static_positions(leaves, spec)) if leaves else frozenset()
+    parts = []
+    for i, leaf in enumerate(leaves):
+        if id(leaf) in known:
+            parts.append(_remembered(known[id(leaf)], is_leaf))
+        else:
+            is_data = i not in static or id(leaf) in whole
+            parts.append(_of_leaf(leaf, is_data))
+    return _joined(spec, parts)
+
+
+def _of_leaf(leaf: Leaf, is_data: bool) -> _Parts:
+    return _Parts(_core.leaf_spec(False, OPTIONS.namespace), [leaf], [] if is_data else [0])
+
+
+def _remembered(known: Known, is_leaf: IsLeaf | None) -> _Parts:
+    """What an object was built from; trees that were put for leaves are opened, too."""
+    untraced, data = known
+    static = frozenset(untraced.positions)
+    parts = []
+    for i, leaf in enumerate(untraced.all_leaves(data)):
+        is_opened = i not in static and _is_node(leaf) and not (is_leaf and is_leaf(leaf))
+        parts.append(_taken_apart(leaf, is_leaf) if is_opened else _of_leaf(leaf, i not in static))
+    return _joined(untraced.spec, parts)
+
+
+def _joined(spec: PyDagSpec, parts: Sequence[_Parts]) -> _Parts:
+    """A structure with others in the place of its leaves."""
+    if not all(part.spec.is_leaf() for part in parts):
+        rest = iter(parts)
+        spec = spec.transform(None, lambda _: next(rest).spec)
+    leaves: list[Leaf] = []
+    static: list[int] = []
+    for part in parts:
+        static.extend(len(leaves) + i for i in part.static)
+        leaves.extend(part.leaves)
+    return _Parts(spec, leaves, static)
+
+
+def built(untraced: Untraced, leaves: Sequence[Leaf]) -> Dag:
+    """A tree of a structure and data; what else is put for data is remembered as such.
+
+    Raises:
+        TypeError: A number stands for data in a module of which nothing can be remembered.
+    """
+    tree = untraced.build(leaves)
+    forgotten = remember(tree, untraced, leaves)
+    if forgotten:
+        _check_numbers(untraced, leaves, set(forgotten))
+    return tree
+
+
+def _check_numbers(untraced: Untraced, leaves: Sequence[Leaf], forgotten: set[int]) -> None:
+    """Raises for a number whose owner is a module at one of some positions of the listing."""
+    spec = untraced.spec
+    listing, owned = Listing.of(spec), frozenset(_core.module_leaves(spec)[0])
+    for i, leaf in zip(untraced.traced_positions(), leaves, strict=True):
+        position = listing.leaves[i]
+        while position > 0 and listing.records[position].kind not in ("fields", "custom type"):
+            position = listing.parents[position]
+        if i in owned and position in forgotten and is_number(leaf):
+            where, cls = place_text(spec.accessors()[i], "tree"), listing.records[position].type
+            raise TypeError(
+                f"{where} was to be {short_repr(leaf)}, a number in place of data; but numbers in "
+                f"an instance of {cls!r} are configuration, and nothing can be remembered of an "
+                "instance that has no weak reference\n"
+                "  Take pydag.jaxinterop.tree.leaves or reduce for what is to be counted or "
+                "compared, return arrays, or give the class a slot '__weakref__'."
+            )

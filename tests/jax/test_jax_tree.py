@@ -1,0 +1,279 @@
+"""`pydag.jaxinterop.tree`: `jax.tree`, for DAGs, with the eyes of the wrappers."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pydag import jaxinterop
+from pydag.jaxinterop import tree as pj_tree
+
+
+@pydag.register_module
+class Net:
+    """A tied weight, a bias in a list, and configuration of each kind."""
+
+    def __init__(self, depth: int = 3) -> None:
+        self.w = self.tied = jnp.ones(3)
+        self.biases = [jnp.zeros(2)]
+        self.depth, self.is_on, self.name, self.act = depth, True, "net", jax.nn.relu
+
+
+@pydag.register_module
+class Pair:
+    """Two modules."""
+
+    def __init__(self) -> None:
+        self.first, self.second = Net(), Net()
+
+
+@pydag.register_module
+class Slotted:
+    """A module of which nothing can be remembered."""
+
+    __slots__ = ("n", "w")
+
+    def __init__(self) -> None:
+        self.w, self.n = jnp.ones(2), 2
+
+
+def test_names_and_signatures_are_those_of_jax() -> None:
+    """Each function of `jax.tree` that there is here takes the same parameters."""
+    for name in set(pj_tree.__all__) - {"Structure"}:
+        ours = inspect.signature(getattr(pj_tree, name)).parameters.values()
+        theirs = inspect.signature(getattr(jax.tree, name)).parameters.values()
+        assert [(p.name, p.kind) for p in ours] == [(p.name, p.kind) for p in theirs], name
+
+
+def test_configuration_is_never_seen() -> None:
+    """A map is given arrays alone, each once; numbers, flags, text and functions stay."""
+    net = Net()
+    seen: list[Any] = []
+
+    def to_half(x: Any) -> Any:
+        seen.append(x)
+        return x.astype(jnp.bfloat16)
+
+    cast = pj_tree.map(to_half, net)
+    assert [x.shape for x in seen] == [(3,), (2,)]
+    assert cast.w is cast.tied
+    assert cast.w.dtype == jnp.bfloat16
+    assert (cast.depth, cast.is_on, cast.name, cast.act) == (3, True, "net", jax.nn.relu)
+    assert type(cast.depth) is int
+
+
+def test_numbers_of_records_and_dicts_are_leaves() -> None:
+    """They are data to the wrappers, and so here."""
+    assert pj_tree.leaves({"step": 3, "name": "run", "net": [1.5]}) == [1.5, 3]
+
+
+def test_refs_keys_and_outlines_are_leaves() -> None:
+    """So are typed random keys, refs, and shapes with a dtype."""
+    outline: Any = jax.ShapeDtypeStruct
+    tree = [jax.random.key(0), jax.new_ref(jnp.ones(2)), outline((2,), jnp.float32)]
+    assert all(map(lambda a, b: a is b, pj_tree.leaves(tree), tree))
+
+
+def test_a_model_and_its_gradient() -> None:
+    """Either may come first: None says that nothing is wanted, or that there is nothing."""
+    net: Any = Net()
+    net.count = jnp.int32(7)
+    gradient = jaxinterop.grad(lambda net: jnp.sum(net.w * net.tied))(net)
+    stepped = pj_tree.map(lambda p, g: p - g, net, gradient)
+    assert stepped.w.tolist() == [-1.0, -1.0, -1.0]
+    assert stepped.w is stepped.tied
+    assert (stepped.depth, stepped.count) == (3, 7)
+    decayed = pj_tree.map(lambda g, p: g + 0.5 * p, gradient, net)
+    assert decayed.w.tolist() == [2.5, 2.5, 2.5]
+    assert decayed.count is None
+    assert decayed.depth is None
+
+
+def test_none_fits_everything() -> None:
+    """None in a further tree stands for any part, and the part stays as it is."""
+    tree: dict[str, Any] = {"net": Net(), "x": 1.0}
+    out = pj_tree.map(lambda a, b: a + b, tree, {"net": None, "x": 2.0})
+    assert out["x"] == 3.0
+    assert out["net"].w is tree["net"].w
+    assert pj_tree.map(lambda a, b: 0, {"a": None, "b": 1}, {"a": [1, 2], "b": 1}) == {
+        "a": None,
+        "b": 0,
+    }
+
+
+def test_a_rest_may_be_configured_in_another_way() -> None:
+    """Its numbers, text and functions aren't compared."""
+    other: Any = Net(depth=5)
+    other.act, other.name = jnp.tanh, "other"
+    mean = pj_tree.map(lambda a, b: (a + b) / 2, Net(), other)
+    assert (mean.depth, mean.name) == (3, "net")
+
+
+def test_a_rest_that_does_not_fit() -> None:
+    """Another structure is a `ValueError`, two answers for one object a `SharingError`."""
+    with pytest.raises(ValueError, match="at rest"):
+        pj_tree.map(lambda a, b: a, Net(), {"w": 1.0})
+    untied = Net()
+    untied.tied = jnp.zeros(3)
+    with pytest.raises(pydag.SharingError):
+        pj_tree.map(lambda a, b: a, Net(), untied)
+    x = jnp.ones(())
+    with pytest.raises(pydag.SharingError, match=r"rest\[0\] gives one object two answers"):
+        pj_tree.map(
+            lambda a, b: a,
+            {"a": [x], "b": {"c": x}, "n": 1},
+            {"a": [1.0], "b": None, "n": 1},
+        )
+
+
+def test_a_mask_of_a_module_is_data() -> None:
+    """Numbers in the place of arrays are seen: of the whole, its parts, and what holds it."""
+    pair = Pair()
+    mask = pj_tree.map(lambda x: x.ndim == 1, pair)
+    assert pj_tree.leaves(mask) == [True] * 4
+    assert pj_tree.all(mask)
+    assert pj_tree.leaves(mask.second) == [True, True]
+    assert pj_tree.leaves([mask.first, {"x": 2.0}]) == [True, True, 2.0]
+    assert not pj_tree.all(pj_tree.map(lambda x: False, {"pair": pair}))
+    assert pj_tree.structure(mask) == pj_tree.structure(pair)
+    assert pj_tree.structure(mask.first) == pj_tree.structure(pair.first)
+    assert jax.tree.leaves(pj_tree.map(lambda ok: not ok, mask)) == [False] * 4
+
+
+def test_sizes_are_counted_once_for_each_array() -> None:
+    """A tied array has one size, also where what is mapped is a dict."""
+    sizes = pj_tree.map(jnp.size, {"net": Net()})
+    assert pj_tree.reduce(lambda a, b: a + b, sizes, 0) == 5
+    shapes = pj_tree.map(jnp.shape, Net())
+    assert pj_tree.leaves(shapes) == [3, 2]
+    assert pj_tree.leaves(shapes, is_leaf=lambda x: isinstance(x, tuple)) == [(3,), (2,)]
+
+
+def test_who_changes_a_mask_has_changed_it() -> None:
+    """A number that its owner has set is configuration again."""
+    mask = pj_tree.map(lambda x: True, Net())
+    mask.w = 5
+    assert pj_tree.leaves(mask) == []
+
+
+def test_a_mask_dies() -> None:
+    """What is remembered of an instance goes with it."""
+    from pydag.jaxinterop.boundary.memory import is_anything_remembered
+
+    mask = pj_tree.map(lambda x: True, Pair())
+    assert is_anything_remembered()
+    del mask
+    gc.collect()
+    assert not is_anything_remembered()
+
+
+def test_a_mask_that_cannot_be_kept() -> None:
+    """Is refused where a module has no weak reference; arrays in it are not."""
+    with pytest.raises(TypeError, match=r"tree\.w .*\n.*tree\.leaves or reduce"):
+        pj_tree.map(lambda x: True, Slotted())
+    assert pj_tree.map(lambda x: x + 1, Slotted()).w.tolist() == [2.0, 2.0]
+    assert pj_tree.leaves(Slotted())[0].shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_equal"),
+    [
+        (lambda net: None, True),
+        (lambda net: net.__dict__.update(dict.fromkeys(("w", "tied"), net.w + 1)), True),
+        (lambda net: setattr(net, "tied", jnp.ones(3)), False),
+        (lambda net: setattr(net, "depth", 4), False),
+        (lambda net: setattr(net, "is_on", 1), False),
+        (lambda net: setattr(net, "name", "other"), False),
+        (lambda net: setattr(net, "act", jnp.tanh), False),
+        (lambda net: setattr(net, "w", net.__dict__.pop("w")), False),
+    ],
+)
+def test_structure_is_what_a_call_is_compiled_for(change: Any, is_equal: bool) -> None:
+    """Two structures are equal if and only if `jit` traces once; hashes follow."""
+    net, other = Net(), Net()
+    change(other)
+    traces = []
+    traced = jaxinterop.jit(lambda net: traces.append(1))
+    traced(net)
+    traced(other)
+    assert (len(traces) == 1) is is_equal
+    structures = pj_tree.structure(net), pj_tree.structure(other)
+    assert (structures[0] == structures[1]) is is_equal
+    assert len(set(structures)) == len(traces)
+
+
+def test_flatten_and_unflatten() -> None:
+    """They are inverse, and the number of leaves is checked."""
+    leaves, treedef = pj_tree.flatten({"net": Net(), "step": 1})
+    assert treedef.num_leaves == len(leaves) == 3
+    again = pj_tree.unflatten(treedef, leaves)
+    assert pj_tree.structure(again) == treedef
+    assert again["net"].w is again["net"].tied is leaves[0]
+    with pytest.raises(ValueError, match="3 leaves, and 2 were given"):
+        pj_tree.unflatten(treedef, leaves[:2])
+
+
+def test_paths_are_in_the_words_of_jax() -> None:
+    """As JAX writes them; a shared leaf has its first."""
+    pairs = pj_tree.leaves_with_path({"net": Net(), "x": (1.0,)})
+    assert [jax.tree_util.keystr(path) for path, _ in pairs] == [
+        "['net'].w",
+        "['net'].biases[0]",
+        "['x'][0]",
+    ]
+    named = pj_tree.map_with_path(lambda path, x: jax.tree_util.keystr(path), [1.0, [2.0]])
+    assert named == ["[0]", ["[1][0]"]]
+
+
+def test_is_leaf() -> None:
+    """What it keeps whole is data, None as well; it may ask for paths."""
+    tree = {"a": [1.0, 2.0], "b": None}
+    assert pj_tree.leaves(tree, is_leaf=lambda x: isinstance(x, list)) == [[1.0, 2.0]]
+    assert pj_tree.leaves(tree, is_leaf=lambda x: x is None) == [1.0, 2.0, None]
+    [(path, leaf)] = pj_tree.leaves_with_path(
+        tree, lambda path, _: jax.tree_util.keystr(path) == "['a']", is_leaf_takes_path=True
+    )
+    assert (jax.tree_util.keystr(path), leaf) == ("['a']", [1.0, 2.0])
+    net = Net()
+    assert pj_tree.leaves([net], is_leaf=lambda x: isinstance(x, Net))[0] is net
+
+
+def test_transpose() -> None:
+    """A model of pairs becomes a pair of models; the inner structure may be left out."""
+    net = Net()
+    pairs = pj_tree.map(lambda x: (x, x + 1), net)
+    for inner in (pj_tree.structure((0.0, 0.0)), None):
+        same, more = pj_tree.transpose(pj_tree.structure(net), inner, pairs)
+        assert more.w is more.tied
+        assert (same.w is net.w, more.w.tolist(), more.depth) == (True, [2.0, 2.0, 2.0], 3)
+
+
+def test_broadcast() -> None:
+    """A prefix becomes a whole tree, of data alone."""
+    full = {"net": Net(), "x": 1.0}
+    said = pj_tree.broadcast({"net": True, "x": False}, full)
+    assert pj_tree.leaves(said) == [True, True, False]
+    assert said["net"].depth == 3
+    assert pj_tree.structure(said) == pj_tree.structure(full)
+
+
+def test_an_object_that_hides_arrays() -> None:
+    """Of a class that nobody registered: refused, as by the wrappers."""
+
+    class Hidden:
+        def __init__(self) -> None:
+            self.w = np.ones(2)
+
+    with pytest.raises(TypeError, match=r"tree\[0\] is an object of .*Hidden"):
+        pj_tree.leaves([Hidden()])
