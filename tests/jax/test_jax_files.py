@@ -228,7 +228,6 @@ def test_classes_that_jax_knows(path: Path) -> None:
     "tree",
     [
         pytest.param(lambda: jax.tree_util.Partial(Point, 1.0), id="Partial"),
-        pytest.param(lambda: pj.Dag([1.0]), id="Dag"),
         pytest.param(lambda: Registered(1.0, 3), id="register_dataclass"),
         pytest.param(lambda: Point(1.0), id="register_pydag_node"),
     ],
