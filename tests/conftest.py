@@ -21,9 +21,9 @@ if importlib.util.find_spec("pydag._core") is None:
 # The same for the interpreters that tests start: `python -c` would look here first.
 os.environ["PYTHONSAFEPATH"] = "1"
 
-# Most of the time of the tests with JAX is XLA's. So what was compiled is kept for the next run, under
-# a key that has all that it depends on; and LLVM optimizes nothing, since what is compiled here runs
-# once or twice. Whoever sets one of these variables gets what it says.
+# Most of the time of the tests with JAX is XLA's. So what was compiled is kept for the next run,
+# under a key that has all that it depends on; and LLVM optimizes nothing, since what is compiled
+# here runs once or twice. Whoever sets one of these variables gets what it says.
 for name, value in {
     "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / "out" / "compiled-by-jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",

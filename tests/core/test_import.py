@@ -33,7 +33,7 @@ print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} & {"
 
 
 def test_sources_without_the_core_say_what_to_run(tmp_path: Path) -> None:
-    """In a clone in which nothing was built, the import fails with a sentence that says what to do."""
+    """In a clone in which nothing was built, the import fails with one sentence."""
     folder = tmp_path / "pydag"
     folder.mkdir()
     shutil.copy(Path(pydag.__file__), folder)
