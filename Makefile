@@ -7,6 +7,8 @@
 # make test      linters, type checks and all tests
 # make test-core the core's tests alone, which need nothing of JAX
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make fuzz      random campaigns against the core, under the sanitizers, a minute long
+# make fuzz SECONDS=600 SEED=1   longer ones; a seed that found something finds it again
 # make coverage  which branches, of Python and of the core, no test reaches; without JAX
 # make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
 # make bench QUICK=1           in two minutes, roughly, to out/benchmarks/
@@ -53,8 +55,8 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo dev test test-core lint types pytest sanitize coverage bench bench-instructions docs \
-    format stub clean
+.PHONY: help demo dev test test-core lint types pytest sanitize fuzz coverage bench \
+    bench-instructions docs format stub clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -105,6 +107,14 @@ sanitize: $(sanitized)/installed
 	PYTHONMALLOC=malloc \
 	    $(sanitized)/bin/pytest -n auto --dist worksteal -m "not measures" --hypothesis-profile=few \
 	    --ignore=tests/docs --ignore=tests/jax --ignore-glob='tests/api/test_view*' $(PYTEST_ARGS)
+
+fuzz: SECONDS ?= 60
+fuzz: $(sanitized)/installed
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	PYTHONMALLOC=malloc \
+	    $(sanitized)/bin/python tests/fuzz/campaign.py --seconds $(SECONDS) \
+	    $(if $(SEED),--seed $(SEED)) $(FUZZ_ARGS)
 
 # In one process, since each writes its counts at its end. PYTEST_ARGS=tests/core is quicker.
 coverage: export COVERAGE_FILE := $(covered)/data

@@ -16,7 +16,7 @@ import optree.functools
 import optree.pytree
 import optree.treespec
 
-from pydag._renamed import our_name
+from pydag.public.renamed import our_name
 
 PAGE = Path(__file__).parents[1] / "docs" / "optree.md"
 

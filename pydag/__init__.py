@@ -59,7 +59,6 @@ from optree import is_structseq_instance as is_structseq_instance
 from optree import namedtuple_fields as namedtuple_fields
 from optree import structseq_fields as structseq_fields
 
-from . import _classify as _classify
 from . import accessors as accessors
 from . import dag as dag
 from . import dagspec as dagspec
@@ -70,8 +69,6 @@ from . import integrations as integrations
 from . import typing as typing
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
-from .fields import register_fields as register_fields
-from .fields import register_module as register_module
 from .ops.broadcast import broadcast_common as broadcast_common
 from .ops.broadcast import broadcast_prefix as broadcast_prefix
 from .ops.broadcast import dag_broadcast_common as dag_broadcast_common
@@ -110,22 +107,24 @@ from .ops.reduce import dag_max as dag_max
 from .ops.reduce import dag_min as dag_min
 from .ops.reduce import dag_reduce as dag_reduce
 from .ops.reduce import dag_sum as dag_sum
+from .ops.select import dag_mask as dag_mask
 from .ops.transpose import dag_transpose as dag_transpose
 from .ops.transpose import dag_transpose_map as dag_transpose_map
 from .ops.transpose import dag_transpose_map_with_accessor as dag_transpose_map_with_accessor
 from .ops.transpose import dag_transpose_map_with_path as dag_transpose_map_with_path
-from .registry import RegistryEntry as RegistryEntry
-from .registry import clear_caches as clear_caches
-from .registry import register_pydag_node as register_pydag_node
-from .registry import register_pydag_node_class as register_pydag_node_class
-from .registry import unregister_pydag_node as unregister_pydag_node
-from .selectors import dag_mask as dag_mask
+from .registry import lookup as lookup
+from .registry.fields import register_fields as register_fields
+from .registry.fields import register_module as register_module
+from .registry.functions import RegistryEntry as RegistryEntry
+from .registry.functions import clear_caches as clear_caches
+from .registry.functions import register_pydag_node as register_pydag_node
+from .registry.functions import register_pydag_node_class as register_pydag_node_class
+from .registry.functions import unregister_pydag_node as unregister_pydag_node
 from .sharing.deref import Alias as Alias
 from .sharing.deref import Anchor as Anchor
 from .sharing.deref import Node as Node
 from .sharing.deref import deref as deref
 from .sharing.deref import reref as reref
-from .sharing.explain import explain as explain
 from .sharing.shared_object import SharedObject as SharedObject
 from .sharing.shared_objects import shared_objects as shared_objects
 from .sharing.tie import retie as retie
@@ -134,36 +133,37 @@ from .sharing.tie import untie as untie
 from .sharing.update import dag_combine as dag_combine
 from .sharing.update import dag_replace as dag_replace
 from .sharing.update import dag_update as dag_update
-from .specs import dagspec_accessors as dagspec_accessors
-from .specs import dagspec_child as dagspec_child
-from .specs import dagspec_children as dagspec_children
-from .specs import dagspec_defaultdict as dagspec_defaultdict
-from .specs import dagspec_deque as dagspec_deque
-from .specs import dagspec_dict as dagspec_dict
-from .specs import dagspec_entries as dagspec_entries
-from .specs import dagspec_entry as dagspec_entry
-from .specs import dagspec_from_collection as dagspec_from_collection
-from .specs import dagspec_frozendict as dagspec_frozendict
-from .specs import dagspec_is_leaf as dagspec_is_leaf
-from .specs import dagspec_is_one_level as dagspec_is_one_level
-from .specs import dagspec_is_prefix as dagspec_is_prefix
-from .specs import dagspec_is_strict_leaf as dagspec_is_strict_leaf
-from .specs import dagspec_is_suffix as dagspec_is_suffix
-from .specs import dagspec_leaf as dagspec_leaf
-from .specs import dagspec_list as dagspec_list
-from .specs import dagspec_namedtuple as dagspec_namedtuple
-from .specs import dagspec_none as dagspec_none
-from .specs import dagspec_one_level as dagspec_one_level
-from .specs import dagspec_ordereddict as dagspec_ordereddict
-from .specs import dagspec_paths as dagspec_paths
-from .specs import dagspec_structseq as dagspec_structseq
-from .specs import dagspec_transform as dagspec_transform
-from .specs import dagspec_tuple as dagspec_tuple
-from .view import View as View
-from .view import view as view
+from .structure.specs import dagspec_accessors as dagspec_accessors
+from .structure.specs import dagspec_child as dagspec_child
+from .structure.specs import dagspec_children as dagspec_children
+from .structure.specs import dagspec_defaultdict as dagspec_defaultdict
+from .structure.specs import dagspec_deque as dagspec_deque
+from .structure.specs import dagspec_dict as dagspec_dict
+from .structure.specs import dagspec_entries as dagspec_entries
+from .structure.specs import dagspec_entry as dagspec_entry
+from .structure.specs import dagspec_from_collection as dagspec_from_collection
+from .structure.specs import dagspec_frozendict as dagspec_frozendict
+from .structure.specs import dagspec_is_leaf as dagspec_is_leaf
+from .structure.specs import dagspec_is_one_level as dagspec_is_one_level
+from .structure.specs import dagspec_is_prefix as dagspec_is_prefix
+from .structure.specs import dagspec_is_strict_leaf as dagspec_is_strict_leaf
+from .structure.specs import dagspec_is_suffix as dagspec_is_suffix
+from .structure.specs import dagspec_leaf as dagspec_leaf
+from .structure.specs import dagspec_list as dagspec_list
+from .structure.specs import dagspec_namedtuple as dagspec_namedtuple
+from .structure.specs import dagspec_none as dagspec_none
+from .structure.specs import dagspec_one_level as dagspec_one_level
+from .structure.specs import dagspec_ordereddict as dagspec_ordereddict
+from .structure.specs import dagspec_paths as dagspec_paths
+from .structure.specs import dagspec_structseq as dagspec_structseq
+from .structure.specs import dagspec_transform as dagspec_transform
+from .structure.specs import dagspec_tuple as dagspec_tuple
+from .views.explain import explain as explain
+from .views.view import View as View
+from .views.view import view as view
 
 if not TYPE_CHECKING:  # to a type checker it would mean that the package has every name
-    from ._renamed import __getattr__ as __getattr__
+    from .public.renamed import __getattr__ as __getattr__
 
 __version__ = "0.1.0"
 

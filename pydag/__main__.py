@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", action="store_true", help="a row for each distinct leaf")
     parser.add_argument("--output", help="write .html, .svg, .dot or .txt instead")
     options = parser.parse_args(arguments)
-    from .view.file import file_view
+    from .views.file import file_view
 
     try:
         view = file_view(options.file, options.depth, options.width, options.limit)

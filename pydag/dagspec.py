@@ -6,18 +6,18 @@
 PyDagSpec({'a': *, 'b': []})
 """
 
-from .specs import dagspec_defaultdict as defaultdict
-from .specs import dagspec_deque as deque
-from .specs import dagspec_dict as dict
-from .specs import dagspec_from_collection as from_collection
-from .specs import dagspec_frozendict as frozendict
-from .specs import dagspec_leaf as leaf
-from .specs import dagspec_list as list
-from .specs import dagspec_namedtuple as namedtuple
-from .specs import dagspec_none as none
-from .specs import dagspec_ordereddict as ordereddict
-from .specs import dagspec_structseq as structseq
-from .specs import dagspec_tuple as tuple
+from .structure.specs import dagspec_defaultdict as defaultdict
+from .structure.specs import dagspec_deque as deque
+from .structure.specs import dagspec_dict as dict
+from .structure.specs import dagspec_from_collection as from_collection
+from .structure.specs import dagspec_frozendict as frozendict
+from .structure.specs import dagspec_leaf as leaf
+from .structure.specs import dagspec_list as list
+from .structure.specs import dagspec_namedtuple as namedtuple
+from .structure.specs import dagspec_none as none
+from .structure.specs import dagspec_ordereddict as ordereddict
+from .structure.specs import dagspec_structseq as structseq
+from .structure.specs import dagspec_tuple as tuple
 
 __all__ = [
     "defaultdict",

@@ -4,7 +4,7 @@
 from collections.abc import Callable as Callable
 from collections.abc import Iterable as Iterable
 from collections.abc import Sequence as Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from optree.accessors import AutoEntry as AutoEntry
 from optree.accessors import DataclassEntry as DataclassEntry
@@ -73,4 +73,18 @@ UnflattenFunction: TypeAlias = Callable[[Any, Any], Any]
 """(aux_data, children) -> object"""
 
 Where: TypeAlias = Callable[[Any], Any] | type | tuple[type, ...] | str | bool | Sequence[Any] | Any
-"""Which leaves: see `pydag.selectors`."""
+"""Which leaves: see `pydag.ops.select`."""
+
+
+class KeywordOptions(TypedDict, total=False):
+    """The options of functions that take a DAG apart and whose `is_leaf` may come by position."""
+
+    none_is_leaf: bool
+    namespace: str
+    identity: Identity
+
+
+class FlattenOptions(KeywordOptions, total=False):
+    """The options of functions that take a DAG apart, all by keyword: what the core takes."""
+
+    is_leaf: IsLeaf | None

@@ -4,10 +4,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pydag.sharing.listing import Listing, Record
+from pydag.structure.listing import Listing, Record
+from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
-from .arrays import is_array, same_bytes, signature, signature_text
+from .arrays import is_array, is_scalar, same_bytes, signature, signature_text
 from .names import leaf_names
 
 _SHOWN = 8
@@ -48,18 +49,24 @@ class Filler:
         """An array, called by a name, for one leaf; None: for none."""
         if leaf is None:
             self.surplus.append(name)
-        elif self._takes(leaf):
+        elif self._selected[leaf]:
             self._put(leaf, name, array)
 
-    def put_value(self, leaf: int, value: Any) -> None:
-        """A number, text or another value: for a leaf of its type, or a number's description."""
+    def wants(self, name: str) -> bool:
+        """Whether a leaf has this name, is to be filled, and was given no array yet."""
+        leaf = self.find(name)
+        return leaf is not None and self._selected[leaf] and leaf not in self._found
+
+    def put_value(self, name: str, value: Any) -> None:
+        """A number, text or another value for a leaf that is wanted."""
+        leaf = self.find(name)
+        assert leaf is not None
         wanted = self._leaves[leaf]
-        if is_array(wanted):
-            fits = type(value) in _NUMBERS and tuple(wanted.shape) == () and leaf not in self._found
-        else:
-            fits = type(value) is type(wanted)
-        if fits and self._selected[leaf]:
-            self._values[leaf] = value
+        if not (_describes(wanted, value) if is_array(wanted) else type(value) is type(wanted)):
+            raise self._misfit(name, _value_text(value), wanted)
+        first = self._values.setdefault(leaf, value)
+        if repr(first) != repr(value):  # numbers, of one array that is described
+            raise self._misfit(name, f"{_value_text(value)}, and elsewhere {first!r}", wanted)
 
     def put(self, names: Iterable[str], array: Callable[[], Any]) -> None:
         """An array under some names, which may be those of several leaves.
@@ -76,12 +83,8 @@ class Filler:
         if not found:
             self.surplus.append(next(iter(names)))
         for leaf, name in found.items():
-            if self._takes(leaf):
+            if self._selected[leaf]:
                 self._put(leaf, name, array())
-
-    def _takes(self, leaf: int) -> bool:
-        is_number = type(self._leaves[leaf]) in _NUMBERS
-        return self._selected[leaf] and (is_number or is_array(self._leaves[leaf]))
 
     def _put(self, leaf: int, name: str, array: Any) -> None:
         if leaf in self._found:
@@ -94,17 +97,21 @@ class Filler:
                 )
             return
         wanted = self._leaves[leaf]
-        if not is_array(wanted):
-            if array.shape != ():
-                raise ValueError(
-                    f"{self._source}: {name!r} is {signature_text(array)}, a number in `like`"
-                )
-        elif signature(wanted) != signature(array):
-            raise ValueError(
-                f"{self._source}: {name!r} doesn't fit `like`\n"
-                f"  {self._source}: {signature_text(array)}\n  like: {signature_text(wanted)}"
-            )
+        if is_array(wanted):
+            fits = signature(wanted) == signature(array)
+        else:
+            fits = type(_value(array, wanted)) is type(wanted)
+        if not fits:
+            raise self._misfit(name, signature_text(array), wanted)
         self._found[leaf] = name, array
+
+    def _misfit(self, name: str, found: str, wanted: Any) -> ValueError:
+        own = signature_text(wanted) if is_array(wanted) else _value_text(wanted)
+        return ValueError(
+            f"{self._source}: {name!r} doesn't fit `like`\n"
+            f"  {self._source}: {found}\n  like: {own}\n"
+            "  No value is changed to fit: put into `like` what was saved, or leave it out (only=)."
+        )
 
     def check(self, strict: bool, surplus: Sequence[str], hints: dict[str, str]) -> None:
         """Raises ValueError for names that are missing, or too many, where `strict`.
@@ -141,11 +148,39 @@ class Filler:
         if i not in self._found:
             return self._values.get(i, leaf)
         array = self._found[i][1]
-        return array if is_array(leaf) else type(leaf)(array.item())
+        return array if is_array(leaf) and not is_scalar(leaf) else _value(array, leaf)
 
     def replaced(self) -> set[int]:
-        """The leaves for which something was found."""
-        return set(self._found)
+        """The leaves that are arrays now that were found."""
+        return {i for i in self._found if is_array(self._leaves[i])}
+
+
+def _value(array: Any, wanted: Any) -> Any:
+    """What an array without dimensions holds: a number of Python where one is wanted."""
+    if not hasattr(type(array), "__array__"):
+        return array  # a mere description
+    is_number = type(wanted) in _NUMBERS and tuple(array.shape) == ()
+    return array.item() if is_number and _is_numpy_type(array.dtype) else array[()]
+
+
+def _is_numpy_type(dtype: Any) -> bool:
+    """Whether NumPy knows a type: JAX has others, of random keys."""
+    import numpy as np
+
+    return isinstance(dtype, np.dtype)
+
+
+def _describes(wanted: Any, value: Any) -> bool:
+    """Whether `wanted` is no array, but the description of one that would hold this number."""
+    import numpy as np
+
+    if hasattr(type(wanted), "__array__") or tuple(wanted.shape) or type(value) not in _NUMBERS:
+        return False
+    return _is_numpy_type(wanted.dtype) and type(np.zeros((), wanted.dtype).item()) is type(value)
+
+
+def _value_text(x: Any) -> str:
+    return f"{short_repr(x)}, of {type(x)!r}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,20 +2,20 @@
 """Reading a DAG from a safetensors file."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.registered import ClassNames
-from pydag.selectors import select
-from pydag.sharing.listing import Listing
+from pydag.ops.select import select
+from pydag.registry.names import ClassNames, UnaskedError
+from pydag.structure.listing import Listing
+from pydag.structure.values import decode_leaf
 from pydag.typing import Dag, Leaf, Where
 
 from .fill import Filler
 from .names import leaf_names
 from .reading import File
-from .values import decode_leaf
 
 
 class Loaded:
@@ -23,6 +23,7 @@ class Loaded:
 
     Args:
         wanted: The leaves of `like`.
+        source: The file, where the structure is its own.
     """
 
     def __init__(
@@ -31,13 +32,21 @@ class Loaded:
         leaves: list[Leaf],
         from_file: set[int],
         wanted: Sequence[Leaf] | None = None,
+        source: File | None = None,
     ) -> None:
         self.spec, self.leaves, self.from_file = spec, leaves, from_file
         self.wanted = wanted or [None] * len(leaves)
+        self._source = source
 
     def tree(self) -> Dag:
         """The DAG."""
-        return _core.unflatten(self.spec, self.leaves)
+        try:
+            return _core.unflatten(self.spec, self.leaves)
+        except (TypeError, AttributeError) as error:
+            ran = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            if self._source is None or ran:  # what a class's own function raises passes unchanged
+                raise
+            raise self._source.wrong(f"an object can't be built: {error}") from None
 
 
 def load(
@@ -47,17 +56,20 @@ def load(
     strict: bool = True,
     *,
     namespace: str | None = None,
+    classes: type | Iterable[type] = (),
 ) -> Dag:
     """Read a DAG from a safetensors file, its arrays memory-mapped.
 
     Without `like` the tree is built from the structure that `save` wrote: builtin containers, and
-    registered classes, which must be registered by now. Nothing is imported and nothing run. A file
-    that somebody else wrote gives a flat dict of its names. With `like`, that structure is filled:
-    it doesn't matter which of the names of a shared array the file has. Where it has several, they
-    must be equal.
+    classes of `register_fields` and `register_module`, whose attributes are set. Nothing is
+    imported, and no code of a class runs. Any other class, which functions of its own build, must
+    be named by `classes`. A file that somebody else wrote gives a flat dict of its names. With
+    `like`, that structure is filled: it doesn't matter which of the names of a shared array the
+    file has. Where it has several, they must be equal. No value is changed to fit: types are equal.
 
-    The arrays are NumPy's, mapped and read-only: a part of the file is read when it is
-    used, and the file must not be changed in place meanwhile. (`save` replaces it: no harm.)
+    The arrays are NumPy's, mapped and read-only: a part of the file is read when it is used (one of
+    booleans at once, since a byte that is neither 0 nor 1 is refused), and the file must not be
+    changed in place meanwhile. (`save` replaces it: no harm.)
 
     Args:
         path: A safetensors file.
@@ -65,14 +77,18 @@ def load(
         only: Which leaves are read (see `dag_mask`); elsewhere stands None, or the leaf of `like`.
         strict: False: names that are missing keep the leaf of `like`, surplus ones are passed over.
         namespace: In which classes are looked up; None: the one that the file names.
+        classes: A class, or several, that the file may use although they have code of their own:
+            those of `register_pydag_node`, of optree and of JAX, namedtuples, struct sequences,
+            default factories that are no builtin container or number, those with a `__del__`.
 
     Raises:
-        ValueError: The file is damaged; a class isn't registered here; with `like`: names are
-            missing or too many, copies of one array differ, or a type or shape differs.
+        ValueError: The file is damaged; a class isn't registered here, or would have to be named;
+            with `like`: names are missing or too many, copies of one array differ, or a type or
+            shape differs.
         OSError: What the system says.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
     """
-    return read(path, like, only, strict, namespace).tree()
+    return read(path, like, only, strict, namespace, classes).tree()
 
 
 def read(
@@ -81,28 +97,38 @@ def read(
     only: Where | None,
     strict: bool,
     namespace: str | None,
+    classes: type | Iterable[type],
 ) -> Loaded:
     """What `load` builds its result from."""
+    asked = _checked_classes(classes)
     file = File(path)
     structure = file.structure()
     if structure is not None:
         file.check_aliases()
     if like is not None:
-        return _filled(file, structure, like, only, strict, namespace or "")
+        return _filled(file, structure, like, only, strict, namespace or "", asked)
     if structure is None:
         return _flat(file, only)
     document, described = structure
     if strict and only is None:
         file.check_complete(described)
     try:
-        spec = document.spec(namespace)
-        names = ClassNames(spec.namespace if namespace is None else namespace)
+        spec = document.spec(namespace, asked)
+        names = ClassNames(spec.namespace if namespace is None else namespace, asked)
         arrays: dict[str, Any] = {}
         leaves = [_leaf(file, i, leaf, names, arrays) for i, leaf in enumerate(described)]
     except ValueError as error:
         raise file.wrong(str(error)) from None
     is_array = {i for i, leaf in enumerate(described) if "value" not in leaf}
-    return _selected(spec, leaves, only, is_array, spec.namespace)
+    return _selected(spec, leaves, only, is_array, file)
+
+
+def _checked_classes(classes: type | Iterable[type]) -> tuple[type, ...]:
+    given = (classes,) if isinstance(classes, type) else tuple(classes)
+    for cls in given:
+        if not isinstance(cls, type):
+            raise TypeError(f"classes= takes classes, got {cls!r}")
+    return given
 
 
 def _leaf(
@@ -112,6 +138,8 @@ def _leaf(
     if kind == "value":
         try:
             return decode_leaf(content, names)
+        except UnaskedError as error:
+            raise UnaskedError(error.classes, f"in leaves[{i}]: ") from None
         except ValueError as error:
             raise ValueError(f"malformed structure: leaves[{i}]: {error}") from None
     if content not in arrays:
@@ -123,24 +151,30 @@ def _flat(file: File, only: Where | None) -> Loaded:
     """A dict of all names in a file that somebody else wrote."""
     arrays = {name: file.array(name) for name in file.entries}
     tree = {name: arrays[kept] for name, kept in file.names().items()}
-    leaves, spec = _core.flatten(tree, None, False, "", "all")
-    return _selected(spec, leaves, only, set(range(len(leaves))), "")
+    leaves, spec = _core.flatten(tree)
+    return _selected(spec, leaves, only, set(range(len(leaves))), file)
 
 
 def _selected(
-    spec: PyDagSpec, leaves: list[Leaf], only: Where | None, is_array: set[int], namespace: str
+    spec: PyDagSpec, leaves: list[Leaf], only: Where | None, is_array: set[int], file: File
 ) -> Loaded:
     if only is None:
-        return Loaded(spec, leaves, is_array)
-    chosen = select(only, Listing.of(spec), leaves, namespace)
+        return Loaded(spec, leaves, is_array, source=file)
+    chosen = select(only, Listing.of(spec), leaves, spec.namespace)
     kept = [leaf if keep else None for leaf, keep in zip(leaves, chosen, strict=True)]
-    return Loaded(spec, kept, {i for i in is_array if chosen[i]})
+    return Loaded(spec, kept, {i for i in is_array if chosen[i]}, source=file)
 
 
 def _filled(
-    file: File, structure: Any, like: Dag, only: Where | None, strict: bool, namespace: str
+    file: File,
+    structure: Any,
+    like: Dag,
+    only: Where | None,
+    strict: bool,
+    namespace: str,
+    asked: tuple[type, ...],
 ) -> Loaded:
-    leaves, spec = _core.flatten(like, None, False, namespace, "all")
+    leaves, spec = _core.flatten(like, namespace=namespace)
     listing = Listing.of(spec)
     chosen = [True] * len(leaves)
     if only is not None:
@@ -153,7 +187,8 @@ def _filled(
     for name, names in names_of.items():
         filler.put(names, lambda name=name: file.array(name))  # type: ignore[misc]  # bound at once
     if structure is not None:
-        _put_values(file, structure, filler)
+        own = tuple(leaf for leaf in leaves if isinstance(leaf, type))
+        _put_values(file, structure, filler, ClassNames(namespace, asked + own))
     filler.check(strict, _counting(filler.surplus, only), _dangling(file))
     return Loaded(spec, filler.result(), filler.replaced(), leaves)
 
@@ -171,14 +206,17 @@ def _dangling(file: File) -> dict[str, str]:
     }
 
 
-def _put_values(file: File, structure: Any, filler: Filler) -> None:
+def _put_values(file: File, structure: Any, filler: Filler, classes: ClassNames) -> None:
     """Numbers, text and other values that the file has under a name of `like`."""
     document, described = structure
     try:
         _, names = leaf_names(document.listing())
-        for name, leaf in zip(names, described, strict=True):
-            place = filler.find(name) if "value" in leaf else None
-            if place is not None:
-                filler.put_value(place, decode_leaf(leaf["value"], None))
     except ValueError as error:
         raise file.wrong(str(error)) from None
+    for name, leaf in zip(names, described, strict=True):
+        if "value" in leaf and filler.wants(name):
+            try:
+                value = decode_leaf(leaf["value"], classes)
+            except ValueError as error:
+                raise file.wrong(f"{name!r}: {error}") from None
+            filler.put_value(name, value)

@@ -9,8 +9,8 @@ of two paths that would get the same name.
 import re
 from collections.abc import Iterable, Iterator
 
-from pydag.sharing.kinds import NAMED
-from pydag.sharing.listing import Listing, Record, step_text
+from pydag.structure.kinds import NAMED
+from pydag.structure.listing import Listing, Record, step_text
 
 RESERVED = "__metadata__"
 

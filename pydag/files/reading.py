@@ -8,8 +8,9 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from pydag.structure.document import Document, MalformedError, check_version, distinct, parse
+
 from .arrays import numpy_dtype
-from .document import Document, MalformedError, check_version, parse
 from .save import STRUCTURE, package
 
 _ATTEMPTS = 5
@@ -65,7 +66,10 @@ class File:
             ):
                 return False
             size = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(size))
+            try:
+                header = json.loads(file.read(size), object_pairs_hook=distinct)
+            except ValueError as error:
+                raise self.wrong(f"malformed header: {error}") from None
             self._bytes = np.memmap(file, dtype=np.uint8, mode="r")
         start = 8 + size
         self.entries = {
@@ -80,13 +84,15 @@ class File:
         return True
 
     def array(self, name: str) -> Any:
-        """An array of the file, mapped, read-only."""
+        """An array of the file, mapped, read-only. One of booleans is read, and checked."""
         entry = self.entries[name]
+        found = self._bytes[entry.start : entry.end]
         try:
-            dtype = numpy_dtype(entry.dtype)
+            if entry.dtype == "BOOL" and found.size and found.max() > 1:
+                raise ValueError("a boolean is a byte that is 0 or 1")
+            return found.view(numpy_dtype(entry.dtype)).reshape(entry.shape)
         except ValueError as error:
             raise ValueError(f"{self.path!r}: the array {name!r} can't be read: {error}") from None
-        return self._bytes[entry.start : entry.end].view(dtype).reshape(entry.shape)
 
     def check_aliases(self) -> None:
         """Checks the table of aliases of a file that has a structure of ours."""

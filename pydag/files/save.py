@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from pydag import _core
-from pydag.registered import ClassNames
-from pydag.sharing.listing import Listing, shorten
+from pydag.registry.names import ClassNames
+from pydag.structure.json import document_of
+from pydag.structure.listing import Listing, shorten
+from pydag.structure.values import UnwritableError, encode_leaf
 from pydag.typing import Dag, Identity, Leaf
 
 from .arrays import is_array, is_scalar, to_numpy
-from .json import document_of
 from .names import leaf_names, other_ways
-from .values import UnwritableError, encode_leaf
 
 # No path gives this name: it has an empty part, and doesn't begin with a dot.
 STRUCTURE = "pydag..structure"
@@ -83,7 +83,7 @@ def save(
     True
     """
     safetensors = package()
-    leaves, spec = _core.flatten(tree, None, False, namespace, identity)
+    leaves, spec = _core.flatten(tree, namespace=namespace, identity=identity)
     listing = Listing.of(spec)
     total = sum(getattr(leaf, "nbytes", 0) for leaf in leaves if is_array(leaf))
     names = ClassNames(spec.namespace) if structure else None

@@ -6,11 +6,11 @@ it is given the list of distinct leaves.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.typing import Dag, Identity, IsLeaf
+from pydag.typing import Dag, FlattenOptions
 
 
 class Unravel:
@@ -40,16 +40,13 @@ class Unravel:
 def ravel(
     ravel_list: Callable[..., tuple[Any, Callable[[Any], list[Any]]]],
     tree: Dag,
-    is_leaf: IsLeaf | None,
-    none_is_leaf: bool,
-    namespace: str,
-    identity: Identity,
+    **options: Unpack[FlattenOptions],
 ) -> tuple[Any, Unravel]:
     """The array and the way back.
 
     Args:
         ravel_list: The same for a list of leaves, by optree.
     """
-    leaves, spec = _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
+    leaves, spec = _core.flatten(tree, **options)
     flat, split = ravel_list(leaves, is_leaf=lambda x: x is not leaves)
     return flat, Unravel(spec, split)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dag_ravel` for JAX: one flat array for the distinct leaves, and the way back."""
 
+from typing import Unpack
+
 try:
     import jax
     from optree.integrations.jax import ArrayLikeTree as ArrayLikeTree
@@ -11,21 +13,20 @@ except ImportError as error:
         f'pydag.integrations.jax needs JAX: pip install "pydag-tree[jax]" ({error})'
     ) from error
 
-from pydag.typing import Identity, IsLeaf
+from pydag.public.options import with_options
+from pydag.typing import IsLeaf, KeywordOptions
 
 from ._ravel import Unravel, ravel
 
 __all__ = ["ArrayLikeTree", "ArrayTree", "dag_ravel"]
 
 
+@with_options
 def dag_ravel(
     tree: ArrayLikeTree,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[jax.Array, Unravel]:
     """One flat array of all distinct leaves, and a function that puts such an array back.
 
@@ -34,11 +35,6 @@ def dag_ravel(
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: By the function that comes back: the array has another shape or dtype.
@@ -52,4 +48,4 @@ def dag_ravel(
     >>> tree["encoder"] is tree["decoder"]
     True
     """
-    return ravel(optree_ravel, tree, is_leaf, none_is_leaf, namespace, identity)
+    return ravel(optree_ravel, tree, is_leaf=is_leaf, **options)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dag_ravel` for PyTorch: one flat tensor for the distinct leaves, and the way back."""
 
+from typing import Unpack
+
 try:
     import torch
     from optree.integrations.torch import TensorTree as TensorTree
@@ -10,21 +12,20 @@ except ImportError as error:
         f"pydag.integrations.torch needs PyTorch: pip install torch ({error})"
     ) from error
 
-from pydag.typing import Identity, IsLeaf
+from pydag.public.options import with_options
+from pydag.typing import IsLeaf, KeywordOptions
 
 from ._ravel import Unravel, ravel
 
 __all__ = ["TensorTree", "dag_ravel"]
 
 
+@with_options
 def dag_ravel(
     tree: TensorTree,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[torch.Tensor, Unravel]:
     """One flat tensor of all distinct leaves, and a function that puts such a tensor back.
 
@@ -33,15 +34,10 @@ def dag_ravel(
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: By the function that comes back: the tensor has another shape or dtype.
         CycleError: An object contains itself.
 
     """
-    return ravel(optree_ravel, tree, is_leaf, none_is_leaf, namespace, identity)
+    return ravel(optree_ravel, tree, is_leaf=is_leaf, **options)

@@ -19,14 +19,14 @@ except ImportError as error:
 
 from pydag.files import save as save
 
-from .boundary import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
+from . import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from .boundary.dag import Dag as Dag
-from .checkpoint import from_checkpoint as from_checkpoint
 from .compiled.jit import jit as jit
 from .compiled.lost_tie import LostTieWarning as LostTieWarning
-from .files import load as load
-from .optimizer import apply_updates as apply_updates
-from .optimizer import optimizer as optimizer
+from .files.checkpoints import from_checkpoint as from_checkpoint
+from .files.load import load as load
+from .optimizers.optimizer import apply_updates as apply_updates
+from .optimizers.optimizer import optimizer as optimizer
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.register import register as register
 from .wrappers import debug as debug

@@ -1,54 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefixes of DAGs, and DAGs with a common structure: a leaf speaks for all that lies below it.
+"""Broadcasting: a leaf of a prefix stands for all that a full DAG has below the same path.
 
-Each object of the full structure gets one answer: the same object at every path to it, or equal
-values. What a prefix shares says nothing.
+Each object of the full DAG must get one answer: the same object at every path to it, or equal
+values. What the prefix itself shares doesn't count.
 """
 
-from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Unpack
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
 from pydag.errors import SharingError
-from pydag.typing import Dag, Identity, IsLeaf, Leaf
+from pydag.public.options import with_options
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, FlattenOptions, IsLeaf, KeywordOptions, Leaf
 
 from .map import dag_map, dag_map_with_accessor, dag_map_with_path
 
 Conflict = tuple[Any, ...]
 """Two paths to one object, and what is given there; what the core finds."""
-
-
-class Options(NamedTuple):
-    """How trees are taken apart, in the order in which the core takes it."""
-
-    is_leaf: IsLeaf | None
-    none_is_leaf: bool
-    namespace: str
-    identity: Identity
-
-
-def flatten_full(prefix: PyDagSpec, full_tree: Dag, options: Options) -> PyDagSpec:
-    """The structure of a full tree; the predicate isn't asked about what the prefix opens."""
-    is_leaf = options.is_leaf
-    if is_leaf is None:
-        return _core.structure(full_tree, *options)
-    opened = _core.match_prefix(prefix, full_tree)
-    # `opened` keeps them alive, so that no other object gets one of these addresses. A value, such
-    # as None, is asked about at each of its places.
-    times = Counter(map(id, opened))
-
-    def asks(thing: object) -> bool:
-        if not times[id(thing)]:
-            return is_leaf(thing)
-        times[id(thing)] -= 1
-        return False
-
-    full = _core.structure(full_tree, asks, *options[1:])
-    del opened
-    return full
 
 
 def conflict_error(conflict: Conflict, name: str) -> SharingError:
@@ -64,31 +34,31 @@ def conflict_error(conflict: Conflict, name: str) -> SharingError:
     )
 
 
-def _spread(prefix_tree: Dag, full_tree: Dag, options: Options) -> tuple[PyDagSpec, list[Leaf]]:
+def _spread(
+    prefix_tree: Dag, full_tree: Dag, options: FlattenOptions
+) -> tuple[PyDagSpec, list[Leaf]]:
     """The structure that a prefix is broadcast to, and its leaves."""
-    leaves, prefix = _core.flatten(prefix_tree, *options)
-    full = flatten_full(prefix, full_tree, options)
+    leaves, prefix = _core.flatten(prefix_tree, **options)
+    full = _core.structure_below(prefix, full_tree, **options)
     try:
         spec, values, conflicts = _core.broadcast_tree(prefix, leaves, full)
     except ValueError:
-        _core.match_prefix(prefix, full_tree)  # says which object doesn't fit
+        _core.check_prefix(prefix, full_tree)  # says which object doesn't fit
         raise
     if conflicts:
         raise conflict_error(conflicts[0], "tree")
     return spec, values
 
 
+@with_options
 def dag_broadcast_prefix(
     prefix_tree: Dag,
     full_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """A tree with the structure of the full one, and in the place of each leaf that of the prefix.
+    """The full tree, with each leaf replaced by the leaf of the prefix that stands for it.
 
     What is one object in the full tree is one in the result, so the prefix must give it the same
     object at all paths to it, or equal values. What the prefix shares says nothing.
@@ -96,11 +66,6 @@ def dag_broadcast_prefix(
     Args:
         prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
         full_tree: The full tree.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The full tree doesn't have the structure of the prefix. (`prefix_errors` finds
@@ -113,21 +78,17 @@ def dag_broadcast_prefix(
     >>> out, out["a"] is out["b"]
     ({'a': [1, 1], 'b': [1, 1]}, True)
     """
-    spec, values = _spread(
-        prefix_tree, full_tree, Options(is_leaf, none_is_leaf, namespace, identity)
-    )
+    spec, values = _spread(prefix_tree, full_tree, FlattenOptions(is_leaf=is_leaf, **options))
     return spec.unflatten(values)
 
 
+@with_options
 def broadcast_prefix(
     prefix_tree: Dag,
     full_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> list[Leaf]:
     """For each distinct leaf of the full tree the leaf of the prefix that stands for it.
 
@@ -136,11 +97,6 @@ def broadcast_prefix(
     Args:
         prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
         full_tree: The full tree.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The full tree doesn't have the structure of the prefix. (`prefix_errors` finds
@@ -152,18 +108,16 @@ def broadcast_prefix(
     >>> broadcast_prefix({"a": 1, "b": 1, "c": 2}, {"a": n, "b": n, "c": "z"})
     [1, 1, 2]
     """
-    return _spread(prefix_tree, full_tree, Options(is_leaf, none_is_leaf, namespace, identity))[1]
+    return _spread(prefix_tree, full_tree, FlattenOptions(is_leaf=is_leaf, **options))[1]
 
 
+@with_options
 def dag_broadcast_common(
     tree: Dag,
     other_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[Dag, Dag]:
     """Two trees with the structure that both are prefixes of, each with its own leaves.
 
@@ -172,11 +126,6 @@ def dag_broadcast_common(
     Args:
         tree: A tree.
         other_tree: Another one; where either has a node, the other has such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -186,8 +135,9 @@ def dag_broadcast_common(
     >>> dag_broadcast_common([1, (2, 3)], [[4, 5], 6])
     ([[1, 1], (2, 3)], [[4, 5], (6, 6)])
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
-    (leaves, spec), (others, other) = (_core.flatten(t, *options) for t in (tree, other_tree))
+    (leaves, spec), (others, other) = (
+        _core.flatten(t, is_leaf=is_leaf, **options) for t in (tree, other_tree)
+    )
     common, other_common = (
         spec.broadcast_to_common_suffix(other),
         other.broadcast_to_common_suffix(spec),
@@ -200,15 +150,13 @@ def _fill(spec: PyDagSpec, leaves: list[Leaf], suffix: PyDagSpec) -> Dag:
     return suffix.unflatten(_answers([(leaves, spec)], suffix)[0])
 
 
+@with_options
 def broadcast_common(
     tree: Dag,
     other_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[list[Leaf], list[Leaf]]:
     """The leaves of two trees for each distinct leaf of the structure that both are prefixes of.
 
@@ -217,11 +165,6 @@ def broadcast_common(
     Args:
         tree: A tree.
         other_tree: Another one; where either has a node, the other has such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -232,15 +175,13 @@ def broadcast_common(
     >>> broadcast_common([1, (2, 3)], [[4, 5], 6])
     ([1, 1, 2, 3], [4, 5, 6, 6])
     """
-    first, other = _common((tree, other_tree), Options(is_leaf, none_is_leaf, namespace, identity))[
-        1
-    ]
+    first, other = _common((tree, other_tree), FlattenOptions(is_leaf=is_leaf, **options))[1]
     return first, other
 
 
-def _common(trees: tuple[Dag, ...], options: Options) -> tuple[PyDagSpec, list[list[Leaf]]]:
-    """The structure that all trees are prefixes of, and what each has for its leaves."""
-    parts = [_core.flatten(tree, *options) for tree in trees]
+def _common(trees: tuple[Dag, ...], options: FlattenOptions) -> tuple[PyDagSpec, list[list[Leaf]]]:
+    """The structure of which all trees are prefixes, and what each tree has for its leaves."""
+    parts = [_core.flatten(tree, **options) for tree in trees]
     common = parts[0][1]
     for _, spec in parts[1:]:
         common = common.broadcast_to_common_suffix(spec)
@@ -248,7 +189,7 @@ def _common(trees: tuple[Dag, ...], options: Options) -> tuple[PyDagSpec, list[l
 
 
 def _answers(parts: list[tuple[list[Leaf], PyDagSpec]], common: PyDagSpec) -> list[list[Leaf]]:
-    """For each leaf of a common structure what each tree has there."""
+    """For each leaf of a common structure, what each tree has there."""
     found = []
     for leaves, spec in parts:
         values, conflicts = _core.broadcast_leaves(spec, leaves, common)
@@ -270,15 +211,13 @@ def _answer_error(conflict: Conflict) -> SharingError:
     )
 
 
+@with_options
 def dag_broadcast_map(
     func: Callable[..., Any],
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_map`, for trees that are prefixes of one structure: leaves stand for what is below.
 
@@ -289,11 +228,6 @@ def dag_broadcast_map(
         func: Gets what each of the trees has for a leaf.
         tree: The DAG.
         rests: More of them; where one has a node, the others have such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -303,22 +237,19 @@ def dag_broadcast_map(
     >>> dag_broadcast_map(lambda x, y: x * y, [2, [3, 4]], [[5, 6], 10])
     [[10, 12], [30, 40]]
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     if not rests:
-        return dag_map(func, tree, **options._asdict())
+        return dag_map(func, tree, **options)
     common, values = _common((tree, *rests), options)
     return common.unflatten(map(func, *values))
 
 
+@with_options
 def dag_broadcast_map_with_path(
     func: Callable[..., Any],
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_broadcast_map`; the function also gets the path of the leaf, a tuple of entries.
 
@@ -326,11 +257,6 @@ def dag_broadcast_map_with_path(
         func: Gets the path in the common structure, and what each of the trees has for the leaf.
         tree: The DAG.
         rests: More of them; where one has a node, the others have such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -340,22 +266,19 @@ def dag_broadcast_map_with_path(
     >>> dag_broadcast_map_with_path(lambda path, x, y: (path, x + y), [1], [[2]])
     [[((0, 0), 3)]]
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     if not rests:
-        return dag_map_with_path(func, tree, **options._asdict())
+        return dag_map_with_path(func, tree, **options)
     common, values = _common((tree, *rests), options)
     return common.unflatten(map(func, common.paths(), *values))
 
 
+@with_options
 def dag_broadcast_map_with_accessor(
     func: Callable[..., Any],
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_broadcast_map`; the function also gets the `PyTreeAccessor` of the leaf.
 
@@ -364,11 +287,6 @@ def dag_broadcast_map_with_accessor(
             leaf.
         tree: The DAG.
         rests: More of them; where one has a node, the others have such a node or a leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -378,8 +296,7 @@ def dag_broadcast_map_with_accessor(
     >>> dag_broadcast_map_with_accessor(lambda a, x, y: a.codify("t"), [1], [[2]])
     [['t[0][0]']]
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     if not rests:
-        return dag_map_with_accessor(func, tree, **options._asdict())
+        return dag_map_with_accessor(func, tree, **options)
     common, values = _common((tree, *rests), options)
     return common.unflatten(map(func, common.accessors(), *values))

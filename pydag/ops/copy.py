@@ -2,11 +2,11 @@
 """A copy of a DAG, shared as the DAG is."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from pydag import _core
-from pydag._compiled import compiled
-from pydag.typing import Identity, IsLeaf, Leaf
+from pydag.public.compiled import compiled
+from pydag.typing import IsLeaf, KeywordOptions, Leaf
 
 T = TypeVar("T")
 
@@ -17,10 +17,8 @@ def dag_copy(
     /,
     is_leaf: IsLeaf | None = None,
     *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     leaf: Callable[[Leaf], Leaf] | None = None,
+    **options: Unpack[KeywordOptions],
 ) -> T:
     """New containers, shared as they were, around the same leaves, or around new ones.
 
@@ -29,11 +27,6 @@ def dag_copy(
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
         leaf: Makes the new leaf, such as `copy.copy` or `jnp.copy`; called once for each distinct
             leaf, numbers and text included. Left out, the leaves stay.
 
@@ -49,8 +42,8 @@ def dag_copy(
     (True, False)
     """
     copied: T = (
-        _core.copy(tree, is_leaf, none_is_leaf, namespace, identity)
+        _core.copy(tree, is_leaf=is_leaf, **options)
         if leaf is None
-        else _core.map(leaf, tree, (), is_leaf, none_is_leaf, namespace, identity)
+        else _core.map(leaf, tree, (), is_leaf=is_leaf, **options)
     )
     return copied

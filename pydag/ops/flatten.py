@@ -2,14 +2,15 @@
 """DAGs taken apart and put together, by optree's functions; shared objects stay shared."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, overload
+from typing import Literal, Unpack, overload
 
 import optree
 
 from pydag import _core
-from pydag._compiled import compiled
 from pydag._core import PyDagSpec
-from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
+from pydag.public.compiled import compiled
+from pydag.public.options import with_options
+from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Path
 
 
 @compiled("flatten")
@@ -17,20 +18,12 @@ def dag_flatten(
     tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[list[Leaf], PyDagSpec]:
     """Take a DAG apart: its distinct leaves, in first-visit order, and its structure.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -39,7 +32,7 @@ def dag_flatten(
     >>> dag_flatten({"encoder": shared, "decoder": shared})
     ([1.0, 2.0], PyDagSpec({'decoder': &0 [*, *], 'encoder': *0}))
     """
-    return _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.flatten(tree, is_leaf=is_leaf, **options)
 
 
 @compiled("unflatten")
@@ -65,20 +58,12 @@ def dag_leaves(
     tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> list[Leaf]:
     """The distinct leaves of a DAG, in first-visit order.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -87,7 +72,7 @@ def dag_leaves(
     >>> dag_leaves({"encoder": w, "decoder": w})
     [0.5]
     """
-    return _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.leaves(tree, is_leaf=is_leaf, **options)
 
 
 @compiled("iterate")
@@ -95,10 +80,7 @@ def dag_iter(
     tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Iterator[Leaf]:
     """An iterator over the distinct leaves of a DAG, each of which comes when it is first reached.
 
@@ -107,11 +89,6 @@ def dag_iter(
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself; raised when it is reached.
@@ -121,7 +98,7 @@ def dag_iter(
     >>> list(dag_iter([1, w, [w, 2]])) == [1, w, 2]
     True
     """
-    return _core.iterate(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.iterate(tree, is_leaf=is_leaf, **options)
 
 
 @compiled("structure")
@@ -129,20 +106,12 @@ def dag_structure(
     tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> PyDagSpec:
     """The structure of a DAG, sharing included.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -151,7 +120,7 @@ def dag_structure(
     >>> dag_structure([w, w]) == dag_structure([[0.5], [0.5]])
     False
     """
-    return _core.structure(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.structure(tree, is_leaf=is_leaf, **options)
 
 
 @compiled("flatten_with_path")
@@ -159,20 +128,12 @@ def dag_flatten_with_path(
     tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[list[Path], list[Leaf], PyDagSpec]:
     """The path of each distinct leaf, the leaves, and the structure.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -180,7 +141,7 @@ def dag_flatten_with_path(
     >>> dag_flatten_with_path({"a": [7]})
     ([('a', 0)], [7], PyDagSpec({'a': [*]}))
     """
-    return _core.flatten_with_path(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.flatten_with_path(tree, is_leaf=is_leaf, **options)
 
 
 @compiled("flatten_with_accessor")
@@ -188,20 +149,12 @@ def dag_flatten_with_accessor(
     tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[list[optree.PyTreeAccessor], list[Leaf], PyDagSpec]:
     """The accessor of each distinct leaf, the leaves, and the structure.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -210,7 +163,7 @@ def dag_flatten_with_accessor(
     >>> accessors[0]({"a": [8]})
     8
     """
-    return _core.flatten_with_accessor(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.flatten_with_accessor(tree, is_leaf=is_leaf, **options)
 
 
 @overload
@@ -219,10 +172,8 @@ def dag_paths(
     /,
     is_leaf: IsLeaf | None = None,
     *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     all_paths: Literal[False] = False,
+    **options: Unpack[KeywordOptions],
 ) -> list[Path]: ...
 @overload
 def dag_paths(
@@ -230,30 +181,22 @@ def dag_paths(
     /,
     is_leaf: IsLeaf | None = None,
     *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     all_paths: Literal[True],
+    **options: Unpack[KeywordOptions],
 ) -> list[list[Path]]: ...
+@with_options
 def dag_paths(
     tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
     *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     all_paths: bool = False,
+    **options: Unpack[KeywordOptions],
 ) -> list[Path] | list[list[Path]]:
     """The path of each distinct leaf; a shared one's is its anchor's.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
         all_paths: True gives for each leaf a list of all of its paths, in traversal order, as many
             as there are: sixty-fold `t = [t, t]` has 2**60.
 
@@ -266,28 +209,21 @@ def dag_paths(
     >>> dag_paths([w, w], all_paths=True)
     [[(0, 0), (1, 0)], [(0, 1), (1, 1)]]
     """
-    spec = _core.structure(tree, is_leaf, none_is_leaf, namespace, identity)
+    spec = _core.structure(tree, is_leaf=is_leaf, **options)
     return _core.all_paths(spec) if all_paths else spec.paths()
 
 
+@with_options
 def dag_accessors(
     tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> list[optree.PyTreeAccessor]:
     """The accessor of each distinct leaf; a shared one's is its anchor's.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -295,4 +231,4 @@ def dag_accessors(
     >>> [accessor.codify("tree") for accessor in dag_accessors({"a": [7, 8]})]
     ["tree['a'][0]", "tree['a'][1]"]
     """
-    return _core.structure(tree, is_leaf, none_is_leaf, namespace, identity).accessors()
+    return _core.structure(tree, is_leaf=is_leaf, **options).accessors()

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""To compute over a DAG: each object once, however many paths lead to it.
+"""Computes over a DAG: visits each object once, however many paths lead to it.
 
 All three functions go through the DAG children first, on the heap: depth is bounded by memory, and
 the cost grows with the number of objects, not of paths. Their options are those of `dag_flatten`.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, Unpack
 
 from pydag import _core
-from pydag.typing import Dag, Identity, IsLeaf
+from pydag.public.options import with_options
+from pydag.typing import Dag, IsLeaf, KeywordOptions
 
 R = TypeVar("R")
 
@@ -17,6 +18,7 @@ R = TypeVar("R")
 Functions: TypeAlias = Callable[..., R] | Mapping[Any, Callable[..., R]]
 
 
+@with_options
 def dag_fold(
     f: Functions[R],
     tree: Dag,
@@ -24,9 +26,7 @@ def dag_fold(
     *,
     down: Functions[Any] | None = None,
     init: Any = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> R:
     """Compute something for each object of a DAG from what it is for the object's children.
 
@@ -40,8 +40,6 @@ def dag_fold(
             mapping from classes to such functions, looked up along the object's MRO; `object`
             stands for all others.
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
         down: Hands information down. `down(node, context)` gives the context of the children; where
             it is a mapping from classes to functions and has none for the node, that is the node's
             own. `f` is then called as `f(node, children, context)`, once for each object and each
@@ -49,8 +47,6 @@ def dag_fold(
         init: The context of the root.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
             Makes no difference here: in either case `f(None, ())` is called.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Returns:
         What `f` gave for the root.
@@ -71,36 +67,30 @@ def dag_fold(
     >>> dag_fold(deepest, [[[]], []], down=lambda node, depth: depth + 1, init=0)
     2
     """
-    result: R = _core.fold(f, tree, down, init, is_leaf, none_is_leaf, namespace, identity)
+    result: R = _core.fold(f, tree, down, init, is_leaf=is_leaf, **options)
     return result
 
 
+@with_options
 def dag_rewrite(
     f: Functions[Any],
     tree: Dag,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """Replace objects of a DAG, children first; what nothing changed in is the object that it was.
+    """Replace objects of a DAG, children first; an object in which nothing changed stays itself.
 
     `f(node)` is called once per distinct object, and once per occurrence of a value. It gets the
     node with its parts rewritten: the node itself if none of them changed, else a new one. It
-    returns that, or what is to stand for it, which isn't rewritten again. The result is shared as
+    returns that node, or a replacement, which isn't rewritten again. The result is shared as
     `tree` is.
 
     Args:
         f: Or a mapping from classes to such functions, looked up along the node's MRO; a node that
             it has no function for stays.
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
             Makes no difference here: in either case `f(None)` is called.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself, before or after.
@@ -113,16 +103,14 @@ def dag_rewrite(
     >>> dag_rewrite(lambda node: node, model) is model
     True
     """
-    return _core.rewrite(f, tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.rewrite(f, tree, is_leaf=is_leaf, **options)
 
 
+@with_options
 def dag_intern(
     tree: Dag,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Dag:
     """Make equal parts of a DAG one object: "hash consing", or common subexpressions found.
 
@@ -134,11 +122,8 @@ def dag_intern(
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
             Makes no difference here.
-        namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
             Makes no difference here: a leaf equals itself.
 
@@ -150,4 +135,4 @@ def dag_intern(
     >>> a is b
     True
     """
-    return _core.intern(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.intern(tree, is_leaf=is_leaf, **options)

@@ -2,12 +2,13 @@
 """Functions mapped over the distinct leaves of DAGs."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from pydag import _core
-from pydag._compiled import compiled
-from pydag.selectors import selector
-from pydag.typing import Dag, Identity, IsLeaf, Where
+from pydag.ops.select import optional_selector
+from pydag.public.compiled import compiled
+from pydag.public.options import with_options
+from pydag.typing import Dag, FlattenOptions, Where
 
 T = TypeVar("T")
 
@@ -18,11 +19,8 @@ def dag_map(
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     where: Where | None = None,
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """Call a function once for each distinct leaf; the result is shared as `tree` is.
 
@@ -31,11 +29,6 @@ def dag_map(
         tree: The DAG.
         rests: Trees with at least the structure of `tree`, which give each of its shared objects
             one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -55,20 +48,18 @@ def dag_map(
     >>> dag_map(lambda x: x * 10, {"a": w, "b": 3}, where="*a*")
     {'a': [10, 20], 'b': 3}
     """
-    select = None if where is None else selector(where, namespace)
-    return _core.map_where(func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity)
+    select = optional_selector(where, options)
+    return _core.map_where(func, tree, rests, select, **options)
 
 
+@with_options
 def dag_map_(
     func: Callable[..., Any],
     tree: T,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     where: Where | None = None,
+    **options: Unpack[FlattenOptions],
 ) -> T:
     """Call a function once for each distinct leaf, for what it does to it.
 
@@ -79,11 +70,6 @@ def dag_map_(
         tree: The DAG.
         rests: Trees with at least the structure of `tree`, which give each of its shared objects
             one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -104,8 +90,8 @@ def dag_map_(
     >>> tree["encoder"]
     bytearray(b'ab')
     """
-    select = None if where is None else selector(where, namespace)
-    _core.for_each(func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity)
+    select = optional_selector(where, options)
+    _core.for_each(func, tree, rests, select, **options)
     return tree
 
 
@@ -115,11 +101,8 @@ def dag_map_with_path(
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     where: Where | None = None,
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_map`; the function also gets the path of the leaf, a tuple of entries.
 
@@ -130,11 +113,6 @@ def dag_map_with_path(
         tree: The DAG.
         rests: Trees with at least the structure of `tree`, which give each of its shared objects
             one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -150,22 +128,18 @@ def dag_map_with_path(
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
     """
-    select = None if where is None else selector(where, namespace)
-    return _core.map_with_path_where(
-        func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity
-    )
+    select = optional_selector(where, options)
+    return _core.map_with_path_where(func, tree, rests, select, **options)
 
 
+@with_options
 def dag_map_with_path_(
     func: Callable[..., Any],
     tree: T,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     where: Where | None = None,
+    **options: Unpack[FlattenOptions],
 ) -> T:
     """As `dag_map_`; the function also gets the path of the leaf, a tuple of entries.
 
@@ -176,11 +150,6 @@ def dag_map_with_path_(
         tree: The DAG.
         rests: Trees with at least the structure of `tree`, which give each of its shared objects
             one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -201,8 +170,8 @@ def dag_map_with_path_(
     >>> found
     {('a', 0): 7, ('b',): 8}
     """
-    select = None if where is None else selector(where, namespace)
-    _core.for_each_with_path(func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity)
+    select = optional_selector(where, options)
+    _core.for_each_with_path(func, tree, rests, select, **options)
     return tree
 
 
@@ -212,11 +181,8 @@ def dag_map_with_accessor(
     tree: Dag,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     where: Where | None = None,
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_map`; the function also gets the `PyTreeAccessor` of the leaf.
 
@@ -225,11 +191,6 @@ def dag_map_with_accessor(
         tree: The DAG.
         rests: Trees with at least the structure of `tree`, which give each of its shared objects
             one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -245,22 +206,18 @@ def dag_map_with_accessor(
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
     """
-    select = None if where is None else selector(where, namespace)
-    return _core.map_with_accessor_where(
-        func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity
-    )
+    select = optional_selector(where, options)
+    return _core.map_with_accessor_where(func, tree, rests, select, **options)
 
 
+@with_options
 def dag_map_with_accessor_(
     func: Callable[..., Any],
     tree: T,
     /,
     *rests: Dag,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
     where: Where | None = None,
+    **options: Unpack[FlattenOptions],
 ) -> T:
     """As `dag_map_`; the function also gets the `PyTreeAccessor` of the leaf.
 
@@ -269,11 +226,6 @@ def dag_map_with_accessor_(
         tree: The DAG.
         rests: Trees with at least the structure of `tree`, which give each of its shared objects
             one answer: the same object at every path, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -294,8 +246,6 @@ def dag_map_with_accessor_(
     >>> found
     ["*['a'][0]"]
     """
-    select = None if where is None else selector(where, namespace)
-    _core.for_each_with_accessor(
-        func, tree, rests, select, is_leaf, none_is_leaf, namespace, identity
-    )
+    select = optional_selector(where, options)
+    _core.for_each_with_accessor(func, tree, rests, select, **options)
     return tree

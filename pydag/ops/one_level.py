@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import optree
 
 from pydag import _core
-from pydag._compiled import compiled
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
-from pydag.registry import RegistryEntry, register_pydag_node
+from pydag.public.compiled import compiled
+from pydag.registry.functions import RegistryEntry, register_pydag_node
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, UnflattenFunction
 
 
@@ -35,7 +35,7 @@ def dag_is_leaf(
     >>> dag_is_leaf(1), dag_is_leaf([]), dag_is_leaf(None)
     (True, False, False)
     """
-    return _core.is_leaf(tree, is_leaf, none_is_leaf, namespace)
+    return _core.is_leaf(tree, is_leaf=is_leaf, none_is_leaf=none_is_leaf, namespace=namespace)
 
 
 @compiled("are_leaves")
@@ -59,7 +59,9 @@ def all_leaves(
     >>> all_leaves([tree]), all_leaves(pydag.dag_leaves(tree)), all_leaves([])
     (False, True, True)
     """
-    return _core.are_leaves(iterable, is_leaf, none_is_leaf, namespace)
+    return _core.are_leaves(
+        iterable, is_leaf=is_leaf, none_is_leaf=none_is_leaf, namespace=namespace
+    )
 
 
 class _Parts(NamedTuple):
@@ -139,7 +141,9 @@ def _open(
 ) -> tuple[list[Any], Any, tuple[Any, ...], UnflattenFunction]:
     if entry.flatten_func is None or entry.unflatten_func is None:
         # A class of `register_fields`: the core opens it, and a structure of one level says how.
-        children, names, spec = _core.open_one_level(node, none_is_leaf, namespace)
+        children, names, spec = _core.open_one_level(
+            node, none_is_leaf=none_is_leaf, namespace=namespace
+        )
         return children, spec, names, _build
     returned = tuple(entry.flatten_func(node))
     if len(returned) not in (2, 3):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaves told apart: DAGs in which others stand in the places of some."""
+"""Functions that divide a DAG by its leaves, or replace some of them."""
 
-from typing import Any
+from typing import Any, Unpack
 
 from pydag import _core
-from pydag.selectors import selector
-from pydag.typing import Dag, Identity, IsLeaf, Where
+from pydag.ops.select import selector
+from pydag.public.options import with_options
+from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions, Where
 
 
+@with_options
 def dag_partition(
     predicate: Where,
     tree: Dag,
@@ -15,9 +17,7 @@ def dag_partition(
     is_leaf: IsLeaf | None = None,
     *,
     fillvalue: Any = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> tuple[Dag, Dag]:
     """Two DAGs structured as `tree`: one with the selected leaves, one with the others.
 
@@ -33,12 +33,7 @@ def dag_partition(
             tree prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
             counts.
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
         fillvalue: Stands in each half where the other one has the leaf; put there as it is.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         SharingError: A prefix of booleans gives one object two answers.
@@ -49,8 +44,8 @@ def dag_partition(
     >>> dag_partition(lambda x: x > 1, {"encoder": w, "decoder": w})
     ({'encoder': [None, 2.0], 'decoder': [None, 2.0]}, {'encoder': [1.0, None], 'decoder': [1.0, None]})
     """  # noqa: E501  # what it prints is one line
-    leaves, spec = _core.flatten(tree, is_leaf, none_is_leaf, namespace, identity)
-    chosen = selector(predicate, namespace)(leaves, spec)
+    leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
+    chosen = selector(predicate, options.get("namespace", ""))(leaves, spec)
     pairs = list(zip(leaves, chosen, strict=True))
     left = spec.unflatten([leaf if is_chosen else fillvalue for leaf, is_chosen in pairs])
     return left, spec.unflatten([fillvalue if is_chosen else leaf for leaf, is_chosen in pairs])
@@ -64,7 +59,7 @@ def dag_replace_nones(
     *,
     identity: Identity = "all",
 ) -> Dag:
-    """The DAG with something else in the place of each None.
+    """The DAG, with each None replaced by something else.
 
     Args:
         sentinel: What stands there instead; the same object at each place.
@@ -80,5 +75,5 @@ def dag_replace_nones(
     """
     if tree is None:
         return sentinel
-    leaves, spec = _core.flatten(tree, None, True, namespace, identity)
+    leaves, spec = _core.flatten(tree, none_is_leaf=True, namespace=namespace, identity=identity)
     return spec.unflatten([sentinel if leaf is None else leaf for leaf in leaves])

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a tree is no prefix of another one: all places, not only the first."""
+"""Why a tree is no prefix of another one: all differences, not only the first."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import optree
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
-from pydag.typing import Dag, Identity, IsLeaf
+from pydag.public.options import with_options
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, FlattenOptions, IsLeaf, KeywordOptions
 
-from .broadcast import Conflict, Options, conflict_error, flatten_full
+from .broadcast import Conflict, conflict_error
 
 ErrorMaker = Callable[[str], ValueError]
 """Makes an error, given the name of the prefix."""
@@ -48,7 +49,7 @@ class _Way(NamedTuple):
 
 
 def _accessor(way: _Way | None) -> optree.PyTreeAccessor:
-    """The steps of a way from the root on."""
+    """The steps of a way, from the root."""
     steps: list[optree.PyTreeEntry] = []
     while way is not None:
         steps += way.parent.accessors()[way.slot]
@@ -56,15 +57,13 @@ def _accessor(way: _Way | None) -> optree.PyTreeAccessor:
     return optree.PyTreeAccessor(reversed(steps))
 
 
+@with_options
 def prefix_errors(
     prefix_tree: Dag,
     full_tree: Dag,
     /,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> list[ErrorMaker]:
     """Find all places where a tree is no prefix of another one.
 
@@ -75,11 +74,6 @@ def prefix_errors(
     Args:
         prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
         full_tree: The full tree.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Returns:
         Functions that take a name for the prefix and return an error, a `ValueError` or, for two
@@ -89,17 +83,19 @@ def prefix_errors(
     ...     print(str(error("in_axes")).splitlines()[:2])
     ['pytree structure error: different pytree keys at key path', '    in_axes[1]']
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
-    if is_leaf is None and (found := _where_all_fits(prefix_tree, full_tree, options)) is not None:
+    asked = FlattenOptions(is_leaf=is_leaf, **options)
+    if is_leaf is None and (found := _where_all_fits(prefix_tree, full_tree, asked)) is not None:
         return found
-    errors = _structure_errors(prefix_tree, full_tree, options)
-    return errors + _sharing_errors(prefix_tree, full_tree, options, bool(errors))
+    errors = _structure_errors(prefix_tree, full_tree, asked)
+    return errors + _sharing_errors(prefix_tree, full_tree, asked, bool(errors))
 
 
-def _where_all_fits(prefix_tree: Dag, full_tree: Dag, options: Options) -> list[ErrorMaker] | None:
-    """Two answers for one object; None where nodes don't fit. Asks nobody."""
-    leaves, prefix = _core.flatten(prefix_tree, *options)
-    full = _core.structure(full_tree, *options)
+def _where_all_fits(
+    prefix_tree: Dag, full_tree: Dag, options: FlattenOptions
+) -> list[ErrorMaker] | None:
+    """Conflicts: two answers for one object; None if nodes don't fit. Asks no predicate."""
+    leaves, prefix = _core.flatten(prefix_tree, **options)
+    full = _core.structure(full_tree, **options)
     try:
         conflicts = _core.broadcast_tree(prefix, leaves, full)[2]
     except ValueError:
@@ -117,33 +113,36 @@ def _conflicts(prefix: PyDagSpec, leaves: list[Any], full: PyDagSpec) -> list[Er
 
 
 def _sharing_errors(
-    prefix_tree: Dag, full_tree: Dag, options: Options, has_misfits: bool
+    prefix_tree: Dag, full_tree: Dag, options: FlattenOptions, has_misfits: bool
 ) -> list[ErrorMaker]:
     """Two answers for one object, where the trees fit."""
-    if _core.structure(full_tree, None, *options[1:]).num_shared == 0:
+    if _core.structure(full_tree, **options | FlattenOptions(is_leaf=None)).num_shared == 0:
         return []
-    leaves, prefix = _core.flatten(prefix_tree, *options)
-    if has_misfits and options.is_leaf is not None:
+    leaves, prefix = _core.flatten(prefix_tree, **options)
+    if has_misfits and options.get("is_leaf") is not None:
         return []  # which objects are above the prefix's leaves isn't known
-    return _conflicts(prefix, leaves, flatten_full(prefix, full_tree, options))
+    return _conflicts(prefix, leaves, _core.structure_below(prefix, full_tree, **options))
 
 
-def _open(node: Any, options: Options) -> _Opened:
-    """A node without what lies below its children."""
+def _open(node: Any, options: FlattenOptions) -> _Opened:
+    """The node as a structure of one level."""
     children, spec = _core.flatten(
-        node, lambda x: x is not node, options.none_is_leaf, options.namespace, "nodes"
+        node, **options | FlattenOptions(is_leaf=lambda x: x is not node, identity="nodes")
     )
     return _Opened(node, children, spec)
 
 
-def _structure_errors(prefix_tree: Dag, full_tree: Dag, options: Options) -> list[ErrorMaker]:
+def _structure_errors(
+    prefix_tree: Dag, full_tree: Dag, options: FlattenOptions
+) -> list[ErrorMaker]:
     """What doesn't fit, in the order of the prefix."""
     errors: list[ErrorMaker] = []
+    is_leaf = options.get("is_leaf")
     pending: list[tuple[_Way | None, Any, Any]] = [(None, prefix_tree, full_tree)]
     seen: dict[tuple[int, int], Any] = {}  # with the objects, so that the addresses stay theirs
     while pending:
         way, node, other = pending.pop()
-        if (id(node), id(other)) in seen or (options.is_leaf and options.is_leaf(node)):
+        if (id(node), id(other)) in seen or (is_leaf and is_leaf(node)):
             continue
         prefix = _open(node, options)
         if prefix.spec.is_leaf():
@@ -160,8 +159,8 @@ def _structure_errors(prefix_tree: Dag, full_tree: Dag, options: Options) -> lis
     return errors
 
 
-def _problem(prefix: _Opened, other: Any, options: Options) -> tuple[str, list[Any]]:
-    """What is wrong with a pair of nodes; or the children of the other one, in order."""
+def _problem(prefix: _Opened, other: Any, options: FlattenOptions) -> tuple[str, list[Any]]:
+    """What is wrong with a pair of nodes; if nothing, the children of the other one, in order."""
     try:
         return "", prefix.spec.flatten_up_to(other)
     except ValueError:
@@ -170,7 +169,7 @@ def _problem(prefix: _Opened, other: Any, options: Options) -> tuple[str, list[A
         raise
 
 
-def _difference(prefix: _Opened, other: Any, options: Options) -> str:
+def _difference(prefix: _Opened, other: Any, options: FlattenOptions) -> str:
     """In words, how two nodes differ."""
     classes, are_mappings = (type(prefix.node), type(other)), prefix.spec.kind in _MAPPINGS
     if classes[0] is not classes[1] and not (are_mappings and classes[1] in _DICTS):
@@ -205,16 +204,16 @@ def _listed(keys: list[Any]) -> str:
 
 def _sorted(keys: set[Any]) -> list[Any]:
     """In the order in which a dict is traversed."""
-    return _core.structure(dict.fromkeys(keys), None, True, "", "nodes").entries()
+    return _core.structure(dict.fromkeys(keys), none_is_leaf=True).entries()
 
 
 def _braced(text: str) -> str:
-    """A text that stays what it is when it is formatted."""
+    """The text with its braces doubled, so that `str.format` leaves it as it is."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def _say(what: str, classes: tuple[type, type], prefix: str, full: str) -> str:
-    """The text of an error, with places for the path and for the name."""
+    """The text of an error, with fields for the path and for the name."""
     return (
         f"pytree structure error: different {what} at key path\n    @PATH\n"
         f"At that key path, the prefix pytree @NAME has a subtree of type\n    {classes[0]}\n"

@@ -3,10 +3,11 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from pydag import _core
-from pydag.typing import Dag, Identity, IsLeaf, Leaf
+from pydag.public.options import with_options
+from pydag.typing import Dag, FlattenOptions, Leaf
 
 
 class _Missing:
@@ -20,20 +21,17 @@ _MISSING: Any = _Missing()
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """Those options that the caller gave."""
+    """The options that the caller gave."""
     return {name: value for name, value in options.items() if value is not _MISSING}
 
 
+@with_options
 def dag_reduce(
     func: Callable[[Any, Any], Any],
     tree: Dag,
     /,
     initial: Any = _MISSING,
-    *,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Any:
     """Reduce the distinct leaves to one value, from left to right, as `functools.reduce` does.
 
@@ -41,11 +39,6 @@ def dag_reduce(
         func: Gets what there is so far, and the next leaf.
         tree: The DAG.
         initial: What there is before the first leaf; left out: the first leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         TypeError: There are no leaves, and no `initial`.
@@ -55,34 +48,27 @@ def dag_reduce(
     >>> dag_reduce(lambda x, y: 10 * x + y, {"encoder": w, "decoder": w})
     12
     """
-    leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    leaves = _core.leaves(tree, **options)
     if initial is _MISSING:
         return functools.reduce(func, leaves)
     return functools.reduce(func, leaves, initial)
 
 
+@with_options
 def dag_sum(
     tree: Dag,
     /,
     start: Any = 0,
-    *,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Any:
     """The sum of the distinct leaves.
 
-    An object is added once, a value at each of its occurrences; but what a shared node holds once.
+    An object is added once, a value at each of its occurrences. What lies below a shared node is
+    added once.
 
     Args:
         tree: The DAG.
         start: What they are added to. A `str`, `bytes` or `bytearray` is joined with them.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -91,7 +77,7 @@ def dag_sum(
     >>> dag_sum([n, n]), dag_sum([1, 1])
     (3, 2)
     """
-    leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    leaves = _core.leaves(tree, **options)
     if isinstance(start, str):
         return "".join([start, *leaves])
     if isinstance(start, bytes):
@@ -101,16 +87,14 @@ def dag_sum(
     return sum(leaves, start)
 
 
+@with_options
 def dag_max(
     tree: Dag,
     /,
     *,
     default: Any = _MISSING,
     key: Callable[[Leaf], Any] | None = None,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Any:
     """The greatest of the leaves.
 
@@ -118,11 +102,6 @@ def dag_max(
         tree: The DAG.
         default: The answer where there are no leaves.
         key: What of a leaf is compared; called once for each distinct leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: There are no leaves, and no `default`.
@@ -131,20 +110,18 @@ def dag_max(
     >>> dag_max({"a": [3, 1], "b": -4}), dag_max({"a": [3, 1], "b": -4}, key=abs)
     (3, -4)
     """
-    leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    leaves = _core.leaves(tree, **options)
     return max(leaves, key=key, **_given(default=default))
 
 
+@with_options
 def dag_min(
     tree: Dag,
     /,
     *,
     default: Any = _MISSING,
     key: Callable[[Leaf], Any] | None = None,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Any:
     """The least of the leaves.
 
@@ -152,11 +129,6 @@ def dag_min(
         tree: The DAG.
         default: The answer where there are no leaves.
         key: What of a leaf is compared; called once for each distinct leaf.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: There are no leaves, and no `default`.
@@ -165,30 +137,22 @@ def dag_min(
     >>> dag_min({"a": [3, 1], "b": -4}), dag_min({"a": [3, 1], "b": -4}, key=abs)
     (-4, 1)
     """
-    leaves = _core.leaves(tree, is_leaf, none_is_leaf, namespace, identity)
+    leaves = _core.leaves(tree, **options)
     return min(leaves, key=key, **_given(default=default))
 
 
+@with_options
 def dag_all(
     tree: Dag,
     /,
-    *,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> bool:
     """Whether all leaves are true.
 
-    The DAG is opened as far as that takes: up to the first leaf that is false.
+    The DAG is opened only as far as needed: up to the first leaf that is false.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -196,29 +160,21 @@ def dag_all(
     >>> dag_all([1, {"a": 2}]), dag_all([1, 0]), dag_all([])
     (True, False, True)
     """
-    return all(_core.iterate(tree, is_leaf, none_is_leaf, namespace, identity))
+    return all(_core.iterate(tree, **options))
 
 
+@with_options
 def dag_any(
     tree: Dag,
     /,
-    *,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> bool:
     """Whether any leaf is true.
 
-    The DAG is opened as far as that takes: up to the first leaf that is true.
+    The DAG is opened only as far as needed: up to the first leaf that is true.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -226,4 +182,4 @@ def dag_any(
     >>> dag_any([1, {"a": 2}]), dag_any([1, 0]), dag_any([])
     (True, True, False)
     """
-    return any(_core.iterate(tree, is_leaf, none_is_leaf, namespace, identity))
+    return any(_core.iterate(tree, **options))

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DAGs turned inside out: outer structures that hold inner ones become inner ones that hold outer.
+"""Turns DAGs inside out: an outer structure of inner ones becomes an inner structure of outer ones.
 
-A leaf may be shared between the parts: it stands wherever it belongs. A node can't be: its copies
-would be objects of their own then, and nobody would have been told.
+Parts may share a leaf: it stands in each slot where it belongs. Parts may not share a node: the
+result would have several copies of it, and the tie would be lost without a word.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
 from pydag.errors import SharingError
-from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
-
-from .broadcast import Options
+from pydag.public.options import with_options
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, FlattenOptions, IsLeaf, Leaf, Path
 
 _LONGEST = 100  # steps of a path, or nodes of a structure, that are written out
 
@@ -50,7 +50,9 @@ def dag_transpose(
     """
     _check(outer_spec, inner_spec)
     namespace = outer_spec.namespace or inner_spec.namespace
-    leaves, spec = _core.flatten(tree, is_leaf, outer_spec.none_is_leaf, namespace, "all")
+    leaves, spec = _core.flatten(
+        tree, is_leaf=is_leaf, none_is_leaf=outer_spec.none_is_leaf, namespace=namespace
+    )
     if spec.num_shared or outer_spec.num_shared or inner_spec.num_shared:
         return _inside_out(
             outer_spec, inner_spec, _match(outer_spec, inner_spec, tree, leaves, spec)
@@ -88,7 +90,7 @@ def _shown(spec: PyDagSpec) -> str:
 
 
 def _inside_out(outer: PyDagSpec, inner: PyDagSpec, parts: list[list[Leaf]]) -> Dag:
-    """From what each leaf of the outer structure has for each leaf of the inner one."""
+    """The result, made of the leaves that each part has for the leaves of the inner structure."""
     columns = zip(*parts, strict=True) if parts else [()] * inner.num_leaves
     return inner.unflatten(map(outer.unflatten, columns))
 
@@ -96,7 +98,7 @@ def _inside_out(outer: PyDagSpec, inner: PyDagSpec, parts: list[list[Leaf]]) -> 
 def _match(
     outer: PyDagSpec, inner: PyDagSpec, tree: Dag, leaves: list[Leaf], spec: PyDagSpec
 ) -> list[list[Leaf]]:
-    """What each part has for each leaf of the inner structure."""
+    """The leaves that each part has for the leaves of the inner structure."""
     parts = outer.flatten_up_to(tree)
     found = [inner.flatten_up_to(part) for part in parts]
     known = set(map(id, leaves))
@@ -108,9 +110,13 @@ def _match(
 
 
 def _check_nodes(outer: PyDagSpec, parts: list[Dag], leaves: set[int]) -> None:
-    """Whether no node is shared between two of the parts."""
+    """Checks that no two parts share a node."""
     structure = _core.structure(
-        tuple(parts), lambda x: id(x) in leaves, outer.none_is_leaf, outer.namespace, "nodes"
+        tuple(parts),
+        is_leaf=lambda x: id(x) in leaves,
+        none_is_leaf=outer.none_is_leaf,
+        namespace=outer.namespace,
+        identity="nodes",
     )
     for shared in structure.shared:
         first = shared.paths[0]
@@ -145,7 +151,7 @@ def _map_transposed(
     func: Callable[..., Dag],
     trees: tuple[Dag, ...],
     inner: PyDagSpec | None,
-    options: Options,
+    options: FlattenOptions,
     names: Callable[[PyDagSpec], Sequence[object]] | None = None,
 ) -> Dag:
     """What a function gives for each leaf of the first tree, turned inside out.
@@ -153,14 +159,14 @@ def _map_transposed(
     Args:
         names: What the function gets of each leaf besides, made of the structure.
     """
-    leaves, outer = _core.flatten(trees[0], *options)
+    leaves, outer = _core.flatten(trees[0], **options)
     if inner is None and outer.num_leaves == 0:
         raise ValueError(f"The outer structure must have at least one leaf. Got: {_shown(outer)}.")
     columns = [leaves, *(outer.flatten_up_to(rest) for rest in trees[1:])]
     results = list(map(func, *([names(outer)] if names else []), *columns))
     given = inner
     if inner is None:
-        inner = _core.structure(results[0], *options)
+        inner = _core.structure(results[0], **options)
     if inner.num_leaves == 0:
         raise ValueError(f"The inner structure must have at least one leaf. Got: {_shown(inner)}.")
     try:
@@ -175,16 +181,14 @@ def _map_transposed(
     return _inside_out(outer, inner, parts)
 
 
+@with_options
 def dag_transpose_map(
     func: Callable[..., Dag],
     tree: Dag,
     /,
     *rests: Dag,
     inner_treespec: PyDagSpec | None = None,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_map` with a function that gives trees; the result is that tree, of trees like `tree`.
 
@@ -198,11 +202,6 @@ def dag_transpose_map(
             one answer: the same object at every path, or equal values.
         inner_treespec: The structure of what the function returns; without it that of the first
             result, what it shares included.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.
@@ -213,20 +212,17 @@ def dag_transpose_map(
     >>> dag_transpose_map(lambda x: {"same": x, "twice": 2 * x}, [1, (2, 3)])
     {'same': [1, (2, 3)], 'twice': [2, (4, 6)]}
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     return _map_transposed(func, (tree, *rests), inner_treespec, options)
 
 
+@with_options
 def dag_transpose_map_with_path(
     func: Callable[..., Dag],
     tree: Dag,
     /,
     *rests: Dag,
     inner_treespec: PyDagSpec | None = None,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_transpose_map`; the function also gets the path of the leaf, a tuple of entries.
 
@@ -237,11 +233,6 @@ def dag_transpose_map_with_path(
             one answer: the same object at every path, or equal values.
         inner_treespec: The structure of what the function returns; without it that of the first
             result, what it shares included.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.
@@ -252,20 +243,17 @@ def dag_transpose_map_with_path(
     >>> dag_transpose_map_with_path(lambda path, x: (len(path), x), {"a": [7]})
     ({'a': [2]}, {'a': [7]})
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     return _map_transposed(func, (tree, *rests), inner_treespec, options, PyDagSpec.paths)
 
 
+@with_options
 def dag_transpose_map_with_accessor(
     func: Callable[..., Dag],
     tree: Dag,
     /,
     *rests: Dag,
     inner_treespec: PyDagSpec | None = None,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> Dag:
     """As `dag_transpose_map`; the function also gets the `PyTreeAccessor` of the leaf.
 
@@ -277,11 +265,6 @@ def dag_transpose_map_with_accessor(
             one answer: the same object at every path, or equal values.
         inner_treespec: The structure of what the function returns; without it that of the first
             result, what it shares included.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.
@@ -292,5 +275,4 @@ def dag_transpose_map_with_accessor(
     >>> dag_transpose_map_with_accessor(lambda a, x: [a.codify("t"), x], {"a": 7})
     [{'a': "t['a']"}, {'a': 7}]
     """
-    options = Options(is_leaf, none_is_leaf, namespace, identity)
     return _map_transposed(func, (tree, *rests), inner_treespec, options, PyDagSpec.accessors)

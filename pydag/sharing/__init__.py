@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shared: written out, listed, explained, changed; `pydag` shows the names."""
+"""Functions that write out, list or change what is shared; `pydag` shows the names."""

@@ -3,14 +3,16 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import optree
 
 from pydag import _core
-from pydag._private_names import GLOBAL_NAMESPACE
-from pydag.fields import register_fields
-from pydag.typing import Dag, Identity, IsLeaf
+from pydag.public.options import with_options
+from pydag.registry.fields import register_fields
+from pydag.registry.optree_private import GLOBAL_NAMESPACE
+from pydag.structure.text import fields_repr
+from pydag.typing import Dag, IsLeaf, KeywordOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Anchor:
 
     index: int
     value: Any
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Node:
     type: type
     aux_data: Any
     children: tuple[Any, ...]
+
+    __repr__ = fields_repr
 
 
 register_fields(Anchor, ("value",), ("index",))
@@ -114,13 +120,11 @@ def _tell_jax() -> None:
         tree_util.register_pytree_node(cls, flatten, unflatten)
 
 
+@with_options
 def deref(
     tree: Dag,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Any:
     """The DAG as an ordinary pytree, in which every distinct leaf stands once.
 
@@ -131,11 +135,6 @@ def deref(
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -145,16 +144,14 @@ def deref(
     {'a': Anchor(index=0, value=[1.0]), 'b': Alias(index=0)}
     """
     _tell_jax()
-    return _core.deref(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.deref(tree, is_leaf=is_leaf, **options)
 
 
+@with_options
 def reref(
     tree: Any,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Dag:
     """The DAG that `deref` was given: the sharing of a derefed tree, restored.
 
@@ -162,11 +159,6 @@ def reref(
 
     Args:
         tree: A derefed tree, or one that holds several which were derefed together.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         SharingError: An alias has no anchor, or two anchors of one index are not one object.
@@ -176,4 +168,4 @@ def reref(
     >>> out, out["a"] is out["b"]
     ({'b': [1.0], 'a': [1.0]}, True)
     """
-    return _core.reref(tree, is_leaf, none_is_leaf, namespace, identity)
+    return _core.reref(tree, is_leaf=is_leaf, **options)

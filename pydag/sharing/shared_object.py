@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import optree
 
+from pydag.structure.text import fields_repr
+
 if TYPE_CHECKING:
     from pydag._core import PyDagSpec
 
@@ -33,6 +35,8 @@ class SharedObject:
     type: builtins.type | None
     paths: tuple[tuple[Any, ...], ...]
     object: Any = None
+
+    __repr__ = fields_repr
 
 
 def shared_of_spec(spec: "PyDagSpec") -> list[SharedObject]:

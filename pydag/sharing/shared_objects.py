@@ -2,30 +2,25 @@
 """The shared objects of a DAG, and where they are held."""
 
 from dataclasses import replace
+from typing import Unpack
 
 from pydag import _core
-from pydag.typing import Dag, Identity, IsLeaf
+from pydag.public.options import with_options
+from pydag.typing import Dag, IsLeaf, KeywordOptions
 
 from .shared_object import SharedObject, shared_of_spec
 
 
+@with_options
 def shared_objects(
     tree: Dag,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> list[SharedObject]:
-    """The shared objects of a DAG, and the places where they are held.
+    """The shared objects of a DAG, and the slots that hold them.
 
     Args:
         tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.
@@ -35,7 +30,7 @@ def shared_objects(
     >>> found.paths, found.object is w
     ((('decoder', 'out'), ('encoder',)), True)
     """
-    spec, objects = _core.shared_objects(tree, is_leaf, none_is_leaf, namespace, identity)
+    spec, objects = _core.shared_objects(tree, is_leaf=is_leaf, **options)
     return [
         replace(shared, object=found, type=type(found))
         for shared, found in zip(shared_of_spec(spec), objects, strict=True)

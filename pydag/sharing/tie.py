@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shared, changed: parts tied, untied, and tied again.
+"""Changes what is shared: ties parts, unties them, and ties again what lost its sharing.
 
 A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag_accessors` does.
 """
@@ -7,13 +7,14 @@ A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag
 import copy
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import optree
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.typing import Dag, Identity, IsLeaf, Leaf, Path
+from pydag.public.options import with_options
+from pydag.typing import Dag, FlattenOptions, Leaf, Path
 
 T = TypeVar("T")
 
@@ -40,39 +41,32 @@ _calls = _Calls()
 
 
 def num_unties() -> int:
-    """How often this thread has untied something: who has, means it."""
+    """How often this thread has untied something. A tie that gets lost so is lost on purpose."""
     return _calls.count
 
 
 def note_untie() -> None:
-    """Counts one, or another call that stands for it."""
+    """Count a call of `untie`, or of another function that separates objects on purpose."""
     _calls.count += 1
 
 
+@with_options
 def tie(
     tree: T,
     path: PathLike,
     *paths: PathLike,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> T:
     """A new tree in which what stands at `path` stands at all the other paths, too.
 
     The argument stays as it is; the leaves are the same objects. A path that leads through a shared
-    object names a place in that object, so the change shows at all of its paths.
+    object names a slot within that object, so the change shows at all of its paths.
 
     Args:
         tree: The DAG.
-        path: Of the part that stays.
-        paths: Of the parts that give way. They must be structured as that part is, however they
-            are shared.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        path: The path to the part that stays.
+        paths: The paths to the parts that it replaces. They must be structured alike; how they
+            are shared may differ.
 
     Raises:
         ValueError: A path leads nowhere, or the parts are structured in different ways.
@@ -83,32 +77,25 @@ def tie(
     ({'embed': [1.0], 'unembed': [1.0]}, True)
     """
     where = _paths(path, *paths)
-    result: T = _core.tie(tree, where, is_leaf, none_is_leaf, namespace, identity)
+    result: T = _core.tie(tree, where, **options)
     return result
 
 
+@with_options
 def untie(
     tree: T,
     *paths: PathLike,
-    is_leaf: IsLeaf | None = None,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[FlattenOptions],
 ) -> T:
-    """A new tree in which each of the paths has a copy of its own of what stands there.
+    """A new tree in which each of the paths leads to its own copy of what stands there.
 
-    What is below a container is copied with it; leaves are copied by `copy.copy`. Where all places
-    of an object are named, the first of them keeps the object. The argument stays as it is.
+    What is below a container is copied with it; leaves are copied by `copy.copy`. If the paths name
+    all slots of an object, the first of them keeps the object. The argument stays as it is.
 
     Args:
         tree: The DAG.
-        paths: A path that leads through a shared object names a place in that object, so the change
-            shows at all of its paths.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+        paths: A path that leads through a shared object names a slot within it, so the change shows
+            at all of its paths.
 
     Raises:
         ValueError: A path leads nowhere.
@@ -120,7 +107,7 @@ def untie(
     """
     where = _paths(*paths)
     note_untie()
-    result: T = _core.untie(tree, where, copy.copy, is_leaf, none_is_leaf, namespace, identity)
+    result: T = _core.untie(tree, where, copy.copy, **options)
     return result
 
 

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a DAG holds, changed: parts replaced, leaves put in, and all leaves in place."""
+"""Changes what a DAG holds: replaces a part, fills in missing leaves, writes leaves in place."""
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from pydag import _core
-from pydag.typing import Dag, Identity, IsLeaf
+from pydag.public.options import with_options
+from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions
 
 T = TypeVar("T")
 
 
+@with_options
 def dag_replace(
     tree: Dag,
     old: Any,
     new: Any,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """A new tree in which `new` stands at every place of the very object `old`.
+    """A new tree in which `new` stands in every slot that held the very object `old`.
 
     `new` is put there as it is, not copied. The argument stays as it is.
 
@@ -27,10 +26,6 @@ def dag_replace(
         tree: The DAG.
         old: A leaf or a container, found by `is`.
         new: What takes its place.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
             They are replaced all the same.
 
@@ -42,7 +37,7 @@ def dag_replace(
     >>> dag_replace(model, layer, [2.0])
     {'encoder': [2.0], 'decoder': [2.0], 'head': [1.0]}
     """
-    return _core.replace(tree, old, new, is_leaf, none_is_leaf, namespace, identity)
+    return _core.replace(tree, old, new, is_leaf=is_leaf, **options)
 
 
 def dag_combine(
@@ -75,7 +70,9 @@ def dag_combine(
     if not trees:
         raise TypeError("dag_combine() takes one tree at least")
     _check_identity(identity)
-    first, spec = _core.flatten(trees[0], is_leaf, True, namespace, "nodes")
+    first, spec = _core.flatten(
+        trees[0], is_leaf=is_leaf, none_is_leaf=True, namespace=namespace, identity="nodes"
+    )
     columns = [first, *(spec.flatten_up_to(tree) for tree in trees[1:])]
     chosen = (next((x for x in row if x is not None), None) for row in zip(*columns, strict=True))
     return _core.unflatten(spec, list(chosen))
@@ -86,19 +83,17 @@ def _check_identity(identity: Identity) -> None:
         raise ValueError(f"identity must be 'all' or 'nodes', got {identity!r}")
 
 
+@with_options
 def dag_update(
     target: T,
     source: Dag,
     is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[KeywordOptions],
 ) -> T:
     """Write the leaves of `source` into the objects of `target`; returns `target`.
 
-    All containers stay the objects that they are, so whoever holds one sees the new leaves. Tuples,
-    which can't be changed, are put anew into what holds them. It happens whole or not at all.
+    All containers stay the objects that they are, so whoever holds one sees the new leaves. Tuples
+    can't be changed, so new tuples replace them. Either all leaves are written or none.
     Fields of registered classes are written past `__setattr__`, of frozen classes too.
 
     Args:
@@ -107,9 +102,6 @@ def dag_update(
             equal values.
         is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
             value. True keeps the object whole, as a leaf. Asked of `target`.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
@@ -122,5 +114,5 @@ def dag_update(
     >>> dag_update(model, {"encoder": [2.0], "decoder": [2.0]}) is model, layer
     (True, [2.0])
     """
-    _core.update(target, source, is_leaf, none_is_leaf, namespace, identity)
+    _core.update(target, source, is_leaf=is_leaf, **options)
     return target

@@ -345,6 +345,47 @@ def test_value_that_the_prefix_opens_elsewhere() -> None:
     assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
 
 
+PAIR = (1, None)
+NODE = [PAIR, 2]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "full"),
+    [
+        ([1, (1, 2)], [[PAIR], PAIR]),
+        ([(1, 2), 1], [PAIR, [PAIR]]),
+        ({"b": (1, 2), "a": 7}, {"a": [PAIR], "b": PAIR}),
+        ({"b": ((1, 2), 3), "a": 7}, OrderedDict(b=(PAIR, 3), a=[PAIR, (PAIR,)])),
+        ([1, [1, [(1, 2)]], 1], [[PAIR], [PAIR, [PAIR]], PAIR]),
+        ([((1, 2), 1), 1], [(PAIR, PAIR), (PAIR, PAIR)]),
+    ],
+)
+def test_predicate_that_keeps_a_value_whole(prefix: Any, full: Any) -> None:
+    """A value is asked about where a leaf of the prefix stands for it, and only there."""
+    logs: list[list[Any]] = [[], []]
+    found = [
+        work(prefix, full, is_leaf=logged(log, lambda x: x is PAIR))
+        for work, log in zip(
+            (pydag.dag_broadcast_prefix, optree.tree_broadcast_prefix), logs, strict=True
+        )
+    ]
+    assert found[0] == found[1]
+    assert sorted(map(repr, logs[0])) == sorted(map(repr, logs[1]))
+    same: dict[str, Any] = {"is_leaf": lambda x: x is PAIR}
+    assert pydag.broadcast_prefix(prefix, full, **same) == optree.broadcast_prefix(
+        prefix, full, **same
+    )
+    assert pydag.prefix_errors(prefix, full, **same) == []
+
+
+def test_predicate_and_a_value_in_what_is_shared() -> None:
+    """In an object of several partners a value is opened where one of them opens it."""
+    keeps: dict[str, Any] = {"is_leaf": lambda x: x is PAIR}
+    opened = pydag.dag_broadcast_prefix([1, [(1, 1), 1]], [NODE, NODE], **keeps)
+    assert opened == [[(1, None), 1], [(1, None), 1]]
+    assert pydag.dag_broadcast_prefix([[1, 1], 1], [NODE, NODE], **keeps) == [[1, 1], [1, 1]]
+
+
 @thorough
 @given(kin, options, st.sampled_from([None, tuple, dict, int]))
 def test_prefix_errors_agree(drawn: tuple[Any, Any], same: Options, keeps: Any) -> None:
@@ -495,4 +536,4 @@ def test_the_core_counts_what_it_is_given() -> None:
     with pytest.raises(ValueError, match=r"The prefix has 1 leaves, got 2\."):
         _core.broadcast_tree(spec, [1, 2], spec)
     with pytest.raises(ValueError, match="2 leaves, and 1 answers for them"):
-        _core.map_where(abs, [1, 2], (), lambda leaves, spec: [True], None, False, "", "all")
+        _core.map_where(abs, [1, 2], (), lambda leaves, spec: [True])

@@ -370,11 +370,11 @@ def test_a_file_that_is_not_ours(path: Path, w: Any) -> None:
 def test_namedtuples(path: Path, w: Any) -> None:
     """A namedtuple is written by name; building one needs its class, or `like`."""
     save(path, Pair(w, [w]))
-    with pytest.raises(ValueError, match=r"Pair.*register it, or pass like="):
+    with pytest.raises(ValueError, match=r"Pair.*register it, or load it with classes= or like="):
         load(path)
-    found = load(path, Pair(w, [w]))
-    assert type(found) is Pair
-    assert found.first is found.second[0]
+    for found in (load(path, Pair(w, [w])), load(path, classes=Pair), load(path, classes=[Pair])):
+        assert type(found) is Pair
+        assert found.first is found.second[0]
 
 
 def test_unregistered_class(path: Path, w: Any) -> None:

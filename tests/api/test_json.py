@@ -96,7 +96,7 @@ def test_builtin_containers_come_back(tree: Any) -> None:
     except TypeError:
         return
     if '"namedtuple"' in text or '"structseq"' in text:
-        with pytest.raises(ValueError, match="register it, or pass like="):
+        with pytest.raises(ValueError, match="register it, or load it with classes= or like="):
             PyDagSpec.from_json(text)
         return
     assert again(spec) == spec
@@ -221,7 +221,7 @@ def test_large_values_are_refused() -> None:
 def test_namedtuple_is_written_by_name() -> None:
     """A namedtuple can be read once its class is registered."""
     text = dag_structure([Pair(1, 2)]).to_json()
-    with pytest.raises(ValueError, match=r"Pair.*register it, or pass like="):
+    with pytest.raises(ValueError, match=r"Pair.*register it, or load it with classes= or like="):
         PyDagSpec.from_json(text)
     with pytest.warns(UserWarning, match="is a subclass of `collections.namedtuple`"):
         pydag.register_pydag_node(Pair, lambda p: (tuple(p), None), lambda _, c: Pair(*c))

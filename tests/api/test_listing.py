@@ -10,7 +10,7 @@ from hypothesis import given
 from strategies import dags, options, thorough
 
 import pydag
-from pydag.sharing.listing import Listing, Record, step_text
+from pydag.structure.listing import Listing, Record, step_text
 
 
 class Tagged:

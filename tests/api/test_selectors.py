@@ -13,8 +13,8 @@ from strategies import BUILTIN, dags, thorough
 
 import pydag
 from pydag import SharingError, dag_mask
-from pydag.selectors import select
-from pydag.sharing.listing import Listing, step_text
+from pydag.ops.select import select
+from pydag.structure.listing import Listing, step_text
 
 
 @pydag.register_fields

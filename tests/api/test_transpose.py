@@ -135,6 +135,21 @@ def test_rests_give_one_answer() -> None:
         pydag.dag_transpose_map(lambda x, y: [y], [W, W], [3, 4])
 
 
+def test_parts_without_identity() -> None:
+    """Two objects of a class without identity are one part where what they hold is the same."""
+
+    class Pair:
+        def __init__(self, x: Any, y: Any) -> None:
+            self.x, self.y = x, y
+
+    pydag.register_fields(Pair, preserve_relative_identities=False)
+    outer, inner = spec([W, W]), spec(Pair(1, 2))
+    made = pydag.dag_transpose(outer, inner, [Pair(X, Y), Pair(X, Y)])
+    assert (made.x, made.y) == ([X, X], [Y, Y])
+    with pytest.raises(pydag.SharingError, match="are one object"):
+        pydag.dag_transpose(outer, inner, [Pair(X, Y), Pair(X, Z)])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_signatures(name: str) -> None:
     """optree's parameters; `identity` where there is a tree that is taken apart."""

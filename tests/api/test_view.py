@@ -18,7 +18,7 @@ np = pytest.importorskip("numpy")
 
 import pydag
 from pydag import view
-from pydag.view.leaves import brief, leaf_info
+from pydag.views.leaves import brief, leaf_info
 
 
 @pydag.register_fields(meta_fields=("name", "units"))

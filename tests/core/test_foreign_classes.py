@@ -8,7 +8,8 @@ import optree
 import pytest
 
 import pydag
-from pydag import _classify, _core
+from pydag import _core
+from pydag.registry import lookup
 
 OPENED: list[Any] = []  # by the other library's function
 
@@ -36,7 +37,7 @@ def unflatten(name: Any, children: Any) -> Any:
 def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Tells pydag of a class as another library would."""
     found: dict[type, object] = {}
-    monkeypatch.setattr(_classify, "_fallbacks", [found.get])
+    monkeypatch.setattr(lookup, "_fallbacks", [found.get])
 
     def tell(cls: type, *, by_fields: bool = True, is_strict: bool = True) -> None:
         resolve = (lambda: (("w",), (), ("name",))) if by_fields else None
@@ -63,6 +64,24 @@ def test_opened_by_its_fields(register: Callable[..., None]) -> None:
         assert out[0].w is out[1].w
         assert repr(pydag.dag_structure(tree[0])) == "PyDagSpec(Known(w=[*], name='a'))"
     assert OPENED == []
+
+
+def test_a_name_twice_and_another_not_at_all(register: Callable[..., None]) -> None:
+    """As many attributes as fields are not just these fields: the function decides."""
+
+    class Odd(str):
+        __slots__ = ()
+        __eq__ = object.__eq__
+        __hash__ = object.__hash__
+
+    register(Known)
+    node = Known(1, "a")
+    del node.name
+    node.__dict__[Odd("w")] = 2
+    for is_leaf in (None, lambda _: False):
+        with pytest.raises(AttributeError, match="name"):
+            pydag.dag_leaves([node], is_leaf)
+    assert [node, node] == OPENED
 
 
 @pytest.mark.parametrize("is_strict", [True, False])

@@ -289,7 +289,7 @@ def test_names_of_attributes_in_paths() -> None:
 def test_arrays_are_shown_by_type_and_shape() -> None:
     """Not by their content, also inside of containers; NumPy's scalars are values."""
     numpy = pytest.importorskip("numpy")
-    from pydag._repr import short_repr
+    from pydag.structure.text import short_repr
 
     for dtype, text in (
         ("float32", "f32"),

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operation, where the interpreter's memory ends at some point."""
+"""Every operation, where the interpreter's memory ends at some point, or the core's."""
 
+import os
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from operations import run_apart
-
-pytest.importorskip("_testcapi", reason="not every interpreter is built with it")
 
 # A class statement, a generator and a method that is bound (as pickle and copy ask for one) crash
 # without memory in CPython 3.13.0 and nanobind 3.1 themselves, so none of them is used here.
 PROGRAM = """
 import collections, time
-import _testcapi
 import pydag
 Point = collections.namedtuple("Point", "x y")
 @pydag.register_fields
@@ -85,17 +86,17 @@ OPERATIONS = {
     "too few": lambda: spec.unflatten([1]),
 }
 EXPECTED = (MemoryError, ValueError, ZeroDivisionError, SystemError, RuntimeError)
-def attempt(operation, after, stop):
-    _testcapi.set_nomemory(after, stop)
+def attempt(operation, after, only_one):
+    fail_after(after, only_one)
     try: operation()
     except EXPECTED: pass                        # SystemError: CPython lost its MemoryError
-    finally: _testcapi.remove_mem_hooks()
+    finally: fail_never()
 for name, operation in OPERATIONS.items():
     print(name, flush=True)
     for n in range(1, 60):
         if n % 3 == 0: pydag.clear_caches()
-        attempt(operation, n, n + 1)             # one allocation fails
-        attempt(operation, n, 0)                 # all do, from there on
+        attempt(operation, n, True)              # one allocation fails
+        attempt(operation, n, False)             # all do, from there on
     again, same = pydag.dag_flatten(tree)
     assert same == spec and all(a is b for a, b in zip(again, leaves, strict=True))
     assert repr(same) == repr(spec)
@@ -103,9 +104,99 @@ print("done")
 """
 
 
+INTERPRETER = """
+import _testcapi
+def fail_after(n, only_one): _testcapi.set_nomemory(n, n + 1 if only_one else 0)
+fail_never = _testcapi.remove_mem_hooks
+"""
+
+CORE = """
+import ctypes, os
+memory = ctypes.CDLL(os.environ["LD_PRELOAD"])
+import pydag
+# nanobind ends the process where its table of instances can't grow: it is made large enough.
+specs = [pydag.dag_structure({i: 0}) for i in range(5000)]
+del specs
+memory.find_core()
+fail_after, fail_never = memory.fail_after, memory.fail_never
+"""
+
+
 @pytest.mark.skipif(
     hasattr(sys, "gettotalrefcount"), reason="a debug build asserts what fails without memory"
 )
 def test_operations_without_memory() -> None:
-    """Whichever allocation fails, nothing crashes, and afterwards everything works."""
-    assert "\ndone\n" in run_apart(PROGRAM, timeout=300)  # optree's own complaints may follow
+    """Whichever allocation of the interpreter's fails, nothing crashes; afterwards all works."""
+    pytest.importorskip("_testcapi", reason="not every interpreter is built with it")
+    assert "\ndone\n" in run_apart(INTERPRETER + PROGRAM, timeout=300)  # optree may complain
+
+
+@pytest.fixture
+def _failing_malloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that are run apart find a library that makes the core's allocations fail."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or sys.platform != "linux" or "LD_PRELOAD" in os.environ:
+        pytest.skip("needs Linux's loader, a C compiler, and no other library in the same place")
+    source = Path(__file__).parents[1] / "support" / "failing_malloc.c"
+    library = tmp_path / "failing_malloc.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+
+
+@pytest.mark.usefixtures("_failing_malloc")
+def test_operations_without_memory_for_the_core() -> None:
+    """Whichever allocation of the core's own fails, nothing crashes; afterwards all works."""
+    assert "\ndone\n" in run_apart(CORE + PROGRAM, timeout=300)
+
+
+REGISTRATION = """
+class Node: pass
+node = Node()
+assert pydag.dag_leaves([node]) == [node]
+flatten, unflatten = (lambda x: ((1, 2), None)), (lambda aux_data, children: Node())
+failures = 0
+for n in range(30):
+    fail_after(n, True)
+    try: pydag.register_pydag_node(Node, flatten, unflatten)
+    except MemoryError:
+        fail_never()
+        failures += 1
+        assert pydag.register_pydag_node.get(Node) is None
+        assert pydag.dag_leaves([node]) == [node]
+        continue
+    fail_never()
+    assert pydag.dag_leaves([node]) == [1, 2]
+    pydag.unregister_pydag_node(Node)
+    assert pydag.dag_leaves([node]) == [node]
+print(failures)
+"""
+
+
+@pytest.mark.usefixtures("_failing_malloc")
+def test_registration_is_made_or_not() -> None:
+    """A class whose registration ended without memory isn't registered, and can be."""
+    assert int(run_apart(CORE + REGISTRATION)) > 0
+
+
+UNTRACKED = """
+@pydag.register_fields(preserve_relative_identities=False)
+class Empty: pass
+tree = [Empty() for _ in range(60)]
+for n in range(40):
+    leaves = pydag.dag_iter(tree, is_leaf=lambda _: False)
+    fail_after(n, True)
+    try: assert list(leaves) == []
+    except MemoryError: pass
+    finally: fail_never()
+    assert list(leaves) == []
+    assert pydag.dag_leaves(tree, is_leaf=lambda _: False) == []
+print("done")
+"""
+
+
+@pytest.mark.parametrize("identity", ["", "preserve_relative_identities=False"])
+@pytest.mark.usefixtures("_failing_malloc")
+def test_memory_ends_in_a_node_without_children(identity: str) -> None:
+    """A walk that has no memory between two of its steps ends there, without a path."""
+    source = CORE + UNTRACKED.replace("preserve_relative_identities=False", identity)
+    assert run_apart(source) == "done\n"

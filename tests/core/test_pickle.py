@@ -3,10 +3,11 @@
 
 import copy
 import itertools
+import os
 import pickle
 import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from typing import Any
+from typing import Any, Self
 
 import optree
 import pytest
@@ -276,3 +277,32 @@ def test_unpickled_spec_has_the_programs_keys() -> None:
     specs = [pydag.dag_structure(tree) for tree in trees for _ in range(3)]
     for spec in specs:
         assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+class Counting(tuple[int, ...]):
+    """Says that it is both, and counts how often its own code runs."""
+
+    n_fields = n_sequence_fields = 2
+    n_unnamed_fields = 0
+    _fields = ("x", "y")
+    _asdict = None
+    runs = 0
+
+    def __new__(cls, items: Any) -> Self:
+        cls.runs += 1
+        return tuple.__new__(cls, items)
+
+
+@pytest.mark.parametrize("name", ["namedtuple", "struct sequence"])
+def test_class_of_a_tuple_that_is_no_such_class(name: str) -> None:
+    """A state can't name any class for a tuple that has one: none of its code runs."""
+    tree = Point(0, 0) if name == "namedtuple" else os.terminal_size((0, 0))
+    state = pydag.dag_structure(tree).__getstate__()
+    assert state[5] == (type(tree),)
+    for cls in (Counting, tuple, Point, os.terminal_size, type("Sub", (tuple,), {"_fields": "xy"})):
+        if cls is type(tree):
+            assert restored((*state[:5], (cls,))).unflatten([0, 0]) == tree
+            continue
+        with pytest.raises(ValueError, match=f"must be a {name} class"):
+            restored((*state[:5], (cls,)))
+    assert Counting.runs == 0

@@ -91,7 +91,7 @@ def test_arguments_are_bound_as_by_python() -> None:
             "takes from 1 to 2 positional arguments",
         ),
         (lambda: untyped.dag_flatten([], none=1), "got an unexpected keyword argument 'none'"),
-        (lambda: untyped.dag_flatten(tree=[]), "got some positional-only arguments passed as key"),
+        (lambda: untyped.dag_flatten(tree=[]), "missing 1 required positional argument: 'tree'"),
         (lambda: untyped.dag_flatten([], None, is_leaf=None), "multiple values for argument 'is_l"),
         (lambda: untyped.dag_unflatten([], []), "Expected a PyDagSpec, got []."),
         (lambda: untyped.dag_map(), "missing 2 required positional arguments: 'func' and 'tree'"),
@@ -105,8 +105,8 @@ def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_each_counts_as_a_frame() -> None:
-    """Towards Python's limit, whose error leaves no count behind."""
+def test_recursion_limit() -> None:
+    """The frames of callbacks count towards Python's limit, whose error leaves no count behind."""
     deepest = 0
 
     def again(x: Any, depth: int = 1) -> Any:
@@ -121,7 +121,7 @@ def test_each_counts_as_a_frame() -> None:
             again(1)
         found.append(deepest)
     assert found[1:] == [found[1]] * 3  # when all classes have been met
-    assert 200 < found[1] <= sys.getrecursionlimit() // 3
+    assert 200 < found[1] <= sys.getrecursionlimit() // 2
 
 
 def test_what_can_be_made_public() -> None:

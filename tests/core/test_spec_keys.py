@@ -410,15 +410,15 @@ def test_what_a_tree_is_called() -> None:
     cycle: list[Any] = [1.0]
     cycle.append({"x": cycle})
     with pytest.raises(pydag.CycleError, match=r": result\[1\]\['x'\] is the list at result\n"):
-        _core.flatten_at(cycle, "", "all", "result")
+        _core.flatten_at(cycle, "result")
     with pytest.raises(pydag.CycleError, match=r": kwargs\[1\]\['x'\] is the list at kwargs\n"):
-        _core.flatten_at(((), cycle), "", "all", ("args", "kwargs"))
+        _core.flatten_at(((), cycle), ("args", "kwargs"))
     with pytest.raises(pydag.CycleError, match=r": args\[0\]\[1\]\['x'\] is the list at args\[0\]"):
         _core.call_flat(_core.flat_call(print, "", "all"), (cycle,), {})
-    assert _core.flatten_at([1, 2], "", "all", "result") == pydag.dag_flatten([1, 2])
+    assert _core.flatten_at([1, 2], "result") == pydag.dag_flatten([1, 2])
     for root in (None, 5, ["args"]):
         with pytest.raises(TypeError, match="root must be"):
-            _core.flatten_at([1], "", "all", root)  # type: ignore[arg-type]  # that is tested
+            _core.flatten_at([1], root)  # type: ignore[arg-type]  # that is tested
 
     class Fails:
         pass
@@ -428,7 +428,7 @@ def test_what_a_tree_is_called() -> None:
 
     pydag.register_pydag_node(Fails, fail, lambda *_: Fails())
     with pytest.raises(KeyError, match="mine") as caught:
-        _core.flatten_at(({"a": Fails()}, {}), "", "all", ("args", "kwargs"))
+        _core.flatten_at(({"a": Fails()}, {}), ("args", "kwargs"))
     assert caught.value.__notes__ == ["raised while flattening args['a']"]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reference_kinds as ref
 
 import pydag
 
@@ -195,6 +196,91 @@ def test_rests_give_one_answer() -> None:
         with pytest.raises(pydag.SharingError):
             pydag.dag_map(lambda x, y: 7, tree, rest)
     pydag.dag_map(lambda x, y: 7, tree, [one, [one]])
+
+
+class Money:
+    """Registered without identity, by its fields."""
+
+    def __init__(self, amount: Any, unit: Any = "EUR") -> None:
+        self.amount, self.unit = amount, unit
+
+
+class Span:
+    """Registered without identity, by functions."""
+
+    def __init__(self, *ends: Any) -> None:
+        self.ends = ends
+
+
+class Endless:
+    """A part of each instance is a new instance, without end."""
+
+
+pydag.register_fields(Money, meta_fields=("unit",), preserve_relative_identities=False)
+pydag.register_pydag_node(
+    Span, lambda x: (x.ends, "aux"), lambda _, c: Span(*c), preserve_relative_identities=False
+)
+pydag.register_pydag_node(
+    Endless, lambda _: ((Endless(),), None), lambda *_: None, preserve_relative_identities=False
+)
+MONEY: ref.Registry = {
+    Money: ref.Fields(data=("amount",), meta=("unit",), keeps_identity=False),
+    Span: ref.Callbacks(lambda x: (x.ends, "aux"), lambda _, c: Span(*c), keeps_identity=False),
+}
+ONE, OTHER = object(), object()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "is_one"),
+    [
+        (Money(ONE), Money(ONE), True),
+        (Money(ONE), Money(OTHER), False),
+        (Money(1.5), Money(1.5), True),
+        (Money(1), Money(1.0), False),
+        (Money(1, "EUR"), Money(1, "USD"), False),
+        (Money(1, ("EUR", 2)), Money(1, ("EUR", 2)), True),
+        (Money(1, [2]), Money(1, [2]), False),
+        (Money([1]), Money([1]), False),
+        (Span(ONE, (1, Money(2))), Span(ONE, (1, Money(2))), True),
+        (Span(1), Span(1, 2), False),
+        (Span(), Span(), True),
+        (Span(1), Money(1), False),
+        ((Span(1),), (Span(1),), True),
+    ],
+)
+def test_answers_without_identity(a: Any, b: Any, is_one: bool) -> None:
+    """Two instances of a class without identity are one answer where their parts are."""
+    node = [0.5]
+    spec, tied = pydag.dag_structure([node, node]), object()
+    assert ref.one_answer(a, b, MONEY) is is_one
+    for work in (
+        lambda: spec.flatten_up_to([[a], [b]]),
+        lambda: pydag.dag_map(lambda x, y: x, [node, node], [[a], [b]]),
+        lambda: pydag.dag_map(lambda x, y: x, [tied, tied], [a, b]),
+        lambda: pydag.dag_broadcast_prefix([a, b], [node, node], is_leaf=lambda x: x in (a, b)),
+        lambda: pydag.dag_update([node, node], [[a], [b]]),
+    ):
+        if is_one:
+            work()
+            continue
+        with pytest.raises(pydag.SharingError):
+            work()
+
+
+def test_answers_without_identity_that_never_end() -> None:
+    """Parts that contain themselves are compared once; those that are made anew end by an error."""
+    node = [0.5]
+    spec = pydag.dag_structure([node, node])
+    a, b = Money(1), Money(1)
+    a.amount, b.amount = a, b
+    assert spec.flatten_up_to([[a], [b]]) == [a]
+    with pytest.raises(RecursionError, match="while two answers were compared"):
+        spec.flatten_up_to([[Endless()], [Endless()]])
+    one: Any = ()
+    other: Any = ()
+    for _ in range(60):  # 2 ** 60 pairs, if none were remembered
+        one, other = (one, one), (other, other)
+    assert spec.flatten_up_to([[one], [other]]) == [one]
 
 
 def test_no_equality_of_the_users_runs() -> None:

@@ -117,6 +117,13 @@ def test_the_project_gives_no_address_that_it_has_not() -> None:
     assert addresses == ["Background (jax issue 7919), https://github.com/jax-ml/jax/issues/7919"]
 
 
+def test_the_tests_that_hold_the_promises_are_there() -> None:
+    """Each test that docs/reliability.md names is a file of this repository."""
+    named = re.findall(r"`(tests/[^`]*\.py)`", (ROOT / "docs/reliability.md").read_text("utf-8"))
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
 BLOCK = re.compile(
     r"^```python\n(?!>>>)(.*?)^```\n(?:\n*```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
 )

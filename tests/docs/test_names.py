@@ -12,7 +12,7 @@ import pytest
 from operations import run_apart
 
 import pydag
-from pydag._renamed import our_name
+from pydag.public.renamed import our_name
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -171,11 +171,28 @@ def test_private_names_of_optree_are_found(line: str, tmp_path: Path) -> None:
     assert places(PRIVATE_OF_OPTREE, [source]) == ["source.py:3"]
 
 
+# Its internal packages, an option without a documentation, and variables of its functions.
+PRIVATE_OF_JAX = (
+    r"\b_src\b|\bjax\.(extend|interpreters)\b|_private_parameters|__closure__|cell_contents"
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from jax._src import core", "jax.extend.core", '"_private_parameters"', "f.__closure__[0]"],
+)
+def test_private_names_of_jax_are_found(line: str, tmp_path: Path) -> None:
+    """The rule of the next test sees what it forbids, and nothing else."""
+    source = tmp_path / "source.py"
+    source.write_text(f"jax.tree_util\njax.extended\n{line}\n", "utf-8")
+    assert places(PRIVATE_OF_JAX, [source]) == ["source.py:3"]
+
+
 def test_private_names_of_others_are_in_one_place() -> None:
     """What JAX and optree don't promise to keep is looked up in one file for each."""
     package = [path for path in PYTHON if "pydag" in path.relative_to(ROOT).parts]
-    others = [p for p in package if p.name not in ("jax_private.py", "_private_names.py")]
-    assert places(r"\b_src\b|\bjax\.(extend|interpreters)\b", others) == []
+    others = [path for path in package if not path.stem.endswith("_private")]
+    assert places(PRIVATE_OF_JAX, others) == []
     assert places(PRIVATE_OF_OPTREE, others) == []
 
 

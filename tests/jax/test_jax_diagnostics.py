@@ -56,7 +56,7 @@ def place(fun: Any) -> str:
 
 def assert_not_of_us(text: str) -> None:
     """Asserts that a text names none of our files, classes and parameters."""
-    for ours in ("jaxinterop", "kept[", "donated[", ".tree[", ".tree.", "InnerDag", "StaticPart"):
+    for ours in ("jaxinterop", "kept[", "donated[", ".tree[", ".tree.", "InnerDag", "Untraced"):
         assert ours not in text
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pydag.jaxinterop.save` and `load`, and `from_checkpoint`."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ pytest.importorskip("safetensors")
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
+from safetensors.numpy import save_file
 
 import pydag
 import pydag.jaxinterop as pj
 from pydag import SharingError
+from pydag.files.save import STRUCTURE
+from pydag.registry.names import class_name
 
 PartitionSpec: Any = jax.sharding.PartitionSpec
 
@@ -210,10 +214,12 @@ def test_order_of_the_model_stays() -> None:
 
 
 def test_classes_that_jax_knows(path: Path) -> None:
-    """Classes of JAX's registry come back by their names; an equinox model fills another one."""
+    """Classes of JAX's registry come back if they are named; an equinox model fills another."""
     eqx = pytest.importorskip("equinox")
     pj.save(path, [Registered(jnp.ones(2), 3)])
-    (registered,) = pj.load(path)
+    with pytest.raises(ValueError, match=r"at tree\[0\]: .*Registered(?s:.)*classes="):
+        pj.load(path)
+    (registered,) = pj.load(path, classes=Registered)
     assert (type(registered), registered.number) == (Registered, 3)
     net = eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(0))
     pj.save(path, [net, {"same": net.layers[0]}, Registered(jnp.ones(2), 3)], structure=False)
@@ -222,6 +228,73 @@ def test_classes_that_jax_knows(path: Path) -> None:
     assert type(one) is eqx.nn.MLP
     assert one.layers[0] is other["same"]
     assert one(jnp.ones(2)).tolist() == net(jnp.ones(2)).tolist()
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        pytest.param(lambda: jax.tree_util.Partial(Point, 1.0), id="Partial"),
+        pytest.param(lambda: pj.Dag([1.0]), id="Dag"),
+        pytest.param(lambda: Registered(1.0, 3), id="register_dataclass"),
+        pytest.param(lambda: Point(1.0), id="register_pydag_node"),
+    ],
+)
+def test_classes_with_functions_are_refused(path: Path, tree: Any) -> None:
+    """JAX's classes and ours are built where the caller names them, or has them in `like`."""
+    saved = [tree()]
+    cls = type(saved[0])
+    try:
+        pj.save(path, saved)
+    except TypeError:  # the function, or the structure, is no value: by hand
+        text = pydag.dag_structure(Registered(1.0, 3)).to_json()
+        text = text.replace(class_name(Registered), class_name(cls))
+        whole = json.dumps({"pydag": 1, "structure": json.loads(text), "leaves": [{"value": 1.0}]})
+        save_file({}, path, metadata={STRUCTURE: whole})
+    for load in (pj.load, pydag.files.load):
+        with pytest.raises(ValueError, match=rf"at tree.*{cls.__name__}(?s:.)*=\[{cls.__name__}"):
+            load(path)
+    assert made == []
+
+
+made: list[Any] = []
+
+
+class Point:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+def build(_: Any, children: Any) -> Point:
+    made.append(children)
+    return Point(*children)
+
+
+pydag.register_pydag_node(Point, lambda p: ((p.x,), None), build)
+
+
+def test_numbers_in_like(path: Path) -> None:
+    """`like` may hold numbers and flags, which come back exactly or not at all."""
+    pj.save(
+        path, {"n": jnp.int32(7), "flag": jnp.bool_(True), "x": jnp.float32(1.9), "w": jnp.ones(2)}
+    )
+    like = {"n": 0, "flag": False, "x": 0.0, "w": jnp.zeros(2)}
+    found = pj.load(path, like, progress=False)
+    assert [type(leaf) for leaf in pydag.dag_leaves(found)] == [bool, int, type(jnp.ones(2)), float]
+    assert (found["n"], found["flag"], found["x"]) == (7, True, float(np.float32(1.9)))
+    for name, value in ("n", 0.5), ("n", True), ("flag", 1), ("x", 3), ("x", 1j):
+        with pytest.raises(ValueError, match=rf"'{name}' doesn't fit `like`"):
+            pj.load(path, like | {name: value})
+
+
+def test_numbers_of_a_checkpoint() -> None:
+    """A checkpoint's number isn't changed to fit a model, nor put where no number stands."""
+    assert pj.from_checkpoint({"n": 0}, {"n": 2**70}) == {"n": 2**70}
+    for like, restored in (
+        *((3, 1.9), (3, True), (0.5, 2**53 + 1), (3, np.inf), (3, 1j), (True, 1)),
+        *((3, jnp.float32(7)), (3, jax.random.key(0)), ("text", 3), (3, np.ones(1))),
+    ):
+        with pytest.raises(ValueError, match=r"(?s)'n'\]' doesn't fit `like`|\['n'\].*doesn't fit"):
+            pj.from_checkpoint({"n": like}, {"n": restored})
 
 
 class Registered:
@@ -241,7 +314,14 @@ def test_an_equinox_model_with_its_structure(path: Path) -> None:
     pj.save(path, model)
     other = eqx.nn.Linear(2, 2, key=jax.random.key(1))
     like = eqx.nn.Sequential([other, dropout, other])
-    for found in (pj.load(path), pj.load(path, like), pydag.files.load(path)):
+    parts = (eqx.nn.Sequential, eqx.nn.Linear, eqx.nn.Dropout)
+    with pytest.raises(ValueError, match=r"classes=\[Sequential, Linear, Dropout\]"):
+        pj.load(path)
+    for found in (
+        pj.load(path, classes=parts),
+        pj.load(path, like),
+        pydag.files.load(path, classes=parts),
+    ):
         assert type(found) is eqx.nn.Sequential
         assert found.layers[0] is found.layers[2]
         assert (found.layers[1].p, found.layers[1].inference) == (0.25, True)

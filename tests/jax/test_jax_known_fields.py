@@ -493,11 +493,11 @@ def test_numbers_of_equinox_modules_are_configuration() -> None:
 
 def test_a_release_that_opens_its_classes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it can't be found out how a library opens its classes, its own functions do it."""
-    from pydag.jaxinterop.boundary import jax_private
+    from pydag.jaxinterop import equinox_private, jax_private
     from pydag.jaxinterop.registries.known_fields import known_fields
 
     assert known_fields(Linear, jax_private.registry[Linear]) is not None
-    monkeypatch.setattr(jax_private, "_opens_by_fields_in_equinox", lambda: 1 / 0)
+    monkeypatch.setattr(equinox_private, "_opens_by_fields_in_equinox", lambda: 1 / 0)
     assert known_fields(Linear, jax_private.registry[Linear]) is None
     monkeypatch.setattr(jax_private, "_FUNCTIONS_OF_JAX", [])
     assert known_fields(Known, jax_private.registry[Known]) is None

@@ -17,8 +17,8 @@ pytest.importorskip("jax")
 
 from pydag import jaxinterop
 from pydag.jaxinterop.boundary.match import Side, check_alike
-from pydag.jaxinterop.boundary.prefixes import Question, treatments
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.prefixes.treatments import Question, treatments
+from pydag.jaxinterop.static.untraced import Options
 
 QUESTION = Question("prefix", lambda treatment: f"treated by {treatment}", "Don't.")
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from pydag import jaxinterop
-from pydag.jaxinterop.boundary.static import is_settled
+from pydag.jaxinterop.static.leaves import is_settled
 
 
 class Config:

@@ -307,8 +307,8 @@ def test_no_code_of_the_class_runs() -> None:
     plain = object.__new__(hostile)
     object.__setattr__(plain, "config", [1, "text"])
     object.__setattr__(plain, "slot", {"a": 1})
-    from pydag.jaxinterop.boundary.static import is_traced
-    from pydag.jaxinterop.boundary.unregistered import hidden_array
+    from pydag.jaxinterop.static.leaves import is_traced
+    from pydag.jaxinterop.static.unregistered import hidden_array
 
     ran.clear()
     assert not is_traced(plain)

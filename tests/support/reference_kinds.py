@@ -80,12 +80,28 @@ def one_answer(a: Any, b: Any, registry: Registry) -> bool:
         return True
     if type(a) is not type(b) or has_identity(a, registry):
         return False
+    if type(a) in registry:
+        return same_parts(a, b, registry)
     if is_tuple_like(type(a)):
         same_length = len(a) == len(b)
         return same_length and all(one_answer(x, y, registry) for x, y in zip(a, b, strict=True))
     if type(a) in COMPARABLE:
         return bool(a == b) or bool(a != a and b != b)
     return False
+
+
+def same_parts(a: Any, b: Any, registry: Registry) -> bool:
+    """Whether two instances of a registered class without identity consist of the same answers."""
+    kind = kind_of(a, registry, none_is_leaf=False)
+    assert kind is not None
+    (one, parts), (other, others) = (open_node(x, kind, registry) for x in (a, b))
+    if kind == "fields":
+        if one.entries != other.entries:
+            return False
+        one_aux, other_aux = tuple(one.aux.values()), tuple(other.aux.values())
+    else:
+        one_aux, other_aux = one.aux, other.aux
+    return one_answer((one_aux, *parts), (other_aux, *others), registry)
 
 
 def kind_of(obj: Any, registry: Registry, none_is_leaf: bool) -> str | None:

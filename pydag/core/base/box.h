@@ -5,13 +5,14 @@
 // The value lists its references once, as `auto python_refs()`; traverse is made from that list, so
 // it can't forget a member. A value that owns more than a fixed list has a `traverse` of its own.
 //
-// As for a tuple, nothing is ever cleared: a record refers to what was there before it, and to
-// strings, so every cycle through it also leads through an object that was changed later, and there
-// the collector breaks it. A record that was cleared would be a trap for the spec that has it: what
-// the collector releases meanwhile may run code that still uses the spec.
+// As with a tuple, the collector never clears one. It need not: a record refers only to strings and to
+// objects that are older than itself, so every cycle through it also leads through an object that was
+// changed later, and there the collector breaks the cycle. And it must not: what the collector releases
+// may run code that uses a spec, and the spec uses its records.
 #pragma once
 
 #include "base/capi.h"
+#include "base/poison.h"
 
 #include <initializer_list>
 #include <new>
@@ -38,7 +39,7 @@ int traverse_refs(Value &value, visitproc visit, void *arg) {
 template <class Value>
 class Box {
 public:
-    // Makes the Python type, when the module is made for the first time. `more`: what else it can do.
+    // Makes the Python type when the module is made for the first time. `more`: further slots of the type.
     static void ready(const char *name, const char *doc, std::initializer_list<PyType_Slot> more = {}) {
         if (type_) return;
         std::vector<PyType_Slot> slots = {
@@ -74,13 +75,14 @@ public:
         return nb::steal(reinterpret_cast<PyObject *>(self));
     }
 
-    // The same of a value that is followed by memory for `count` items. The collector doesn't know it before
-    // `track`; it need not, where no reference is part of a cycle.
+    // The same for a value that is followed by memory for `count` items. The collector doesn't know the object
+    // until `track` is called; a value whose references can't be part of a cycle never needs that call.
     template <class... Arguments>
     static nb::object make_with_items(size_t count, Arguments &&...arguments) {
         Layout *const self = PyObject_GC_NewVar(Layout, type_, static_cast<Py_ssize_t>(count));
         if (!self) nb::raise_python_error();
         new (&self->value) Value{std::forward<Arguments>(arguments)...};
+        poison(&self->value + 1, count * item_size());
         return nb::steal(reinterpret_cast<PyObject *>(self));
     }
     static void track(nb::handle object) { PyObject_GC_Track(object.ptr()); }
@@ -90,7 +92,7 @@ public:
     static Value &of(nb::handle object) { return reinterpret_cast<Layout *>(object.ptr())->value; }
 
 private:
-    // How many bytes each item takes of a value that has items.
+    // How many bytes one item takes, for a value that has items; else 0.
     static constexpr size_t item_size() {
         if constexpr (requires { Value::kItemSize; }) return Value::kItemSize;
         else return 0;

@@ -7,6 +7,7 @@
 
 #include "base/capi.h"
 #include "base/large_memory.h"
+#include "base/poison.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +24,7 @@ class Buffer {
     static_assert(std::is_trivially_copyable_v<T>);
 
 public:
-    Buffer() = default;
+    Buffer() { poison(storage_, sizeof storage_); }
     Buffer(const Buffer &) = delete;
     Buffer &operator=(const Buffer &) = delete;
     ~Buffer() {
@@ -59,11 +60,14 @@ public:
         reserve(count);
         T *first = data_ + size_;
         size_ += count;
+        poison(first, count * sizeof(T));
         return first;
     }
+    // Grows by `count` elements that the caller has written already, for which there was room.
+    void add_written(size_t count) { size_ += count; }
     void resize_down(size_t size) { size_ = size; }
-    // Gives its memory to the caller, who frees it, with the elements at its beginning and room for so many
-    // bytes in all; the buffer is empty then.
+    // Gives a block of `bytes` bytes, which begins with the elements, to the caller, who frees it. The
+    // buffer is empty then.
     T *hand_over(size_t bytes) {
         T *const data = on_the_heap(bytes);
         data_ = inline_data();
@@ -73,7 +77,7 @@ public:
 
 private:
     T *inline_data() { return reinterpret_cast<T *>(storage_); }
-    // The elements in a block of so many bytes, into which they are moved where they stand in another one.
+    // Moves the elements into a block of `bytes` bytes on the heap, and returns the block.
     T *on_the_heap(size_t bytes) {
         const bool moves_out = data_ == inline_data();
         T *const data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, bytes));
@@ -102,9 +106,10 @@ public:
     T *take(size_t count) {
         if (static_cast<size_t>(end_ - next_) < count) [[unlikely]]
             grow(count);
+        poison(next_, count * sizeof(T));
         return std::exchange(next_, next_ + count);
     }
-    // Gives back all from `first` on, which is what was taken last.
+    // Gives back everything from `first` on. Only what was taken last can be given back.
     void give_back(T *first) { next_ = first; }
 
 private:
@@ -121,7 +126,7 @@ private:
     std::vector<std::unique_ptr<T[]>> chunks_;
 };
 
-// Owns a reference to each of its objects. It is no Buffer, whose functions count nothing.
+// Owns a reference to each of its objects. It is no subclass of Buffer, whose functions count no references.
 template <size_t kInline>
 class RefBuffer {
 public:
@@ -138,17 +143,19 @@ public:
     PyObject *back() const { return objects_[size() - 1]; }
 
     void reserve(size_t count) { objects_.reserve(count); }
-    // Grows by `count` slots, to be filled with references of its own before anything can raise.
+    // Grows by `count` items. The caller must write an owned reference into each before anything can raise.
     PyObject **extend(size_t count) { return objects_.extend(count); }
+    // Grows by `count` references of its own that the caller has put there, for which there was room.
+    void add_written(size_t count) { objects_.add_written(count); }
     // For a buffer that has the room: nothing is checked. Takes the reference.
     void push_reserved(PyObject *object) { objects_.push_reserved(object); }
     void push_new(nb::object object) { objects_.push(object.ptr()), object.release(); }
     void push_borrowed(PyObject *object) { objects_.push(incref(object)); }
-    // Puts an object in the place of another one, whose finalizer may run here.
+    // Replaces the i-th object. The finalizer of the old one may run here.
     void replace(size_t i, nb::object object) { nb::steal(std::exchange(objects_[i], object.release().ptr())).reset(); }
     nb::object pop_owned() { return nb::steal(objects_.pop()); }
-    // A tuple or list of the objects from `base` on, which it takes. Nobody sees it before it is
-    // full: no code runs between the allocation and the last item.
+    // Moves the objects from `base` on into a tuple or list. Nobody can see it before it is full: no code
+    // runs between the allocation and the last item.
     nb::object take_tuple(size_t base = 0) {
         const size_t count = size() - base;
         nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
@@ -173,7 +180,7 @@ public:
     void drop_to(size_t size) {
         while (objects_.size() > size) decref(objects_.pop());
     }
-    // Leaves the objects from `size` on to whoever has their references now.
+    // Forgets the objects from `size` on without releasing them: somebody else owns their references now.
     void forget_to(size_t size) { objects_.resize_down(size); }
 
 private:

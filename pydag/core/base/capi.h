@@ -21,7 +21,7 @@ inline PyObject *incref(PyObject *object) {
     return object;
 }
 inline void decref(PyObject *object) { Py_DECREF(object); }
-// Gives a reference back, if it isn't the last one.
+// Releases a reference unless it is the last one. Returns whether it did.
 inline bool decref_unless_last(PyObject *object) {
     if (Py_REFCNT(object) <= 1) return false;
     Py_DECREF(object);
@@ -71,11 +71,11 @@ inline PyObject *as_object(PyTypeObject *type) { return reinterpret_cast<PyObjec
 inline nb::object class_of(nb::handle object) { return nb::borrow(as_object(Py_TYPE(object.ptr()))); }
 inline bool is_heap_type(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
 
-// For a dict of constants alone, which is part of no cycle: gc.get_objects() and the like don't find it.
+// Hides a dict from gc.get_objects() and the like. Only for a dict of constants, which is part of no cycle.
 inline void hide_from_collector(nb::handle dict) {
     if (PyObject_GC_IsTracked(dict.ptr())) PyObject_GC_UnTrack(dict.ptr());
 }
-// A copy that may be filled with anything.
+// A copy of a hidden dict. It isn't hidden itself, so anything may be put into it.
 inline nb::object copy_hidden_dict(nb::handle dict) {
     nb::object copy = checked(PyDict_Copy(dict.ptr()));
 #if PY_VERSION_HEX >= 0x030E0000  // before, a dict is tracked once it gets something that needs it
@@ -106,8 +106,8 @@ inline nb::object dict_of_class(PyTypeObject *type) {
     return nb::borrow(type->tp_dict);
 #endif
 }
-// A number that no other class has ever had, nor this one before its attributes, or those of a class
-// that it inherits from, changed last; 0 if it has none at the moment.
+// A number that changes whenever an attribute of the class, or of a class that it inherits from, changes.
+// No two classes have ever had the same one. 0 if the class has none at the moment.
 inline unsigned version_of(PyTypeObject *type) {
 #if PY_VERSION_HEX >= 0x030C0000
     return type->tp_version_tag;
@@ -115,7 +115,7 @@ inline unsigned version_of(PyTypeObject *type) {
     return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 #endif
 }
-// The same, where it has none given a new one if possible.
+// The same; a class that has none is given one if possible.
 inline unsigned assign_version(PyTypeObject *type) {
 #if PY_VERSION_HEX >= 0x030C0000
     PyUnstable_Type_AssignVersionTag(type);
@@ -128,15 +128,15 @@ inline unsigned assign_version(PyTypeObject *type) {
     return version_of(type);
 }
 
-// Whether an object is meant as a yes or no: None, or of a class that has a `__bool__`. What has a
-// length alone, or neither, is true or false by accident.
+// Whether an object is meant as a yes or no: None, or an instance of a class that has a `__bool__`. Other
+// objects are true by default, or by their length, which nobody meant as an answer.
 inline bool has_truth(nb::handle object) {
     const PyNumberMethods *const methods = Py_TYPE(object.ptr())->tp_as_number;
     return object.is_none() || (methods && methods->nb_bool);
 }
 
-// An instance of a subclass of tuple, made of `count` items, whose references it takes; they are
-// left alone on failure. As `tuple.__new__` makes it, past any `__new__` of the class.
+// An instance of a subclass of tuple, made as `tuple.__new__` makes it: no `__new__` of the class runs.
+// It takes the references of the `count` items; on failure they stay with the caller.
 inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, size_t count) {
 #if PY_VERSION_HEX < 0x030E0000
     nb::object tuple = checked(type->tp_alloc(type, static_cast<Py_ssize_t>(count)));
@@ -152,8 +152,8 @@ inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, siz
 #endif
 }
 
-// Whether `count` references are all there are to `object`. Free-threaded builds split the count
-// between threads, so there the answer is never yes.
+// Whether there are just `count` references to `object`. Free-threaded builds split the count
+// between threads, so there the answer is always no.
 inline bool has_references(PyObject *object, Py_ssize_t count) {
 #ifdef Py_GIL_DISABLED
     (void)object, (void)count;
@@ -180,22 +180,6 @@ private:
 #else
     GcPause() {}
 #endif
-};
-
-// While it lives, or until it ends, the collector isn't asked for a run, however many containers are
-// made. No Python code may run meanwhile, since that could ask whether the collector is on, or set it.
-class BuildPause {
-public:
-    BuildPause() : was_enabled_(PyGC_Disable()) {}
-    ~BuildPause() { end(); }
-    BuildPause(const BuildPause &) = delete;
-    BuildPause &operator=(const BuildPause &) = delete;
-    void end() {
-        if (std::exchange(was_enabled_, 0)) PyGC_Enable();
-    }
-
-private:
-    int was_enabled_;
 };
 
 // A reference to an object that is there, but may be in the middle of being destroyed; null then.

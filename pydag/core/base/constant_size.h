@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may be kept after the user has dropped it: text, numbers and None, which nobody misses, as long
-// as they are small.
+// Which constants the core may keep alive after the user has dropped them: small texts, small numbers
+// and None. Nobody can tell, and they take little memory.
 #pragma once
 
 #include "base/capi.h"

@@ -31,24 +31,27 @@ void make_constants() {
     made.namedtuple_entry = imported("optree", "NamedTupleEntry");
     made.structseq_entry = imported("optree", "StructSequenceEntry");
     made.attribute_entry = imported("optree", "GetAttrEntry");
-    made.structseq_fields = imported("optree", "structseq_fields");
     const nb::object kinds = nb::steal(imported("optree", "PyTreeKind"));
     for (size_t i = 0; i < kNumTreeKinds; ++i)
         made.tree_kinds[i] = call(kinds, checked(PyLong_FromSize_t(i))).release().ptr();
     made.new_object = imported("copyreg", "__newobj__");
-    made.short_repr = imported("pydag._repr", "short_repr");
+    made.short_repr = imported("pydag.structure.text", "short_repr");
+    made.bounded_repr = imported("pydag.structure.text", "bounded_repr");
     made.spec_shared = imported("pydag.sharing.shared_object", "shared_of_spec");
-    made.spec_to_json = imported("pydag._spec_methods", "to_json");
-    made.spec_from_json = imported("pydag._spec_methods", "from_json");
+    made.spec_to_json = imported("pydag.structure.spec_methods", "to_json");
+    made.spec_from_json = imported("pydag.structure.spec_methods", "from_json");
     made.no_items = checked(PyTuple_New(0)).release().ptr();
     made.empty_text = interned("");
     made.argument_names = checked(Py_BuildValue("(ss)", "args", "kwargs")).release().ptr();
+    const char *const options[] = {"is_leaf", "none_is_leaf", "namespace", "identity"};
+    for (size_t i = 0; i < std::size(options); ++i) made.option_names[i] = interned(options[i]);
     made.add_note = interned("add_note");
     made.notes = interned("__notes__");
     made.all = interned("all");
     made.default_factory = interned("default_factory");
     made.fields = interned("_fields");
     made.maxlen = interned("maxlen");
+    made.module = interned("__module__");
     made.tree = interned("tree");
     constants = made;
 }

@@ -2,9 +2,9 @@
 //
 // The Python objects that the core knows by name: what it imports, and the strings that it looks up.
 //
-// All are made when the module is. A static within a function would be made at first use, while the
-// other threads that come there wait; an import runs Python code, which lets those threads run: the
-// process would stand still for ever.
+// All are made when the module is. A static variable within a function would be made at first use, and
+// other threads that come there wait until it is made. But if making it imports something, Python code
+// runs, which may wait for one of those threads: then none of them ever goes on.
 #pragma once
 
 #include "base/capi.h"
@@ -17,20 +17,20 @@ inline constexpr size_t kNumTreeKinds = 11;  // of optree.PyTreeKind
 // interpreter is gone.
 struct Constants {
     PyTypeObject *default_dict, *deque;
-    PyTypeObject *python_class;  // any class that a class statement made
-    // optree's classes and functions
+    PyTypeObject *python_class;  // an ordinary class, as a class statement makes it
+    // optree's classes
     PyObject *accessor, *sequence_entry, *mapping_entry, *namedtuple_entry, *structseq_entry, *attribute_entry;
-    PyObject *structseq_fields;
     PyObject *tree_kinds[kNumTreeKinds];      // the members of PyTreeKind, by number
     PyObject *new_object;                     // copyreg.__newobj__
-    PyObject *short_repr;                     // pydag._repr.short_repr
+    PyObject *short_repr, *bounded_repr;      // pydag.structure.text
     PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
-    PyObject *spec_to_json, *spec_from_json;  // pydag._spec_methods
+    PyObject *spec_to_json, *spec_from_json;  // pydag.structure.spec_methods
     PyObject *no_items;                       // ()
     PyObject *empty_text;                     // ""
     PyObject *argument_names;                 // ("args", "kwargs")
-    // The strings whose names they have.
-    PyObject *add_note, *notes, *all, *default_factory, *fields, *maxlen, *tree;
+    PyObject *option_names[4];                // of FlattenOptions, in the order of OptionPlace
+    // Strings; each has the name of its member here, some with underscores around it.
+    PyObject *add_note, *notes, *all, *default_factory, *fields, *maxlen, *module, *tree;
 };
 inline Constants constants = {};
 

@@ -22,7 +22,7 @@ std::string shortened(const std::string &text, size_t longest) {
     return text.substr(0, head) + " ... " + text.substr(tail);
 }
 
-// Made once: a module that is made anew gets the same ones.
+// Each exception class is made once: a module that is made anew gets the same ones.
 void add_exception(nb::module_ &module, PyObject *&type, const char *name, const char *doc) {
     const std::string qualified = std::string("pydag.") + name;
     if (!type)
@@ -30,7 +30,7 @@ void add_exception(nb::module_ &module, PyObject *&type, const char *name, const
     module.attr(name) = nb::handle(type);
 }
 
-// Unless the exception has it already, or more notes than anybody would read.
+// Adds a note, unless the exception has it already, or has more notes than anybody would read.
 void add_note(nb::object exception, const std::string &note) {
     constexpr Py_ssize_t kMostNotes = 20;
     const nb::object text = nb::steal(PyUnicode_FromString(note.c_str()));

@@ -2,8 +2,8 @@
 //
 // Errors that say what, where and what to do.
 //
-// Code below a walk raises with `fail`; it doesn't know where in the tree it is. The walk catches,
-// and adds the place: to the text of the library's own errors, as a PEP 678 note to a user's
+// Code that a walk calls raises with `fail`; it doesn't know where in the tree it is. The walk catches the
+// exception and adds the path: to the text of the library's own errors, and as a PEP 678 note to a user's
 // exception, which otherwise passes through unchanged.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace pydag {
 
-// The library's own complaint, before the place is known.
+// An error of the library's own, before the path is known at which it occurred.
 class Complaint : public std::exception {
 public:
     Complaint(PyObject *type, std::string text) : type_(type), text_(std::move(text)) {}
@@ -34,7 +34,7 @@ void make_exceptions(nb::module_ &module);
 
 // Throws a Complaint; `format` is PyUnicode_FromFormat's.
 [[noreturn]] void fail(PyObject *type, const char *format, ...);
-// For a list or tuple that somebody who is filling it has let others see: see `is_filled`.
+// For a list or tuple that was found while somebody is still filling it (see `is_filled`).
 [[noreturn]] void fail_unfilled();
 
 // repr() that stays short and shallow, whatever the object: a shared structure can be
@@ -53,13 +53,13 @@ using Steps = std::vector<Step>;
 // "tree['layers'][3].w"; the middle of a very long one is left out.
 std::string path_text(const Steps &steps, const char *root = "tree");
 
-// Turns the exception in flight into a Python error that names the place. Call it in a catch
-// block. `doing`: "flattening", "unflattening", ... An exception that is raised again and again gets
-// the same note once, and only so many notes.
+// Turns the exception in flight into a Python error that names `place`, a path. Call it in a catch
+// block. `doing`: "flattening", "unflattening", ... An exception object that is raised again and again
+// gets each note once, and no more than twenty.
 [[noreturn]] void rethrow_at(const std::string &place, const char *doing);
 
-// The same with a function that says the place. Where it fails, as it does without memory, the
-// exception goes on without a place.
+// The same with a function that makes the path. If that function fails, as it does without memory, the
+// exception goes on without a path.
 template <std::invocable Place>
 [[noreturn]] void rethrow_at(Place place, const char *doing) {
     std::string text;

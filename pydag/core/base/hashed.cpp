@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/hashed.h"
 
+#include "base/constants.h"
+
 namespace pydag {
 namespace {
 
@@ -17,7 +19,7 @@ PyObject *compare(PyObject *a, PyObject *b, int operation) {
     return incref((are_equal != 0) == (operation == Py_EQ) ? Py_True : Py_False);
 }
 
-PyObject *repr(PyObject *self) { return PyObject_Repr(HashedBox::of(self).value.ptr()); }
+PyObject *repr(PyObject *self) { return PyObject_CallOneArg(constants.bounded_repr, HashedBox::of(self).value.ptr()); }
 
 PyObject *get_value(PyObject *self, void *) { return incref(HashedBox::of(self).value.ptr()); }
 

@@ -2,8 +2,8 @@
 //
 // An object as a key whose hash is computed once, when the key is made.
 //
-// JAX hashes the static arguments of a call at each call. One that is made of tuples in tuples would be
-// hashed item by item.
+// JAX hashes the static arguments at each call. Without this class an argument that consists of nested
+// tuples would be hashed item by item each time.
 #pragma once
 
 #include "base/box.h"

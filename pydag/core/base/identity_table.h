@@ -29,7 +29,7 @@ public:
         if (slots_ != inline_slots_) std::free(slots_);  // or null
     }
 
-    // The index that `object` was added with. kNew: it was not there, and now is, as `index`.
+    // The index with which `object` was added before. Adds it with `index` and returns kNew if it is new.
     uint32_t find_or_add(PyObject *object, uint32_t index) {
         if (!slots_ && entries_.size() < kFew) {
             const uint32_t known = find_among_few(object);
@@ -57,7 +57,7 @@ private:
         uint32_t index;
     };
     static constexpr int kInlineBits = 7;
-    static constexpr size_t kFew = 4;  // so many are found without slots
+    static constexpr size_t kFew = 4;  // up to this number, objects are compared one by one
 
     uint32_t find_among_few(PyObject *object) const {
         for (size_t i = 0; i < entries_.size(); ++i)
@@ -80,7 +80,7 @@ private:
         const uint64_t line = (address >> kLineBits) * 0x9E3779B97F4A7C15u;
         return line >> (64 - bits_ + kLineBits) << kLineBits | ((address + (line >> 32)) & ((1 << kLineBits) - 1));
     }
-    // The inline slots are cleared only when they are needed: most walks need none.
+    // The inline slots are cleared only when they are first needed: most walks need none.
     void grow() {
         if (!slots_) {
             std::memset(inline_slots_, 0, sizeof inline_slots_);
@@ -97,7 +97,7 @@ private:
         for (size_t i = 0; i < entries_.size(); ++i) find_slot(entries_[i].object) = static_cast<uint32_t>(i + 1);
     }
 
-    // A slot holds the place of its entry, counted from 1: small slots keep the table in the cache.
+    // A slot holds the index of its entry, counted from 1. Small slots keep the table in the processor's cache.
     uint32_t *slots_ = nullptr;
     int bits_ = kInlineBits;
     uint32_t inline_slots_[size_t{1} << kInlineBits];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for millions of objects. The system hands it out page by page as it is first touched, which can
-// take longer than the walk that fills it; asked for large pages it does so a few hundred times less often.
+// Memory for millions of objects. The system hands out memory page by page, when a page is first touched,
+// which can take longer than the walk that fills it. With large pages it does so a few hundred times less.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace pydag {
 
-// To be called before the memory is written. A hint: where it isn't taken, nothing is lost.
+// To be called before the memory is written. It is a hint: if the system ignores it, only time is lost.
 inline void ask_for_large_pages(void *memory, size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     constexpr size_t kLeast = size_t{8} << 20, kLargePage = size_t{2} << 20;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells which objects were met before, by identity. Where nothing needs to be known of an object but
-// that, it takes a fraction of an IdentityTable's memory: objects are made close to one another, and a
-// word has a bit for each that could begin within a kilobyte.
+// Tells whether an object was met before, by identity, and nothing else. That takes a fraction of the
+// memory of an IdentityTable: one word has a bit for each address within a kilobyte at which an object
+// could begin, and objects that are made together lie close to one another.
 //
 // As with an IdentityTable, the caller must own each object, and no Python code runs.
 #pragma once
@@ -25,7 +25,7 @@ public:
         if (regions_ != inline_regions_) std::free(regions_);  // or null
     }
 
-    // Whether the object is new; from now on it isn't.
+    // Adds an object. Returns whether it is new.
     bool add(PyObject *object) {
         const uintptr_t place = reinterpret_cast<uintptr_t>(object) / kSmallest, key = place / kBits;
         const uint64_t bit = uint64_t{1} << place % kBits;
@@ -37,12 +37,12 @@ public:
 
 private:
     static constexpr size_t kBits = 64, kInlineBits = 5;
-    // No two objects begin within so many bytes.
+    // Two objects begin at least this number of bytes apart.
     static constexpr size_t kSmallest = sizeof(PyObject) < 16 ? 8 : 16;
 
     struct Region {
         uintptr_t key;
-        uint64_t bits;  // 0: the place is free
+        uint64_t bits;  // 0: the region is unused
     };
 
     Region &find_or_add(uintptr_t key) {

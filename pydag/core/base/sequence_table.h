@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers for sequences of small numbers, 0, 1, 2 ...: equal sequences get one number.
+// Numbers sequences of small integers 0, 1, 2, ...: equal sequences get the same number.
 #pragma once
 
 #include "base/buffer.h"

@@ -24,12 +24,13 @@ nb::object tuple_of(Items... items) {
     return tuple;
 }
 
-// An item of a tuple, borrowed; null where it is shorter, or has not been filled so far. Who makes a
-// tuple of what an iterator gives fills it bit by bit, and others can find it through the collector.
+// An item of a tuple, borrowed; null if the tuple is shorter, or if the item has not been filled in yet.
+// A tuple that is made from an iterator is filled item by item, and others can find it through the
+// collector meanwhile.
 inline PyObject *item_or_null(nb::handle tuple, size_t i) {
     return i < static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr())) ? PyTuple_GET_ITEM(tuple.ptr(), i) : nullptr;
 }
-// Whether a tuple has all of its items. It keeps them from then on.
+// Whether all items of a tuple have been filled in. Once they are, they stay.
 inline bool is_filled(nb::handle tuple) {
     PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
     return std::find(items, items + PyTuple_GET_SIZE(tuple.ptr()), nullptr) == items + PyTuple_GET_SIZE(tuple.ptr());

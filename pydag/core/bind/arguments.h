@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of methods that take what optree's take: what can't be one is nanobind's TypeError, which
-// begins as pybind11's does. And text that goes the other way.
+// Reads the arguments of methods that optree has, too. An argument of the wrong type gives nanobind's
+// TypeError, which begins as that of optree does (pybind11's). Also makes text for Python.
 #pragma once
 
 #include "spec/spec.h"
@@ -29,7 +29,7 @@ inline bool flag_argument(nb::handle object) {
     return checked(PyObject_IsTrue(object.ptr())) != 0;
 }
 
-// An integer, or what says of itself that it can be one; no float.
+// An integer, or an object that can be converted to one; no float.
 inline Py_ssize_t index_argument(nb::handle object) {
     if (PyFloat_Check(object.ptr()) || !PyNumber_Check(object.ptr())) throw nb::next_overload();
     nb::object number = nb::steal(PyNumber_Index(object.ptr()));
@@ -43,13 +43,13 @@ inline Py_ssize_t index_argument(nb::handle object) {
     throw nb::next_overload();
 }
 
-// What can be iterated over.
+// An iterator over an iterable.
 inline nb::object iterator_argument(nb::handle object) {
     if (!Py_TYPE(object.ptr())->tp_iter && !PySequence_Check(object.ptr())) throw nb::next_overload();
     return checked(PyObject_GetIter(object.ptr()));
 }
 
-// What may hold bytes of lone surrogates, escaped.
+// A str. Bytes that aren't UTF-8, such as those of lone surrogates, are escaped.
 inline nb::object text_object(const std::string &text) {
     return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The door: one function per topic, called by module.cpp.
+// What Python can call: one function per topic adds it to the module; module.cpp calls them all.
 #pragma once
 
 #include "base/capi.h"

@@ -4,13 +4,15 @@
 #include "base/tuples.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
+#include "bind/operation.h"
 #include "spec/spec.h"
-#include "walks/match_prefix.h"
+#include "walks/flatten.h"
+#include "walks/opened_by_prefix.h"
 
 namespace pydag {
 namespace {
 
-// For each conflict (path, path, answer, answer), or (path, path) where nodes of two kinds meet.
+// For each conflict (path, path, answer, answer), or (path, path) if the prefix has nodes of two kinds there.
 nb::object list_of(const std::vector<Conflict> &conflicts) {
     nb::object list = checked(PyList_New(0));
     for (const Conflict &conflict : conflicts) {
@@ -35,18 +37,28 @@ nb::object broadcasted(nb::handle prefix, nb::handle leaves, nb::handle full) {
     nb::object conflicts = list_of(made.conflicts);
     if (wanted == Wanted::kConflicts) return conflicts;
     if (wanted == Wanted::kLeaves) return tuple_of(made.values_of_full.take_list(), std::move(conflicts));
-    // What a conflict ended isn't complete.
+    // After a conflict the result isn't valid.
     nb::object spec = made.conflicts.empty() ? make_spec(Spec(std::move(made.result))) : nb::none();
     return tuple_of(std::move(spec), made.values.take_list(), std::move(conflicts));
 }
 
-// The objects of `tree` that nodes of the prefix have met.
-nb::object match_tree(nb::handle prefix, nb::handle tree) {
+// ValueError if the tree doesn't fit the prefix.
+void check_prefix(nb::handle prefix, nb::handle tree) {
     const nb::object owned = nb::borrow(prefix);
-    Leaves opened;
-    match_prefix(spec_of(owned).structure(), tree, opened);
-    return opened.take_list();
+    OpenedByPrefix(spec_of(owned).structure(), tree);
 }
+
+// (prefix, tree): as `structure`; the predicate isn't asked about nodes of the tree where the prefix has nodes.
+nb::object structure_below(Arguments a, const FlattenOptions &given) {
+    const nb::object prefix = nb::borrow(a[0]);
+    if (!given.is_leaf.is_valid()) return Flattened(a[1], given).take_spec();
+    OpenedByPrefix opened(spec_of(prefix).structure(), a[1]);
+    FlattenOptions options = given;
+    options.prefix = &opened;
+    return Flattened(a[1], options).take_spec();
+}
+
+const Operation operations[] = {operation_of<2, structure_below>("structure_below")};
 
 }  // namespace
 
@@ -61,8 +73,9 @@ void bind_broadcast(nb::module_ &module) {
     module.def("broadcast_conflicts", broadcasted<Wanted::kConflicts>, given, given, given,
                nb::sig("def broadcast_conflicts(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, /) -> "
                        "list[tuple[Any, ...]]"));
-    module.def("match_prefix", match_tree, given, given,
-               nb::sig("def match_prefix(prefix: PyDagSpec, tree: Dag, /) -> list[Any]"));
+    module.def("check_prefix", check_prefix, given, given,
+               nb::sig("def check_prefix(prefix: PyDagSpec, tree: Dag, /) -> None"));
+    add_operations(module, operations, std::size(operations));
 }
 
 }  // namespace pydag

@@ -2,7 +2,7 @@
 #include "walks/jit_call.h"
 #include "base/hashed.h"
 #include "bind/bind.h"
-#include "bind/method.h"
+#include "bind/operation.h"
 #include "spec/spec.h"
 #include "spec/spec_key.h"
 #include "walks/result.h"
@@ -27,17 +27,16 @@ nb::object spec_key(Arguments a) {
     return SpecKeyBox::make(nb::borrow(a[0]));
 }
 
-PyMethodDef functions[] = {
-    method<2, on_make_result>("make_result"),
-    method<1, on_open_result>("open_result"),
-    method<1, on_build_result>("build_result"),
-    method<3, on_make_flat_call>("flat_call"),
-    method<3, on_add_recipe>("add_recipe"),
-    method<2, on_forget_recipes>("forget_recipes"),
-    method<3, on_call_flat>("call_flat"),
-    method<1, on_hashed>("hashed"),
-    method<1, spec_key>("spec_key"),
-    {nullptr, nullptr, 0, nullptr},
+const Operation operations[] = {
+    operation_of<2, on_make_result>("make_result"),
+    operation_of<1, on_open_result>("open_result"),
+    operation_of<1, on_build_result>("build_result"),
+    operation_of<3, on_make_flat_call>("flat_call"),
+    operation_of<3, on_add_recipe>("add_recipe"),
+    operation_of<2, on_forget_recipes>("forget_recipes"),
+    operation_of<3, on_call_flat>("call_flat"),
+    operation_of<1, on_hashed>("hashed"),
+    operation_of<1, spec_key>("spec_key"),
 };
 
 }  // namespace
@@ -49,7 +48,7 @@ void bind_jit_call(nb::module_ &module) {
     module.attr("FlatCall") = FlatCallBox::type();
     make_hashed_type();
     module.attr("Hashed") = HashedBox::type();
-    checked(PyModule_AddFunctions(module.ptr(), functions));
+    add_operations(module, operations, std::size(operations));
     make_spec_key_type(module.attr("spec_key"));
     module.attr("SpecKey") = SpecKeyBox::type();
 }

@@ -7,12 +7,12 @@
 #include "spec/cache.h"
 #include "types/registry.h"
 
-// What nanobind makes of NB_MODULE is called by what stands in its place, below.
+// NB_MODULE defines a function PyInit__core. Here it gets another name, because the PyInit__core below calls it.
 #define PyInit__core init_by_nanobind
 NB_MODULE(_core, module) {
     module.attr("__doc__") = "The compiled core of pydag. Its public names are those of the package.";
-    // Registered classes, and so whatever they refer to, live until the process ends: a report of
-    // what is alive then would blame the user. The tests turn it on.
+    // Registered classes, and so whatever they refer to, live until the process ends. nanobind would report
+    // them as leaks, as if the user had made a mistake. The tests turn the report on.
     nb::set_leak_warnings(false);
     module.def("set_leak_warnings", nb::set_leak_warnings, nb::sig("def set_leak_warnings(value: bool, /) -> None"));
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -42,7 +42,7 @@ NB_MODULE(_core, module) {
 
 namespace {
 
-// The constants, classes and caches of the core are those of one interpreter, the first that comes.
+// The constants, classes and caches of the core belong to one interpreter, the first that imports it.
 int check_interpreter(PyObject *) {
     static int64_t first = -1;
     const int64_t id = PyInterpreterState_GetID(PyInterpreterState_Get());
@@ -57,9 +57,9 @@ int check_interpreter(PyObject *) {
 
 }  // namespace
 
-// Puts a step before nanobind's own, which replaces what the module shares with other interpreters.
-// It has to be a step of making the module: the function that is called first of all is run in the
-// main interpreter.
+// Adds a step before nanobind's own execution step, which replaces data that the module shares with other
+// interpreters. The check can't be made in this function itself, since Python runs this function in the main
+// interpreter, whichever interpreter imports the module.
 extern "C" NB_EXPORT PyObject *PyInit__core() {
     constexpr size_t kMost = 8;
     static PyModuleDef_Slot slots[kMost] = {{Py_mod_exec, reinterpret_cast<void *>(check_interpreter)}};

@@ -3,6 +3,7 @@
 
 #include "base/tuples.h"
 #include "bind/bind.h"
+#include "walks/options.h"
 
 #include <cstring>
 #include <vector>
@@ -11,18 +12,18 @@ namespace pydag {
 namespace {
 
 // Lives as long as the process, as the functions do.
-std::vector<Publishable> &all_publishables() {
-    static auto *const rows = new std::vector<Publishable>;
+std::vector<Operation> &all_operations() {
+    static auto *const rows = new std::vector<Operation>;
     return *rows;
 }
 
-const Publishable &find_publishable(nb::handle name) {
-    for (const Publishable &row : all_publishables())
+const Operation &find_operation(nb::handle name) {
+    for (const Operation &row : all_operations())
         if (PyUnicode_CompareWithASCIIString(name.ptr(), row.name) == 0) return row;
     fail(PyExc_ValueError, "the core has no function %R to make public", name.ptr());
 }
 
-// A copy that is never freed: a function of Python's refers to its name and help for ever.
+// A copy that is never freed, because a builtin function refers to its name and help for ever.
 const char *lasting_text(nb::handle text) {
     Py_ssize_t size;
     const char *const utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
@@ -32,17 +33,17 @@ const char *lasting_text(nb::handle text) {
     return copy;
 }
 
-// Of a function in Python, as the core needs it.
+// Makes the public function of an operation, from what `pydag.public.compiled` read from its definition.
 nb::object publish(nb::str core_name, nb::callable definition, nb::tuple names, nb::tuple defaults,
                    size_t num_positional_only, size_t num_positional, bool takes_rests, nb::str help) {
-    const Publishable &row = find_publishable(core_name);
+    const Operation &row = find_operation(core_name);
     if (names.size() != defaults.size() || names.size() > PublicFunction::kMost)
         fail(PyExc_ValueError, "%zu parameters, %zu defaults, at most %zu", names.size(), defaults.size(),
              PublicFunction::kMost);
-    // A tuple of the default; an empty one where there is none.
+    // For each parameter a tuple with its default, or an empty tuple if it has none.
     PyObject *values[PublicFunction::kMost];
     for (size_t i = 0; i < defaults.size(); ++i) values[i] = item_or_null(defaults[i], 0);
-    auto *const method = new PyMethodDef{lasting_text(definition.attr("__name__")), row.entry,
+    auto *const method = new PyMethodDef{lasting_text(definition.attr("__name__")), row.public_entry,
                                          METH_FASTCALL | METH_KEYWORDS, lasting_text(help)};
     nb::object module_name = definition.attr("__module__");
     nb::object function = checked(PyCFunction_NewEx(method, nullptr, module_name.ptr()));
@@ -58,6 +59,7 @@ void PublicFunction::define(nb::handle definition, nb::handle names, PyObject *c
     for (size_t i = 0; i < num_parameters_; ++i) {
         names_[i] = interned(PyTuple_GET_ITEM(names.ptr(), i)).release().ptr();
         defaults_[i] = defaults[i] ? incref(defaults[i]) : nullptr;
+        options_[i] = place_of_option(names_[i]);
     }
     num_positional_only_ = num_positional_only;
     num_positional_ = num_positional;
@@ -71,8 +73,9 @@ size_t PublicFunction::place_of_keyword(PyObject *name) const {
     return num_parameters_;
 }
 
-bool PublicFunction::bind(Arguments given, size_t num_given, PyObject *keywords, size_t count, PyObject **bound,
-                          nb::object &rests) const {
+bool PublicFunction::bind(PyObject *const *given, size_t num_given, PyObject *keywords, size_t count, PyObject **own,
+                          PyObject **options, nb::object &rests) const {
+    PyObject *bound[kMost];
     const size_t in_place = std::min(num_given, num_positional_);
     for (size_t i = 0; i < in_place; ++i) bound[i] = given[i];
     for (size_t i = in_place; i < num_parameters_; ++i) bound[i] = defaults_[i];
@@ -92,17 +95,26 @@ bool PublicFunction::bind(Arguments given, size_t num_given, PyObject *keywords,
     }
     for (size_t i = in_place; i < num_positional_; ++i)
         if (!bound[i]) return false;
-    for (size_t i = count; i < num_parameters_; ++i)
-        if (bound[i] != defaults_[i]) return false;
+    std::fill_n(options, kNumOptions, nullptr);
+    size_t num_own = 0;
+    for (size_t i = 0; i < num_parameters_; ++i) {
+        if (options_[i] < kNumOptions) options[options_[i]] = bound[i];
+        else if (num_own < count) own[num_own++] = bound[i];
+        else if (bound[i] != defaults_[i]) return false;
+    }
     return true;
 }
 
-PyObject *PublicFunction::run_definition(Arguments given, size_t num_given, PyObject *keywords) const {
+PyObject *PublicFunction::run_definition(PyObject *const *given, size_t num_given, PyObject *keywords) const {
     return PyObject_Vectorcall(definition_, given, num_given, keywords);
 }
 
-void add_publishables(const Publishable *rows, size_t count) {
-    all_publishables().insert(all_publishables().end(), rows, rows + count);
+void add_operations(nb::module_ &module, const Operation *operations, size_t count) {
+    auto *const table = new PyMethodDef[count + 1]();  // the functions refer to it for ever
+    for (size_t i = 0; i < count; ++i)
+        table[i] = {operations[i].name, operations[i].entry, METH_FASTCALL | METH_KEYWORDS, nullptr};
+    checked(PyModule_AddFunctions(module.ptr(), table));
+    all_operations().insert(all_operations().end(), operations, operations + count);
 }
 
 void bind_publish(nb::module_ &module) {

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of the core under their public names. What a call looks like is said by a definition in
-// Python, which type checkers and documentation read: its parameters, their defaults, its help. The
-// call itself comes straight here, without a Python frame, which would take longer than a small tree.
+// Functions of the core under their public names. A definition in Python says what a call looks like: the
+// parameters, their defaults, the help; type checkers and documentation read it. The call itself comes
+// straight here, without a Python frame, which would take longer than flattening a small tree.
 #pragma once
 
-#include "base/frame_count.h"
-#include "bind/method.h"
+#include "base/error.h"
 
 namespace pydag {
 
-// How the arguments of a call are brought into the order of the definition's parameters.
+// Puts the arguments of a call into the order of the definition's parameters. A parameter with the name of
+// an option of FlattenOptions goes to the options; all others are the operation's own.
 class PublicFunction {
 public:
     static constexpr size_t kMost = 10;  // parameters
 
-    // `names`: of the parameters, that of `*rests` included; `defaults`: of each of them, null where it
-    // must be given. A package that is imported anew defines its functions anew.
+    // `names`: of all parameters, `*rests` included; `defaults`: one for each of them, null if it must be
+    // given. A package that is imported anew defines its functions anew.
     void define(nb::handle definition, nb::handle names, PyObject *const *defaults, size_t num_positional_only,
                 size_t num_positional, bool takes_rests);
 
-    // Puts the arguments into `bound`, and the tuple of those that `*rests` takes into `rests`. False
-    // if they don't fit the parameters, or if one behind the first `count` has not its default.
-    bool bind(Arguments given, size_t num_given, PyObject *keywords, size_t count, PyObject **bound,
-              nb::object &rests) const;
-    // For a call that `bind` refuses: runs the definition, which raises TypeError, or does what the
-    // core alone doesn't do.
-    PyObject *run_definition(Arguments given, size_t num_given, PyObject *keywords) const;
+    // Puts the operation's own arguments into `own`, the options into `options` (null where the
+    // definition has no such parameter), and the tuple of what `*rests` takes into `rests`. False if
+    // the arguments don't fit the parameters, or if an own argument after the first `count` ones differs
+    // from its default.
+    bool bind(PyObject *const *given, size_t num_given, PyObject *keywords, size_t count, PyObject **own,
+              PyObject **options, nb::object &rests) const;
+    // For a call that `bind` refuses: runs the definition, which raises TypeError, or handles the arguments
+    // that the core's function doesn't take.
+    PyObject *run_definition(PyObject *const *given, size_t num_given, PyObject *keywords) const;
 
 private:
     size_t place_of_keyword(PyObject *name) const;  // num_parameters_ if there is none
@@ -34,43 +36,24 @@ private:
     // Owned for the life of the process.
     PyObject *definition_ = nullptr;
     PyObject *names_[kMost] = {}, *defaults_[kMost] = {};
+    size_t options_[kMost] = {};  // which option each parameter is; kNumOptions: none
     size_t num_parameters_ = 0, num_positional_only_ = 0, num_positional_ = 0;
     bool takes_rests_ = false;
 };
 
-// What is to be known of a function of the core that can be made public.
-struct Publishable {
+// An operation of the core, with the two functions by which it is bound (operation.h).
+struct Operation {
     const char *name;
+    PyCFunction entry, public_entry;
     PublicFunction *function;
-    PyCFunction entry;
 };
 
-template <size_t count, nb::object (*operation)(Arguments)>
-inline constinit PublicFunction public_function = {};
-
-template <size_t count, nb::object (*operation)(Arguments)>
-PyObject *public_entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObject *keywords) {
-    const PublicFunction &function = public_function<count, operation>;
-    PyObject *bound[PublicFunction::kMost];
-    nb::object rests;
-    try {
-        const FrameCount frame;
-        if (!function.bind(given, static_cast<size_t>(num_given), keywords, count, bound, rests)) [[unlikely]]
-            return function.run_definition(given, static_cast<size_t>(num_given), keywords);
-        return operation(bound).release().ptr();
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+// Casts a function with CPython's METH_FASTCALL | METH_KEYWORDS convention to the type that a method table has.
+inline PyCFunction as_function(PyObject *(*function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *)) {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-template <size_t count, nb::object (*operation)(Arguments)>
-Publishable publishable(const char *name) {
-    return {name, &public_function<count, operation>,
-            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(public_entry<count, operation>))};
-}
-
-// Makes `rows` known to `publish`, which is bound for Python.
-void add_publishables(const Publishable *rows, size_t count);
+// Adds the operations to the module, and makes them known to `publish`, which is bound for Python.
+void add_operations(nb::module_ &module, const Operation *operations, size_t count);
 
 }  // namespace pydag

@@ -8,6 +8,7 @@
 #include "types/fields.h"
 #include "types/key_table.h"
 #include "types/own_registrations.h"
+#include "types/tuple_class.h"
 
 namespace pydag {
 
@@ -51,8 +52,9 @@ void bind_registry(nb::module_ &module) {
         },
         nb::sig("def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, "
                 "has_identity: bool, is_module: bool, /) -> None"));
-    // How a class of another library is opened: by two functions; or, if `resolve_fields` is given and the
-    // instances of the class hold nothing but attributes, by its fields. For `set_lookup`.
+    // Makes a registration for a class of another library, for the lookup that `set_lookup` is given. The class is
+    // opened by its fields if `resolve_fields` is given and its instances hold nothing but attributes; else by the
+    // two functions.
     module.def(
         "foreign_registration",
         [](nb::object type, nb::object flatten, nb::object unflatten, nb::object path_entry_type,
@@ -74,7 +76,7 @@ void bind_registry(nb::module_ &module) {
         nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
                 "resolve_fields: object, is_strict: bool, is_module: bool, /) -> object"));
-    // How paths through a class of another library are written: that may be known only when it was opened.
+    // Sets the path entry type of a class of another library, which may be known only after the class was opened.
     module.def(
         "set_path_entry_type",
         [](nb::handle registration, nb::object path_entry_type) {
@@ -103,11 +105,29 @@ void bind_registry(nb::module_ &module) {
                                   registration.namespace_);
         },
         nb::sig("def find_registration(type: type, namespace: str, /) -> tuple[object, object, type, str] | None"));
+    // As optree's functions of these names do, but remembering nothing: optree may remember what a class was that
+    // is gone, and whose address another one has.
+    const auto has_kind = [](nb::handle object, Kind kind) {
+        return PyType_Check(object.ptr()) &&
+               kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(object.ptr())) == kind;
+    };
+    module.def(
+        "is_namedtuple_class", [=](nb::handle cls) { return has_kind(cls, Kind::kNamedTuple); },
+        nb::sig("def is_namedtuple_class(cls: object, /) -> bool"));
+    module.def(
+        "is_structseq_class", [=](nb::handle cls) { return has_kind(cls, Kind::kStructSequence); },
+        nb::sig("def is_structseq_class(cls: object, /) -> bool"));
+    module.def(
+        "structseq_fields", [](nb::type_object cls) { return names_of_struct_sequence(cls); },
+        nb::sig("def structseq_fields(cls: type, /) -> tuple[str, ...]"));
+    module.def(
+        "check_namespace", [](nb::handle name) { namespace_text(name); }, nb::arg().none(),
+        nb::sig("def check_namespace(name: object, /) -> None"));
     module.def("is_module", is_module, nb::sig("def is_module(cls: type, namespace: str, /) -> bool"));
     module.def("own_slots", own_slots, nb::sig("def own_slots(cls: type, /) -> list[str]"));
     module.def("registered_classes", registered_classes, nb::sig("def registered_classes() -> list[tuple[str, type]]"));
     module.def("set_lookup", set_lookup,
-               nb::sig("def set_lookup(find_foreign: object, classify_leaf: object, is_insertion_ordered: object, /) "
+               nb::sig("def set_lookup(find_foreign: object, is_value: object, is_insertion_ordered: object, /) "
                        "-> None"));
     module.def("watch_registry", watch_registry, nb::sig("def watch_registry(dict: dict, /) -> None"));
     module.def(

@@ -2,6 +2,7 @@
 #include "spec/spec.h"
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/stack_room.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "structure/explain.h"
@@ -56,9 +57,10 @@ PyObject *compare_specs(PyObject *a, PyObject *b, int operation) {
     });
 }
 
-// A key or aux_data may hold the spec itself.
+// A key or aux_data may contain the spec itself: then its repr would never end.
 PyObject *repr_spec(PyObject *self) {
     return slot<PyObject *>(nullptr, [&]() -> PyObject * {
+        require_stack_room();
         const int is_running = checked(Py_ReprEnter(self));
         if (is_running) return PyUnicode_FromString("PyDagSpec(...)");
         struct Leave {
@@ -108,8 +110,9 @@ nb::object entries(const Spec &spec) {
 
 void set_state(nb::handle_t<Spec> self, nb::handle state) {
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
+    require_stack_room();
     StructureBuilder builder;
-    restore_state(state, builder);  // may run the keys' own code, which may come back here
+    restore_state(state, builder);  // may run code of the keys, which may call this function again
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     new (nb::inst_ptr<Spec>(self)) Spec(std::move(builder));
     nb::inst_mark_ready(self);
@@ -119,8 +122,8 @@ nb::object reduce(nb::handle self) {
     return nb::make_tuple(nb::handle(constants.new_object), nb::make_tuple(self.type()), state_of(spec_of(self)));
 }
 
-// A method or property of a spec that has a structure. The spec is taken as an object: nanobind's
-// own conversion warns about one that was never restored.
+// A method or property of a spec that has a structure. It takes the spec as an object, because nanobind's
+// own conversion warns about a spec that was never restored.
 template <class Body>
 auto on_spec(Body body) {
     return [body](nb::handle self) { return body(spec_of(self)); };
@@ -192,7 +195,8 @@ void bind_class(nb::module_ &module) {
             },
             nb::arg("text").none(), nb::arg("namespace") = nb::none(),
             nb::sig("def from_json(text: str, namespace: str | None = None) -> PyDagSpec"),
-            "The structure that was written by `to_json`. Nothing is imported for it, and nothing run.\n\n"
+            "The structure that was written by `to_json`. Nothing is imported for it, and no code of a class runs.\n\n"
+            "Building from it, `unflatten`, calls the functions of the classes that the text names. "
             "Registered classes are looked up in `namespace`, or in that which was written. ValueError names the "
             "field that is malformed, or the class that isn't registered.")
         .def("_listing", on_structure(listing), nb::sig("def _listing(self, /) -> list[tuple[Any, ...]]"))
@@ -220,7 +224,7 @@ void bind_class(nb::module_ &module) {
 }  // namespace
 
 void bind_spec(nb::module_ &module) {
-    // A module that is made anew gets the class that there is.
+    // A module that is made anew gets the class that exists already.
     if (const nb::handle known = nb::type<Spec>(); known.is_valid()) module.attr("PyDagSpec") = known;
     else bind_class(module);
     module.def("node_kinds", node_kinds,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// optree's methods of a spec that give other specs, or go through it; and how specs are made of specs.
+// The methods of a spec that optree's specs have, too, and that give other specs or go through a spec; and
+// the functions that make specs of specs.
 #include "base/error.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
@@ -20,7 +21,7 @@ namespace {
 
 const Structure &structure_in(nb::handle self) { return spec_of(self).structure(); }
 
-// The place among the root's slots; a negative one counts from the end.
+// An index among the root's slots; a negative one counts from the end.
 uint32_t slot_argument(const Structure &structure, nb::handle index, const char *method) {
     const auto count = static_cast<Py_ssize_t>(num_children(structure.nodes[0]));
     const Py_ssize_t given = index_argument(index);
@@ -71,7 +72,7 @@ bool is_suffix_of(nb::handle self, nb::handle other, nb::handle strict) {
 }
 
 FlattenOptions options_of(nb::handle none_is_leaf, nb::handle namespace_) {
-    return FlattenOptions::parse(nb::none(), none_is_leaf, namespace_, nb::str("all"));
+    return FlattenOptions::in(namespace_, none_is_leaf.ptr());
 }
 
 [[noreturn]] void fail_to_construct(nb::handle, const nb::args &, const nb::kwargs &) {

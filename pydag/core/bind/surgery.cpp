@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind/bind.h"
+#include "bind/operation.h"
 #include "rewrites/replace.h"
 #include "rewrites/retie.h"
 #include "rewrites/tie.h"
@@ -8,55 +9,32 @@
 namespace pydag {
 namespace {
 
-FlattenOptions options_of(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_, nb::handle identity) {
-    return FlattenOptions::parse(is_leaf, none_is_leaf, namespace_, identity);
+// (tree, paths)
+nb::object tie_tree(Arguments a, const FlattenOptions &options) { return tie(a[0], a[1], options); }
+
+// (tree, paths, copy_leaf)
+nb::object untie_tree(Arguments a, const FlattenOptions &options) { return untie(a[0], a[1], a[2], options); }
+
+// (spec, tree, are_equal, combine)
+nb::object retie_tree(Arguments a) { return retie(a[0], a[1], a[2], a[3] == Py_None ? nullptr : a[3]); }
+
+// (tree, old, new)
+nb::object replace_in_tree(Arguments a, const FlattenOptions &options) { return replace(a[0], a[1], a[2], options); }
+
+// (target, source)
+nb::object update_tree(Arguments a, const FlattenOptions &options) {
+    update(a[0], a[1], options);
+    return nb::none();
 }
 
-nb::object tie_tree(nb::handle tree, nb::handle paths, nb::handle is_leaf, nb::handle none_is_leaf,
-                    nb::handle namespace_, nb::handle identity) {
-    return tie(tree, paths, options_of(is_leaf, none_is_leaf, namespace_, identity));
-}
-
-nb::object untie_tree(nb::handle tree, nb::handle paths, nb::handle copy_leaf, nb::handle is_leaf,
-                      nb::handle none_is_leaf, nb::handle namespace_, nb::handle identity) {
-    return untie(tree, paths, copy_leaf, options_of(is_leaf, none_is_leaf, namespace_, identity));
-}
-
-nb::object retie_tree(nb::handle spec, nb::handle tree, nb::handle are_equal, nb::handle combine) {
-    return retie(spec, tree, are_equal, combine.is_none() ? nb::handle() : combine);
-}
-
-nb::object replace_in_tree(nb::handle tree, nb::handle old_object, nb::handle new_object, nb::handle is_leaf,
-                           nb::handle none_is_leaf, nb::handle namespace_, nb::handle identity) {
-    return replace(tree, old_object, new_object, options_of(is_leaf, none_is_leaf, namespace_, identity));
-}
-
-void update_tree(nb::handle target, nb::handle source, nb::handle is_leaf, nb::handle none_is_leaf,
-                 nb::handle namespace_, nb::handle identity) {
-    update(target, source, options_of(is_leaf, none_is_leaf, namespace_, identity));
-}
+const Operation operations[] = {
+    operation_of<2, tie_tree>("tie"),       operation_of<3, untie_tree>("untie"),
+    operation_of<4, retie_tree>("retie"),   operation_of<3, replace_in_tree>("replace"),
+    operation_of<2, update_tree>("update"),
+};
 
 }  // namespace
 
-void bind_surgery(nb::module_ &module) {
-    const auto given = nb::arg().none();
-    module.def("tie", tie_tree, given, given, given, given, given, given,
-               nb::sig("def tie(tree: Any, paths: tuple[Path, ...], is_leaf: IsLeaf | None, none_is_leaf: bool, "
-                       "namespace: str, identity: Identity, /) -> Any"));
-    module.def(
-        "untie", untie_tree, given, given, given, given, given, given, given,
-        nb::sig(
-            "def untie(tree: Any, paths: tuple[Path, ...], copy_leaf: Callable[[Leaf], Leaf], is_leaf: IsLeaf | None, "
-            "none_is_leaf: bool, namespace: str, identity: Identity, /) -> Any"));
-    module.def("retie", retie_tree, given, given, given, given,
-               nb::sig("def retie(spec: PyDagSpec, tree: Dag, are_equal: Callable[[Leaf, Leaf], bool], "
-                       "combine: Callable[[Leaf, Leaf], Leaf] | None, /) -> Dag"));
-    module.def("replace", replace_in_tree, given, given, given, given, given, given, given,
-               nb::sig("def replace(tree: Dag, old: object, new: object, is_leaf: IsLeaf | None, none_is_leaf: bool, "
-                       "namespace: str, identity: Identity, /) -> Dag"));
-    module.def("update", update_tree, given, given, given, given, given, given,
-               nb::sig("def update(target: Dag, source: Dag, is_leaf: IsLeaf | None, none_is_leaf: bool, "
-                       "namespace: str, identity: Identity, /) -> None"));
-}
+void bind_surgery(nb::module_ &module) { add_operations(module, operations, std::size(operations)); }
 
 }  // namespace pydag

@@ -17,7 +17,7 @@ void check_size(PyObject *dict, Py_ssize_t expected) {
              expected, PyDict_GET_SIZE(dict));
 }
 
-// Copying a dict that has the keys costs less than growing one, from some size on.
+// A new dict for these keys. For many keys it costs less to copy a dict that has them than to grow one.
 nb::object new_dict(Keys &keys) {
     constexpr uint32_t kMostWithoutGrowth = 5;
     if (keys.size() <= kMostWithoutGrowth || !keys.has_constant_hashes) return checked(PyDict_New());
@@ -87,7 +87,7 @@ nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
     PyObject *const *const meta = fields.meta_values();
     nb::object object = new_instance(registration);
     if (registration.has_only_slots) {
-        // Nothing can go wrong, so the values change hands.
+        // Nothing here can raise, so the references are moved, not counted.
         for (size_t i = 0; i < registration.data_access.size(); ++i)
             slot_at(object.ptr(), registration.data_access[i].offset) = values[base + i];
         for (size_t i = 0; i < registration.meta_access.size(); ++i)

@@ -46,7 +46,7 @@ inline bool is_built_by_core(Kind kind, PyObject *const *refs) {
 }
 
 // Builds the node of this kind with the references `refs` from the objects in `values` from `base`
-// on, which it takes. On an exception nothing is lost: `values` still owns what it has.
+// on, and removes them. After an exception `values` still owns all that is in it.
 inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, size_t base) {
     using namespace detail;
     switch (kind) {
@@ -79,8 +79,8 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
     nb::raise("leaves and aliases are not built");
 }
 
-// As `build_node`, for a node of which `source` is one: `changed` says which of the children are others than its
-// own, by their places in the order of the structure.
+// As `build_node`, where `source` is such a node already: `changed` has the indices, in the order of the structure,
+// of the children that aren't those of `source`.
 inline nb::object copy_node(Node node, PyObject *const *refs, PyObject *source, std::span<const uint32_t> changed,
                             Stack &values) {
     const size_t base = values.size() - node.count;

@@ -11,8 +11,8 @@
 
 namespace pydag {
 
-// The keys and values of one mapping, in its own order, while it is being opened. Owns them from
-// the moment on when something may run Python code.
+// The keys and values of one mapping, in its own order, while it is being opened. They are borrowed until
+// `own` is called, which must come before any Python code can run.
 class Items {
 public:
     ~Items() {
@@ -37,8 +37,8 @@ public:
         return keys_of(keys_.data(), size(), sorted);
     }
 
-    // Hands the values, which it owns since the keys were made, over to the stack, in the order of
-    // `keys`, last one first.
+    // Moves the values to the stack, in the order of `keys`, the last one first. They must be owned, which
+    // they are once the keys were made.
     void push_values(const Keys &keys, Stack &stack) {
         const size_t count = size();
         PyObject **const slots = stack.extend(count);

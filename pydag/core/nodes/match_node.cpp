@@ -22,7 +22,7 @@ constexpr const char *expected_name(Kind kind) {
 }
 
 void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeInfo &info) {
-    const nb::object type = class_of(object);  // the object's text is made by code that may change it
+    const nb::object type = class_of(object);  // owned: making the object's text may run code that changes it
     if (is_registered(node.kind)) {
         PyObject *const registration = CustomRefs{refs}.registration_box();
         if (info.registration && info.kind == node.kind && same_registration(registration, info.registration)) return;
@@ -43,7 +43,7 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
          short_repr(object).ptr());
 }
 
-// Puts the children, which stand on the stack in the order of `actual`, in the order of `expected`.
+// Sorts the children on the stack from the order of `actual` to the order of `expected`.
 void reorder(Kind kind, nb::handle expected, nb::handle actual, nb::handle object, Stack &stack, size_t base) {
     std::vector<uint32_t> places;
     const bool is_mapping = traits(kind).is_mapping;

@@ -123,21 +123,31 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
     }
 
     // All attributes: those in `__dict__`, then the `__slots__` members that are set. No key is asked
-    // whether it is equal to a name: that could change the dict.
-    const auto has = [](const std::vector<FieldAccess> &fields, PyObject *name) {
+    // whether it is equal to a name: that could change the dict. A name that two keys have is refused: which of them
+    // is the field, and which would be left out?
+    const auto place_in = [](const std::vector<FieldAccess> &fields, PyObject *name) {
         const auto is_it = [=](const FieldAccess &field) { return is_same_name(field.name.ptr(), name); };
-        return std::any_of(fields.begin(), fields.end(), is_it);
+        return static_cast<size_t>(std::find_if(fields.begin(), fields.end(), is_it) - fields.begin());
     };
     Items items;
     nb::object dict;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
         dict = checked(PyObject_GenericGetDict(object, nullptr));
+        const auto &slots = registration.slot_access, &fields = registration.meta_access;
+        std::vector<bool> is_met(fields.size());
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
-            if (has(registration.slot_access, key))
+            const size_t field = place_in(fields, key);
+            if (place_in(slots, key) < slots.size())
                 fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__",
                      checked(PyUnicode_FromObject(key)).ptr(), Py_TYPE(object)->tp_name);
-            if (!has(registration.meta_access, key)) items.add(key, value);
+            if (field == fields.size()) items.add(key, value);
+            else if (is_met[field])
+                fail(PyExc_ValueError,
+                     "two keys in the __dict__ of a %.200s have the text %R, which names a meta field\n"
+                     "  One of them is of a subclass of str with an equality of its own: take it out.",
+                     Py_TYPE(object)->tp_name, fields[field].name.ptr());
+            else is_met[field] = true;
         }
     }
     for (const FieldAccess &slot : registration.slot_access)

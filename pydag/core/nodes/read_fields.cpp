@@ -87,11 +87,13 @@ size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
 
 // All attributes but the meta fields: those in `__dict__`, then the `__slots__` members that are
 // set. Calls `add(name, value)`, which says whether to go on. False also for a name in `__dict__` that
-// is a slot's, set or not: written back it could go to either.
+// is a slot's, set or not: written back it could go to either. And for a meta field's name that is no exact
+// string: whether the dict finds it under that name, and whether it has another one of the same text, only its
+// own class can tell.
 template <class Add>
 bool read_all(PyObject *object, const Registration &registration, OpenOptions *options, Add add, PyObject **meta) {
     const auto &fields = registration.meta_access, &slots = registration.slot_access;
-    size_t num_meta = 0;
+    std::fill_n(meta, fields.size(), nullptr);  // the keys decide which of them are written
     nb::object dict;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
         dict = dict_of(object);
@@ -99,16 +101,19 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
             const size_t i = find_name(fields, key);
-            if (i < fields.size()) meta[i] = value, num_meta += fields[i].offset == 0;  // a slot hides the key
-            else if (find_name(slots, key) < slots.size() || !add(key, value)) return false;
+            if (i == fields.size()) {
+                if (find_name(slots, key) < slots.size() || !add(key, value)) return false;
+            } else if (fields[i].offset == 0) {  // a slot hides the key
+                if (!is_exact_str(key)) return false;
+                meta[i] = value;
+            }
         }
     }
     for (const FieldAccess &slot : slots)
         if (PyObject *const value = read_slot(object, slot.offset))
             if (!add(slot.name.ptr(), value)) return false;
-    for (const FieldAccess &field : fields) num_meta += field.offset != 0;
     if (options) options->owns_attributes = owns_attributes(registration, dict.ptr());
-    return num_meta == fields.size() && read_slots(object, fields, meta);
+    return read_slots(object, fields, meta) && std::find(meta, meta + fields.size(), nullptr) == meta + fields.size();
 }
 
 bool has_just_its_fields(PyObject *object, const Registration &registration) {
@@ -117,9 +122,10 @@ bool has_just_its_fields(PyObject *object, const Registration &registration) {
     const auto &fields = registration.dict_order;
     if (!dict.is_valid() || PyDict_GET_SIZE(dict.ptr()) != static_cast<Py_ssize_t>(fields.size())) return false;
     Py_ssize_t position = 0;
+    // As many keys as fields, and no two exact strings in a dict are equal: so each field has a key of its own.
     for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
         const auto is_it = [=](const FieldPlace &field) { return is_same_name(field.name, key); };
-        if (std::none_of(fields.begin(), fields.end(), is_it)) return false;
+        if (!is_exact_str(key) || std::none_of(fields.begin(), fields.end(), is_it)) return false;
     }
     return true;
 }

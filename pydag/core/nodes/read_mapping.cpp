@@ -16,7 +16,7 @@ struct KeyVisit {
     PyObject *const *next, *const *end;
     bool is_first = true;
 
-    // Whether the dict's own links were seen to lead along just these keys.
+    // Whether the collector's visit shows just these keys, in this order.
     bool agrees(PyObject *ordered_dict) {
         const visitproc visit = [](PyObject *key, void *arg) -> int {
             KeyVisit &self = *static_cast<KeyVisit *>(arg);
@@ -80,7 +80,7 @@ PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs 
     }
     if (!has_order_of(KeysBox::of(box), sorted ? &options : nullptr)) box = keys_of(names, count, false);
     const Keys &keys = KeysBox::of(box);
-    PyObject **const values = names;  // the names have served
+    PyObject **const values = names;  // the names are no longer needed, so their memory is used again
     for (uint32_t i = 0; i < count; ++i) values[keys.rank(i)] = found[i];
     options.arena.give_back(found);
     refs.push_new(std::move(box));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/broadcast.h"
 
+#include "base/interrupt.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
 #include "structure/way.h"
 #include "structure/writer.h"
-#include "walks/match.h"
+#include "walks/same_answer.h"
 
 #include <algorithm>
 #include <set>
@@ -13,8 +14,8 @@
 namespace pydag {
 namespace {
 
-// Goes down both structures in step. A slot of the full one has a partner: the node of the prefix that
-// it meets, or the leaf below which it lies.
+// Goes down both structures in step. Each slot of the full one has a partner: the node of the prefix at the
+// same path, or the leaf of the prefix below which the slot lies.
 class Broadcaster {
 public:
     Broadcaster(const Structure &prefix, PyObject *const *leaves, const Structure &full, Wanted wanted, Broadcast &made)
@@ -52,6 +53,7 @@ private:
         Buffer<Visit, 48> pending;
         pending.push(start);
         while (!pending.empty()) {
+            interruptible_step();
             Visit next = pending.pop();
             if (next.partner < kMisfit) next.partner = prefix_.resolve(next.partner);
             if (visit(next)) push_slots(next, pending);
@@ -61,7 +63,7 @@ private:
     bool is_leaf(uint32_t partner) const { return partner >= kMisfit || prefix_.node(partner).is_leaf(); }
     PyObject *answer(uint32_t leaf) const { return leaves_[prefix_.leaf(leaf)]; }
 
-    // The first time that an object is met. Returns whether there is something below it.
+    // Writes an object when it is first met. Returns whether there is something below it.
     bool write(Visit &visit) {
         const uint32_t position = full_.resolve(visit.slot);
         const Node node = full_.node(position);
@@ -82,7 +84,7 @@ private:
         return false;
     }
 
-    // Each further time that it is met.
+    // Compares the partner of an object that is met again with its first one. Returns whether to go below it.
     bool hold_against_first(Visit &visit) {
         const uint32_t position = full_.resolve(visit.slot), first = partners_[position];
         if (visit.partner == first || visit.partner == kMisfit || first == kMisfit) return false;
@@ -100,7 +102,7 @@ private:
         return false;
     }
 
-    // Whether the same is written for an object, whichever of two partners it has.
+    // Whether an object is written in the same way with either of two partners.
     bool is_written_alike(uint32_t position, uint32_t a, uint32_t b) const {
         const Node node = full_.node(position);
         PyObject *const *const refs = full_.refs(position);
@@ -123,7 +125,7 @@ private:
         }
     }
 
-    // In the order of the prefix, the last one first. `places_` is of this very pair of nodes.
+    // Pushes the slots in the order of the prefix, the last one first. `places_` was made for this pair of nodes.
     void push_slots(const Visit &visit, Buffer<Visit, 48> &pending) {
         const uint32_t position = full_.resolve(visit.slot), count = full_.node(position).count;
         const auto parent = static_cast<uint32_t>(trail_.size());
@@ -149,7 +151,7 @@ private:
         return steps_along(full_, slots);
     }
 
-    // Of several the first one is told, and none where something doesn't fit: so the walk goes on.
+    // The walk goes on after a conflict, since a node that doesn't fit is reported rather than any conflict.
     void add_conflict(const Visit &visit, uint32_t position, PyObject *first, PyObject *other) {
         if (!made_.conflicts.empty() && wanted_ != Wanted::kConflicts) return;
         const std::string path = path_text(steps_to(full_.structure, {position}).front());
@@ -168,7 +170,7 @@ private:
     Broadcast &made_;
     StructureWriter writer_;
     const NamespaceRef space_;
-    std::vector<uint32_t> partners_;  // of each object of the full structure, when it was first met
+    std::vector<uint32_t> partners_;  // the first partner of each object of the full structure
     std::vector<uint32_t> written_;   // where each anchor of it is written, by its number
     std::vector<PyObject *> values_;  // of each leaf of it
     std::vector<Visit> again_, trail_;

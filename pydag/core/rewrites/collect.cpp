@@ -30,7 +30,7 @@ void check_parts(const Stack &parts, nb::handle collection, Kind kind, const Fla
                  options.none_is_leaf ? "True" : "False");
 }
 
-// The one that all parts agree in; the empty one where none has another.
+// The namespace of those parts that have one, which must agree; the empty one if none has one.
 nb::object common_namespace(const Stack &parts, nb::handle given) {
     nb::object found = checked(PyUnicode_FromString(""));
     for (size_t i = parts.size(); i-- > 0;) {
@@ -44,7 +44,7 @@ nb::object common_namespace(const Stack &parts, nb::handle given) {
     return found;
 }
 
-// `root`: a structure of that node alone; `parts`: what it holds, the last one first.
+// `root`: a structure of the collection alone; `parts`: the specs of its children, the last one first.
 nb::object put_together(const Structure &root, const Stack &parts, nb::object namespace_) {
     constexpr const char *kPurpose = "composed into a collection";
     check_registrations(root, namespace_, kPurpose);
@@ -67,7 +67,7 @@ nb::object collect_specs(nb::handle collection, const FlattenOptions &options) {
     const TypeInfo info = as_opened(collection.ptr(), options.space->find_class_of(collection.ptr()));
     const nb::object registration = nb::borrow(info.registration);
     if (is_leaf(info.kind) || (collection.is_none() && options.none_is_leaf)) {
-        // The caller of the public function is meant.
+        // The stack level of the warning is that of the public function's caller.
         checked(PyErr_WarnEx(PyExc_UserWarning, "PyDagSpec::MakeFromCollection() is called on a leaf.", 2));
         return leaf_spec(options.none_is_leaf, nb::str(""));
     }

@@ -7,9 +7,9 @@
 
 namespace pydag {
 
-// The spec of `collection`, a node of any kind in whose slots specs stand. What they share within is
-// kept; nothing is shared between them, also where one spec stands in two slots. Anything that is no
-// node gives the spec of a leaf, with a warning. ValueError where the specs don't go together.
+// The spec of `collection`, a node of any kind whose children are specs. Sharing within each of these specs
+// is kept; between them nothing is shared, even if one spec stands in two slots. An object that is no
+// node gives the spec of a leaf, with a warning. ValueError if the specs don't go together.
 nb::object collect_specs(nb::handle collection, const FlattenOptions &options);
 
 }  // namespace pydag

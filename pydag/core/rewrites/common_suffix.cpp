@@ -2,6 +2,7 @@
 #include "rewrites/common_suffix.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
@@ -15,8 +16,8 @@
 namespace pydag {
 namespace {
 
-// Each slot of the first structure meets something in the second one: an object, or nothing that
-// would change it. A shared object is met at several slots, and what it meets must be the same.
+// Goes down both structures in step. Each slot of the first one has a partner: the object of the second one
+// at the same path, or kLeaf. A shared object has a partner for each of its slots; they must be the same.
 class Meeting {
 public:
     Meeting(const Structure &first, const Structure &second)
@@ -43,20 +44,21 @@ public:
     }
 
 private:
-    static constexpr uint32_t kLeaf = UINT32_MAX;  // in the place of an object: a leaf, or below one
+    static constexpr uint32_t kLeaf = UINT32_MAX;  // a partner that is a leaf, or would lie below one
     struct Visit {
         uint32_t slot;     // of the first structure
-        uint32_t partner;  // the object of the second one that it meets, or kLeaf
+        uint32_t partner;  // the object of the second structure, or kLeaf
         uint32_t parent;   // in `trail_`
     };
 
-    // Visits what goes together, from `start` down, as long as `visit` says so. The last slot of a
-    // node comes first, as in optree: where several things are wrong, the same one is told.
+    // Visits slots with their partners, from `start` down; it goes below a slot if `visit` returns true. The
+    // last slot of a node comes first, as in optree, so that of several errors the same one is reported.
     template <class Function>
     void walk(const Visit &start, Function visit) {
         std::vector<Visit> pending = {start};
         trail_.clear();
         while (!pending.empty()) {
+            interruptible_step();
             Visit next = pending.back();
             pending.pop_back();
             if (next.partner != kLeaf) next.partner = second_.resolve(next.partner);
@@ -65,7 +67,7 @@ private:
         }
     }
 
-    // In the place where an object is met first; what stands in an alias is met elsewhere.
+    // Visits a slot for the first time. Aliases are collected and visited later.
     bool meet(const Visit &visit) {
         if (first_.node(visit.slot).is_alias()) {
             aliases_.push_back(visit);
@@ -75,7 +77,7 @@ private:
         return !first_.node(visit.slot).is_leaf();
     }
 
-    // By way of an alias.
+    // Visits a slot again, below an alias.
     bool meet_again(const Visit &visit) {
         const uint32_t position = first_.resolve(visit.slot), partner = partners_[position];
         if (visit.partner == partner || !met_.emplace(position, visit.partner).second) return false;
@@ -112,7 +114,7 @@ private:
 
     Steps steps(uint32_t slot) const { return steps_to(first_.structure, {slot}).front(); }
 
-    // The way that the walk has gone: to the alias that is being followed, and on from its anchor.
+    // The path of the walk: to the alias that is being followed, and on from its anchor.
     Steps way_to(const Visit &visit) const {
         if (through_ == 0) return steps(visit.slot);
         std::vector<uint32_t> slots;
@@ -140,9 +142,9 @@ private:
 
     const PlacedStructure first_, second_;
     SameSubtree same_{second_};
-    std::vector<uint32_t> partners_;  // of each node of the first structure, in its own place
+    std::vector<uint32_t> partners_;  // of each node of the first structure, at its first slot
     std::vector<Visit> aliases_, trail_;
-    std::set<std::pair<uint32_t, uint32_t>> met_;  // what met by way of aliases
+    std::set<std::pair<uint32_t, uint32_t>> met_;  // objects and partners that were visited below aliases
     uint32_t through_ = 0;                         // the alias that is being followed
     std::vector<uint32_t> places_, slots_;
 };

@@ -7,9 +7,9 @@
 
 namespace pydag {
 
-// Writes `first` with what `second` has in the places of its leaves. Kinds and sharing are those of
-// `first`; what stands for one of its leaves has the sharing of `second` within. ValueError where the
-// two don't go together, SharingError where a shared leaf would get two different structures.
+// Writes `first`, with its leaves replaced by what `second` has at the same paths. Kinds and sharing are
+// those of `first`; what replaces a leaf has within it the sharing of `second`. ValueError if the two don't
+// go together, SharingError if a shared leaf would be replaced by two different structures.
 void common_suffix(const Structure &first, const Structure &second, StructureBuilder &result);
 
 }  // namespace pydag

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Structures in the place of a structure's leaves.
+// Replaces the leaves of a structure by another structure.
 #pragma once
 
 #include "structure/structure.h"
 
 namespace pydag {
 
-// Writes `outer` with `inner` in the place of each leaf. What stands in the place of a shared leaf is
-// one object in all of its places; a tuple, which is none, is written at each, and what it holds is
-// shared. ValueError where the two don't go together.
+// Writes `outer`, with each leaf replaced by `inner`. What replaces a shared leaf is one object in all
+// slots of the leaf. A tuple has no identity, so it is written once for each slot, and its parts are
+// shared. ValueError if the two don't go together.
 void compose(const Structure &outer, const Structure &inner, StructureBuilder &result);
 
 }  // namespace pydag

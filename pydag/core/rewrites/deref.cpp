@@ -2,6 +2,7 @@
 #include "rewrites/deref.h"
 
 #include "base/constants.h"
+#include "base/interrupt.h"
 #include "nodes/node_aux.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
@@ -33,7 +34,7 @@ nb::object node_aux(Kind kind, PyObject *const *refs) {
     return detail::mark_of(kind, refs) == detail::Mark::kOther ? aux_of_node(kind, refs) : nb::object();
 }
 
-// One more than the highest index of an Anchor that is there already.
+// One more than the highest index of the Anchors that the tree has already.
 uint64_t first_free_index(const Structure &structure) {
     uint64_t next = 0;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
@@ -90,6 +91,7 @@ nb::object deref(nb::handle tree, const FlattenOptions &options) {
     uint64_t next = first_free_index(structure);
     const uint64_t offset = next;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         if (node.is_alias()) {
             add_mark(detail::Mark::kAlias, index_meta(offset + node.count), 0, result);

@@ -2,6 +2,7 @@
 #include "rewrites/find_slot.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "structure/paths.h"
 
@@ -10,18 +11,19 @@
 namespace pydag {
 namespace {
 
-// The child of a node under an entry; UINT32_MAX where it has none.
+// The child of a node under an entry; UINT32_MAX if it has none.
 uint32_t find_child(const PlacedStructure &tree, uint32_t position, nb::handle entry) {
     const Node node = tree.node(position);
     uint32_t child = position + 1;
     for (uint32_t i = 0; i < num_children(node); ++i, child = tree.behind(child)) {
+        interruptible_step();
         const nb::object own = entry_of(node.kind, tree.refs(position), i);
         if (own.is(entry) || checked(PyObject_RichCompareBool(own.ptr(), entry.ptr(), Py_EQ))) return child;
     }
     return UINT32_MAX;
 }
 
-// The entries that a node has, the first few of them.
+// The first few entries of a node, in words.
 std::string entries_text(const PlacedStructure &tree, uint32_t position) {
     constexpr uint32_t kShown = 8;
     const Node node = tree.node(position);

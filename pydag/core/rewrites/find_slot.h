@@ -7,8 +7,8 @@
 
 namespace pydag {
 
-// The position of the slot that a path, a tuple of entries, leads to. Entries are compared by
-// identity, then `==`. ValueError where there is none.
+// The position of the slot to which a path, a tuple of entries, leads. Entries are compared by
+// identity, then `==`. ValueError if there is no such slot.
 uint32_t find_slot(const PlacedStructure &tree, nb::handle path);
 
 }  // namespace pydag

@@ -2,6 +2,7 @@
 #include "rewrites/redirect.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 
@@ -10,6 +11,7 @@ namespace pydag {
 void RedirectedWalk::run() {
     pending_.push_back({0, 0, false});
     while (!pending_.empty()) {
+        interruptible_step();
         const Task task = pending_.back();
         pending_.pop_back();
         if (task.closes) written_.at({task.slot, task.copy}).state = State::kDone;

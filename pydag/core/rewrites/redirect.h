@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a structure anew, depth first from the root, with some of its slots led to other nodes or
-// to copies of them.
+// Writes a structure anew, depth first from the root, with some of its slots holding other nodes or
+// copies of them.
 #pragma once
 
 #include "rewrites/find_slot.h"
@@ -13,8 +13,8 @@
 namespace pydag {
 
 struct Redirect {
-    uint32_t target;  // the node that stands in the slot from now on
-    bool is_copy;     // a copy of it, and of all that is below it
+    uint32_t target;  // the node that the slot holds from now on
+    bool is_copy;     // the slot holds a copy of the node, with all that is below it
 };
 
 class RedirectedWalk {
@@ -33,11 +33,11 @@ public:
     void run();
 
 private:
-    // A node within one copy of what is above it; 0 is the tree itself.
+    // A node, and the number of the copy in which it is written; number 0 is the tree itself.
     using Written = std::pair<uint32_t, uint32_t>;
     struct Task {
         uint32_t slot, copy;
-        bool closes;  // the slot is then the node itself
+        bool closes;  // the children of a node are done; `slot` is then the position of that node
     };
     enum class State : uint8_t { kOpen, kDone };
     struct Record {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "rewrites/deref.h"
 
@@ -17,8 +18,8 @@ namespace {
 
 using detail::Mark;
 
-// The nodes are rewritten depth first, from the root; a node that is referred to before its turn is
-// rewritten there, and its own place becomes the alias.
+// The nodes are rewritten depth first, from the root. If an Alias comes before its Anchor, the object is
+// written at the Alias, and an alias where the Anchor stood.
 class Rewriter {
 public:
     Rewriter(const Structure &structure, const Leaves &leaves, Namespace &space, StructureBuilder &result,
@@ -30,6 +31,7 @@ public:
         std::vector<Step> pending = {{0, false}};
         bool has_aliases = false;
         while (!pending.empty()) {
+            interruptible_step();
             const Step step = pending.back();
             pending.pop_back();
             if (step.closes) {
@@ -79,11 +81,12 @@ private:
 
     uint64_t index_at(uint32_t node) const { return detail::index_of(structure_, node, refs_at(node)); }
 
-    // Notes where each node's references, leaves and subtree end lie, and where the anchors are.
+    // Notes for each node where its references and leaves begin and where its subtree ends, and finds all anchors.
     void index_nodes() {
         places_.resize(structure_.num_nodes);
         std::vector<std::pair<uint32_t, uint32_t>> open;  // node, children to come
         for (Cursor at(structure_); at.is_at_node(); at.step()) {
+            interruptible_step();
             const Node node = at.node();
             const uint32_t i = at.position();
             places_[i] = {at.extent().ref, at.leaf(), i + 1, 0, kUnknown, State::kNew};
@@ -110,15 +113,15 @@ private:
              static_cast<unsigned long long>(index_at(node)), path(known->second).c_str(), path(node).c_str());
     }
 
-    // The node that an Anchor's value is, as far as the tree's own sharing tells.
+    // The node that is an Anchor's value, after the aliases of the tree's own sharing.
     uint32_t stands_for(uint32_t anchor) const {
         uint32_t node = anchor + 1;
         while (node_at(node).is_alias()) node = shared_[node_at(node).count];
         return node;
     }
 
-    // The node that really stands at a place: through aliases and anchors of either sort. What the
-    // way leads over is remembered, so that a long one is gone once.
+    // The node that a slot holds in the end, after aliases and anchors of both sorts. The result is remembered
+    // for all nodes on the way, so that a long way is followed only once.
     uint32_t resolve(uint32_t start) {
         const uint32_t target = follow(start);
         for (const uint32_t node : way_) places_[node].target = target;
@@ -153,7 +156,7 @@ private:
         fail(sharing_error, "the Alias at %s leads back to itself", path(start).c_str());
     }
 
-    // Writes a node to the result; returns the places of its children.
+    // Writes a node to the result. Returns the positions of its children in the source.
     std::vector<uint32_t> emit(uint32_t node) {
         const Node source = node_at(node);
         if (source.is_leaf()) result_leaves_.push_borrowed(leaves_[places_[node].leaf]);
@@ -163,7 +166,7 @@ private:
         return children_of(node);
     }
 
-    // Node(type, aux_data, children): the node of that class.
+    // For a Node(type, aux_data, children): writes the node of that class.
     std::vector<uint32_t> emit_marked(uint32_t node) {
         const uint32_t tuple = resolve(node + 1);
         PyObject *const *const meta = FieldsRefs{refs_at(node)}.meta_values();

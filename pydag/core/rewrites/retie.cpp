@@ -24,7 +24,7 @@ public:
         return true;
     }
 
-    // Puts what the copies make together in the places of the first ones.
+    // Replaces the first copy of each leaf by the result of folding all of its copies.
     void fold(Leaves &found) {
         for (auto &[leaf, other] : others_) {
             const nb::object first = nb::borrow(found[leaf]);

@@ -2,6 +2,7 @@
 #include "rewrites/tie.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "rewrites/redirect.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
@@ -23,12 +24,13 @@ std::vector<uint32_t> find_slots(const PlacedStructure &tree, nb::handle paths) 
     return slots;
 }
 
-// Checks that two parts of a tree are structured alike, however they are shared. Each pair of nodes
+// Checks that two parts of a tree are structured alike; how they are shared may differ. Each pair of nodes
 // is compared once.
 void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{first, other}};
     std::set<std::pair<uint32_t, uint32_t>> seen;
     while (!pending.empty()) {
+        interruptible_step();
         const auto [slot_a, slot_b] = pending.back();
         pending.pop_back();
         const uint32_t a = tree.resolve(slot_a), b = tree.resolve(slot_b);
@@ -59,7 +61,8 @@ nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options)
     std::unordered_map<uint32_t, Redirect> redirects;
     for (const uint32_t slot : slots)
         if (tree.resolve(slot) != kept) redirects.insert({slot, {kept, false}});
-    // A cycle is told first: an object is never structured as a part of itself.
+    // Cycles are looked for first: an object never has the structure of a part of itself, so `check_alike` would
+    // report the wrong error.
     StructureBuilder result;
     Leaves leaves;
     RedirectedWalk(tree, parts.leaves(), options, redirects, nb::handle(), result, leaves).run();
@@ -76,7 +79,7 @@ nb::object untie(nb::handle root, nb::handle paths, nb::handle copy_leaf, const 
     for (uint32_t i = 0; i < structure.num_nodes; ++i) ++num_slots[tree.resolve(i)];
     for (const uint32_t slot : find_slots(tree, paths)) {
         const uint32_t node = tree.resolve(slot);
-        if (!redirects.insert({slot, {node, true}}).second) continue;  // named twice
+        if (!redirects.insert({slot, {node, true}}).second) continue;  // the paths name this slot twice
         first_named.emplace(node, slot);
         ++num_named[node];
     }

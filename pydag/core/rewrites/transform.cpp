@@ -2,6 +2,7 @@
 #include "rewrites/transform.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "spec/children.h"
 #include "structure/namespaces.h"
 #include "structure/node_refs.h"
@@ -40,13 +41,14 @@ private:
     struct Open {
         uint32_t position, number, pending;
         PyObject *const *refs;
-        uint64_t repeated;  // how many nodes are written where what it holds is written again
+        uint64_t repeated;  // how many nodes are written when its children are written again
     };
     static constexpr uint64_t kMost = UINT32_MAX;
 
     void replace_all() {
         Buffer<Open, 24> open;
         for (Cursor at(structure_); at.is_at_node(); at.step()) {
+            interruptible_step();
             const Node node = at.node();
             open.push({at.position(), at.number(), num_children(node), at.refs(), 0});
             while (open.back().pending == 0) {
@@ -58,7 +60,7 @@ private:
         }
     }
 
-    // Returns how many nodes are written where this one is met again.
+    // Returns how many nodes are written when this one is met again.
     uint64_t replace(const Open &open) {
         const Node node = structure_.nodes[open.position];
         current_ = open.position;
@@ -74,7 +76,7 @@ private:
         return answer;
     }
 
-    // Nodes that follow one another are often alike.
+    // The spec of a node alone. The last one is kept, since neighbouring nodes are often alike.
     nb::object spec_of_node(Node node, PyObject *const *refs) {
         const bool is_same = last_.is_valid() && last_node_.kind == node.kind && last_node_.count == node.count &&
                              std::equal(refs, refs + num_refs(node), last_refs_);
@@ -83,7 +85,7 @@ private:
         return last_;
     }
 
-    // Returns whether what stands for the node has identity.
+    // Returns whether the replacement of the node has identity.
     bool replace_node(const Open &open) {
         const Node node = structure_.nodes[open.position];
         count(1);
@@ -91,7 +93,8 @@ private:
         const nb::object spec = spec_of_node(node, open.refs);
         const nb::object answer = asked(node_function_, spec);
         const Structure &given = spec_of(answer).structure();
-        // Slots that hold one leaf are slots all the same: what is shared, the places of the node say.
+        // The answer may have one shared leaf in all of its slots. That doesn't count: the slots of the original
+        // node say what is shared.
         const bool has_one_level = is_one_level(given);
         if ((has_one_level ? given.nodes[0].count : given.num_leaves) != node.count)
             fail(PyExc_ValueError,
@@ -133,8 +136,8 @@ private:
         if (PyUnicode_GET_LENGTH(namespace_.ptr()) == 0) namespace_ = nb::borrow(given.namespace_);
     }
 
-    // Values are written at each of their places: where lists become tuples, that may be exponentially
-    // many.
+    // A value is written once for each slot that holds it. If lists become tuples, that may be exponentially
+    // many nodes, so they are counted before they are written.
     uint64_t count(uint64_t num_nodes) {
         total_ = std::min(total_ + num_nodes, kMost);
         if (total_ == kMost) StructureBuilder::fail_too_many_nodes();

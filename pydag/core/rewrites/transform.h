@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Structures whose nodes and leaves are replaced by what functions say.
+// Replaces the nodes and leaves of a structure by what functions return for them.
 #pragma once
 
 #include "spec/spec.h"
 
 namespace pydag {
 
-// Calls `node_function(spec)` for each distinct node, and for each tuple, after all that it holds, and
-// `leaf_function(spec)` for each distinct leaf, with a spec of that node alone: a leaf in each of its
-// slots. Both return specs, the former one that has as many slots; null: nothing is replaced. What
-// was one object stays one, unless a tuple stands for it, whose parts are then shared.
+// Calls `node_function(spec)` for each distinct node and each occurrence of a tuple, after all that it holds,
+// and `leaf_function(spec)` for each distinct leaf. `spec` is that of the node alone, with a leaf in each
+// slot. Both return specs; that of a node must have as many slots. A function that is null replaces nothing.
+// What was one object stays one object, unless a tuple replaces it, whose parts are then shared.
 nb::object transform(const Spec &spec, nb::handle node_function, nb::handle leaf_function);
 
 }  // namespace pydag

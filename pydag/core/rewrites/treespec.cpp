@@ -5,11 +5,12 @@
 //   (nodes, none_is_leaf, namespace)
 //
 // `nodes` come children first, each as (kind, number of children, node data, entries, class, number of
-// leaves, number of nodes, a dict with the keys as inserted). pydag/_treespec.py sees to it that the
-// optree that is there means the same by it.
+// leaves, number of nodes, a dict with the keys as inserted). pydag/structure/treespec.py checks that the
+// installed optree means the same by it.
 #include "rewrites/treespec.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "nodes/build.h"
 #include "nodes/node_data.h"
@@ -25,7 +26,7 @@ namespace {
 
 constexpr uint64_t kMostNodes = 1 << 24;
 
-// How many nodes and leaves there are when every path is followed, or more than kMostNodes.
+// How many nodes and leaves the unfolded tree has; kMostNodes + 1 if it has more than kMostNodes.
 uint64_t unfolded_size(const Structure &structure) {
     struct Open {
         uint32_t pending, number;
@@ -55,6 +56,7 @@ public:
     nb::object run() {
         std::vector<Open> open;
         for (Cursor at(structure_); at.is_at_node(); at.step()) {
+            interruptible_step();
             const Node node = at.node();
             if (node.is_alias()) {
                 repeat(anchors_[node.count]);
@@ -78,7 +80,7 @@ private:
         size_t first_row;
         uint64_t first_leaf;
     };
-    // What an alias is written as: the rows of its anchor again.
+    // The rows of an anchor, which are written again for each of its aliases.
     struct Rows {
         size_t begin, end;
         uint64_t num_leaves;
@@ -90,7 +92,7 @@ private:
         num_leaves_ += rows.num_leaves;
     }
 
-    // Ends the innermost open node.
+    // Closes the innermost open node.
     void close(std::vector<Open> &open) {
         const Open done = open.back();
         open.pop_back();
@@ -120,8 +122,9 @@ private:
                               keys);
     }
 
-    // (aux_data, entries) of a registered node, as optree would say it. A class that is opened by its
-    // fields here has other aux_data there: a node with nothing in its slots is shown to optree's function.
+    // (aux_data, entries) of a registered node, as optree would give them. If pydag opens the class by its
+    // fields, optree has other aux_data for it; to get that, an instance with a bare object in each of its slots
+    // is given to optree's flatten function.
     nb::object open_as_optree(Node node, const Open &open) {
         const Registration &registration = node_registration(open.refs);
         const bool has_functions = traits(node.kind).entries == Entries::kCustom;
@@ -156,7 +159,7 @@ private:
 }  // namespace
 
 nb::object to_treespec(const Structure &structure) {
-    const nb::object helpers = nb::module_::import_("pydag._treespec");
+    const nb::object helpers = nb::module_::import_("pydag.sharing.treespec");
     if (unfolded_size(structure) > kMostNodes)
         fail(PyExc_ValueError,
              "The unfolded tree has more than %llu nodes, which is too large for a PyTreeSpec.\n"

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kSize = 64;
 
-// Tells structures apart by little: the size, and the first key.
+// A number that mostly differs between structures, made of the size and the first key.
 uint64_t mark_of(const Structure &structure) {
     uint64_t mark = structure.num_nodes + (uint64_t{structure.num_refs} << 32);
     for (PyObject *const ref : structure.all_refs())
@@ -30,14 +30,14 @@ struct Entry {
     Holdings living_holdings;  // of a living spec whose structure was kept before
     uint64_t last_mark = 0;    // of the structure that came last
 
-    // Whether this structure, or one like it, came before: one that comes for the first time is not
-    // worth the place of another one, nor the memory.
+    // Whether this structure, or one like it, also came last time. Only then it is kept: most structures that
+    // come once never come again, and keeping them would cost time and memory. Remembers this structure.
     bool comes_again(const Structure &structure) {
         const uint64_t mark = mark_of(structure);
         return std::exchange(last_mark, mark) == mark;
     }
 
-    // Empties the entry. Releasing what it held may run code that comes back here.
+    // Empties the entry. Releasing what it held may run code that calls this function again.
     void reset() {
         if (!living && kept.is_empty()) return;
         const Spec dropped = kept.give_up();
@@ -53,7 +53,7 @@ Entry *entries() {
 
 uint64_t generation = 0;  // how often the cache has been emptied
 
-// Of a few objects: their classes, and how many items they have.
+// A hash of a few objects: of their classes, and the numbers of their items.
 class RootHash {
 public:
     void add(PyObject *object) {
@@ -76,7 +76,8 @@ private:
     uint64_t hash_ = 0;
 };
 
-// By the looks of the root; of a tuple's items, too: the arguments of a call are a tuple in a tuple.
+// Depends on the class and size of the root; and of a tuple's items, since the arguments of a call are a tuple
+// in a tuple.
 size_t slot_of(PyObject *root, const Setting &setting) {
     RootHash hash;
     hash.add(root);
@@ -174,8 +175,8 @@ void Spec::leave_cache() {
     }
 }
 
-// A walk that begins meanwhile, in code that releasing runs, may take what is still there; it must not
-// put that back when all is forgotten.
+// Releasing a structure may run code that begins a walk. That walk may take a structure that is still there,
+// but must not put it back afterwards: the second increment sees to that.
 void forget_specs() {
     ++generation;
     for (size_t i = 0; i < kSize; ++i) entries()[i].reset();

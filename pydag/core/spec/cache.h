@@ -6,7 +6,7 @@
 // A living spec owns its structure, and the cache only points to it. A spec that dies leaves its
 // structure to the cache, if that may keep it (kept_structure.h). So the cache never keeps a spec alive,
 // but up to kSize structures, of 50 MB in all and without any object of the user's. It is emptied by
-// `clear_caches()`, and whenever a class is registered or unregistered, or dies.
+// `clear_caches()`, and whenever a class is registered or unregistered, or is known to have died.
 #pragma once
 
 #include "spec/kept_structure.h"

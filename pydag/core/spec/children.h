@@ -7,7 +7,7 @@
 
 namespace pydag {
 
-// The spec of what stands in the root's slot `index`, which must be one of them.
+// The spec of the root's child number `index`, which must exist.
 nb::object child_spec(const Structure &structure, uint32_t index);
 
 // A list with the spec of each of the root's slots. Slots that hold one object get one spec.

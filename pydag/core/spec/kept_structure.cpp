@@ -3,9 +3,11 @@
 
 #include "base/constant_size.h"
 #include "base/identity_table.h"
+#include "base/weak_reference.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 
+#include <new>
 #include <utility>
 
 namespace pydag {
@@ -13,8 +15,8 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{50} << 20;
 
-// Adds up what is met the first time, or nearly: of two Keys that fall on one place each may count
-// more than once.
+// Adds up the sizes of distinct objects, more or less: if two objects fall on the same entry, each may be
+// counted several times.
 class Sizes {
 public:
     void add(PyObject *object, size_t size) {
@@ -51,9 +53,7 @@ size_t size_to_keep(PyObject *ref) {
     return total;
 }
 
-}  // namespace
-
-Holdings holdings_of(const Structure &structure) {
+Holdings find_holdings(const Structure &structure) {
     if (structure.num_nodes * sizeof(Node) > kMostBytes) return {};
     Holdings holdings;
     Sizes sizes;
@@ -62,7 +62,7 @@ Holdings holdings_of(const Structure &structure) {
         for (uint32_t i = 0; i < node.size(); ++i) {
             PyObject *const ref = node.ref(i);
             if (node.role(i) == Role::kClass && is_users_class(ref)) {
-                holdings.classes.push_back({at.extent().ref + i, ref});
+                holdings.classes.push_back({at.extent().ref + i, checked(PyWeakref_NewRef(ref, nullptr))});
                 continue;
             }
             const size_t size = size_to_keep(ref);
@@ -76,11 +76,23 @@ Holdings holdings_of(const Structure &structure) {
     return holdings;
 }
 
-// What nothing but the structure keeps alive is not kept, nor is the structure.
-bool KeptStructure::let_go(const std::vector<Holdings::Class> &classes) {
+}  // namespace
+
+Holdings holdings_of(const Structure &structure) {
+    const nb::error_scope pending;  // a spec may be released while an exception is on its way
+    try {
+        return find_holdings(structure);
+    } catch (const std::bad_alloc &) {
+    } catch (nb::python_error &) {
+    }
+    return {};
+}
+
+// A structure is not kept if it is the only owner of one of its classes.
+bool KeptStructure::let_go(const Structure &structure, const std::vector<Holdings::Class> &classes) {
     for (size_t i = 0; i < classes.size(); ++i) {
-        if (decref_unless_last(classes[i].type)) continue;
-        while (i-- > 0) incref(classes[i].type);
+        if (decref_unless_last(structure.refs[classes[i].ref])) continue;
+        while (i-- > 0) incref(structure.refs[classes[i].ref]);
         return false;
     }
     return true;
@@ -88,7 +100,7 @@ bool KeptStructure::let_go(const std::vector<Holdings::Class> &classes) {
 
 void KeptStructure::put(Spec &from, Holdings &&holdings) {
     if (!is_empty() || !holdings.may_be_kept || total_bytes_ + holdings.num_bytes > kMostBytes) return;
-    if (!let_go(holdings.classes)) return;
+    if (!let_go(from.structure(), holdings.classes)) return;
     if (total_bytes_ + holdings.num_bytes + from.bytes_of_paths() > kMostBytes) from.forget_paths();
     num_bytes_ = holdings.num_bytes + from.bytes_of_paths();
     total_bytes_ += num_bytes_;
@@ -97,7 +109,17 @@ void KeptStructure::put(Spec &from, Holdings &&holdings) {
 }
 
 Holdings KeptStructure::take(Spec &to) {
-    for (const Holdings::Class &item : holdings_.classes) incref(item.type);
+    for (size_t i = 0; i < holdings_.classes.size(); ++i) {
+        const Holdings::Class &item = holdings_.classes[i];
+        nb::object type = referent_of(item.weakref);
+        if (type.is_valid()) {
+            spec_.set_ref(item.ref, type.release().ptr());
+            continue;
+        }
+        while (i-- > 0) decref(spec_.structure().refs[holdings_.classes[i].ref]);
+        give_up();
+        return {};
+    }
     total_bytes_ -= std::exchange(num_bytes_, 0);
     to.swap(spec_);
     return std::exchange(holdings_, {});

@@ -4,8 +4,7 @@
 //
 // It keeps nothing alive that anybody could miss or that is large: its references are small constants,
 // what the registry holds anyway, and classes that aren't the user's. The classes of namedtuples are
-// known by address alone meanwhile. That is safe because the registry has met each of them: it empties the
-// cache before one of them dies.
+// known by weak references meanwhile: a structure is of no use any more once one of them is gone.
 #pragma once
 
 #include "spec/spec.h"
@@ -14,16 +13,17 @@
 
 namespace pydag {
 
-// What is to be known of a structure before it can be kept.
+// What a structure holds, as far as that decides whether it can be kept.
 struct Holdings {
     struct Class {
         uint32_t ref;  // where it stands among the references
-        PyObject *type;
+        nb::object weakref;
     };
     bool may_be_kept = false;
     size_t num_bytes = 0;
     std::vector<Class> classes;  // that must not be owned
 };
+// May run Python code: a collection of garbage. Without memory nothing may be kept.
 Holdings holdings_of(const Structure &structure);
 
 class KeptStructure {
@@ -31,14 +31,14 @@ public:
     bool is_empty() const { return spec_.is_empty(); }
     // Takes the structure from `from` if it may be kept and there is room.
     void put(Spec &from, Holdings &&holdings);
-    // Gives it back to `to`, which is empty.
+    // Gives it back to `to`, which is empty; or nothing, where one of its classes is gone.
     Holdings take(Spec &to);
     // Gives it up, for the caller to release: that may run Python code.
     Spec give_up();
 
 private:
-    // Gives up the references to these classes; false if that would be the end of one.
-    static bool let_go(const std::vector<Holdings::Class> &classes);
+    // Gives up the references to these classes, which stand in `spec`; false if that would be the end of one.
+    static bool let_go(const Structure &spec, const std::vector<Holdings::Class> &classes);
 
     Spec spec_;  // without a reference to the classes in it that must not be owned
     Holdings holdings_;

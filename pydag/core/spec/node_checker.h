@@ -14,7 +14,7 @@ inline void require(bool condition, const char *why) {
     if (!condition) fail(PyExc_ValueError, "malformed state of a PyDagSpec: %s", why);
 }
 
-// Checks the nodes as they come: one root, whole subtrees, aliases behind finished anchors.
+// Checks the nodes one by one: there is one root, subtrees are complete, aliases follow finished anchors.
 class NodeChecker {
 public:
     explicit NodeChecker(bool none_is_leaf) : none_is_leaf_(none_is_leaf) {}

@@ -6,9 +6,10 @@
 //
 // `nodes` is 8 bytes a node: the code of its kind (types/kind.h), is_anchor, 0, 0, and the count as 4 bytes, the lowest
 // first. `refs` holds the distinct references, with two kinds of them written out: keys as (insertion order, None or
-// the place of each key in traversal order), registrations as (class, namespace). `places` says for each reference, in
-// order, where in `refs` it stands: in 1, 2 or 4 bytes, the lowest first, as the number of `refs` requires.
+// the index of each key in traversal order), registrations as (class, namespace). `places` has for each reference, in
+// order, its index in `refs`: in 1, 2 or 4 bytes, the lowest first, as the number of `refs` requires.
 #include "base/identity_table.h"
+#include "base/interrupt.h"
 #include "spec/spec.h"
 #include "types/keys.h"
 #include "types/registry.h"
@@ -60,6 +61,7 @@ nb::object state_of(const Spec &spec) {
     Buffer<uint32_t, 256> places;
     IdentityTable seen;
     for (PyObject *const ref : structure.all_refs()) {
+        interruptible_step();
         const auto next = static_cast<uint32_t>(refs.size());
         const uint32_t known = seen.find_or_add(ref, next);
         places.push(known == IdentityTable::kNew ? next : known);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spec/pickled_refs.h"
 
+#include "base/constants.h"
 #include "spec/node_checker.h"
 #include "types/key_table.h"
 #include "types/registry.h"
+#include "types/tuple_class.h"
 
 #include <algorithm>
 
@@ -79,17 +81,16 @@ nb::object decode_registration(nb::handle state, Kind kind) {
 }
 
 // The number of fields of a namedtuple class or of a struct sequence class.
-nb::object decode_tuple_class(nb::handle cls, Entries fields) {
+nb::object decode_tuple_class(nb::handle cls, Kind kind) {
     require(PyType_Check(cls.ptr()), "the type of a tuple must be a class");
-    auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
-    require(PyType_IsSubtype(type, &PyTuple_Type), "the type of a tuple must be a tuple class");
-    const bool is_namedtuple = fields == Entries::kTupleFields;
-    const char *const attribute = is_namedtuple ? "_fields" : "n_sequence_fields";
-    nb::object size = nb::steal(PyObject_GetAttrString(cls.ptr(), attribute));
-    if (!size.is_valid() && !PyErr_ExceptionMatches(PyExc_AttributeError)) nb::raise_python_error();
-    PyErr_Clear();
-    require(size.is_valid(), "the type of a tuple must have named fields");
-    return is_namedtuple ? checked(PyLong_FromSsize_t(checked(PyObject_Size(size.ptr())))) : size;
+    const bool is_namedtuple = kind == Kind::kNamedTuple;
+    // Of another class instances would be built by code of its own.
+    require(kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(cls.ptr())) == kind,
+            is_namedtuple ? "the type of a tuple with named fields must be a namedtuple class"
+                          : "the type of a struct sequence must be a struct sequence class");
+    const nb::object names =
+        is_namedtuple ? checked(PyObject_GetAttr(cls.ptr(), constants.fields)) : names_of_struct_sequence(cls);
+    return checked(PyLong_FromSsize_t(checked(PyObject_Size(names.ptr()))));
 }
 
 }  // namespace
@@ -131,7 +132,7 @@ void StateRefs::decode(size_t place, Use use) {
 
 nb::object StateRefs::decode_ref(Use use, nb::handle state) {
     if (use.role == Role::kRegistration) return decode_registration(state, use.kind);
-    if (use.role == Role::kClass) return decode_tuple_class(state, traits(use.kind).entries);
+    if (use.role == Role::kClass) return decode_tuple_class(state, use.kind);
     return decode_keys(state, use.role == Role::kSortedKeys);
 }
 

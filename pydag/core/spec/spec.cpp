@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spec/spec.h"
 
+#include "base/constants.h"
 #include "base/error.h"
+#include "base/stack_room.h"
+#include "base/text_hash.h"
 #include "structure/compare.h"
+#include "structure/cursor.h"
 #include "structure/paths.h"
+#include "types/class_hash.h"
 #include "types/keys.h"
+#include "types/registration.h"
 
 #include <cstdlib>
 #include <new>
@@ -28,6 +34,49 @@ size_t Spec::size_in_bytes() const {
     return structure_.num_nodes * sizeof(Node) + structure_.num_refs * sizeof(PyObject *);
 }
 
+namespace {
+
+// Of a string what it says, of a tuple that has no equality of its own the same of its items, and where
+// they stand. Whatever else there is doesn't count: who knows what it is equal to.
+uint64_t hash_of_texts(PyObject *object) {
+    if (PyUnicode_Check(object)) return mix_text(1, object);
+    uint64_t hash = 0;
+    const bool is_tuple = Py_TYPE(object)->tp_richcompare == PyTuple_Type.tp_richcompare;
+    for (Py_ssize_t i = 0; is_tuple && i < PyTuple_GET_SIZE(object); ++i) {
+        PyObject *const item = PyTuple_GET_ITEM(object, i);
+        if (item && PyUnicode_Check(item)) hash = mix_text(mix(hash, static_cast<uint64_t>(i)), item);
+    }
+    return hash;
+}
+
+// Of the references of a structure, given in their order.
+class RefHash {
+public:
+    explicit RefHash(const Structure &structure) : at_(structure) {}
+
+    uint64_t of(PyObject *const *ref) {
+        if (KeysBox::check(*ref)) return KeysBox::of(*ref).hash();
+        if (RegistrationBox::check(*ref)) return of_class(RegistrationBox::of(*ref).type.ptr());
+        const bool says_nothing = *ref == Py_None || *ref == constants.no_items;
+        return says_nothing ? 0 : of_role(find_role(ref), *ref);
+    }
+
+private:
+    static uint64_t of_class(PyObject *type) { return hash_of_class(reinterpret_cast<PyTypeObject *>(type)); }
+    static uint64_t of_role(Role role, PyObject *ref) {
+        if (role == Role::kClass) return of_class(ref);
+        return role == Role::kMeta || role == Role::kAuxData ? hash_of_texts(ref) : 0;
+    }
+    Role find_role(PyObject *const *ref) {
+        while (at_.refs() + num_refs(at_.node()) <= ref) at_.step();
+        return traits(at_.kind()).roles[ref - at_.refs()];
+    }
+
+    Cursor at_;  // at the node of a reference before
+};
+
+}  // namespace
+
 Py_hash_t Spec::hash() const {
     if (hash_ != -1) return hash_;
     // Several lanes, so that a multiplication need not wait for the one before.
@@ -36,15 +85,13 @@ Py_hash_t Spec::hash() const {
         uint64_t bits;
         std::memcpy(&bits, &structure_.nodes[i], sizeof bits);
         uint64_t &lane = lanes[i % 4];
-        lane = (lane ^ bits) * 0x9E3779B97F4A7C15u;
-        lane ^= lane >> 32;
+        lane = mix(lane, bits);
     }
     size_t next = 0;
-    for (PyObject *const ref : structure_.all_refs()) {
+    RefHash refs(structure_);
+    for (PyObject *const &ref : structure_.all_refs()) {
         uint64_t &lane = lanes[next++ % 4];
-        if (!KeysBox::check(ref)) continue;
-        lane = (lane ^ KeysBox::of(ref).hash()) * 0x9E3779B97F4A7C15u;
-        lane ^= lane >> 32;
+        lane = mix(lane, refs.of(&ref));
     }
     uint64_t result = 0;
     for (const uint64_t lane : lanes) result = (result ^ lane) * 0xC2B2AE3D27D4EB4Fu, result ^= result >> 29;
@@ -137,6 +184,7 @@ void Spec::fail_empty() { fail(PyExc_ValueError, "This PyDagSpec is empty: it wa
 nb::object make_spec(Spec &&spec) { return nb::cast(std::move(spec)); }
 
 const Spec &spec_of(nb::handle object) {
+    require_stack_room();
     if (!nb::isinstance<Spec>(object)) fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.", short_repr(object).ptr());
     static const Spec *const empty = new Spec;
     return nb::inst_ready(object) ? *nb::inst_ptr<Spec>(object) : *empty;

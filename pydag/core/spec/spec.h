@@ -37,9 +37,10 @@ public:
     const Structure &structure_or_empty() const { return structure_; }
     size_t size_in_bytes() const;
 
-    // Equal structures have equal hashes, in every process. Keys that are strings count by what they
-    // say; no key and no aux_data is asked for its hash. (So a key that is no string, but equal to one,
-    // makes an equal structure of another hash.)
+    // Equal structures have equal hashes, in every process. Classes count by their names; keys that are
+    // strings, and strings among the meta fields and aux_data, by what they say; no key and no aux_data is
+    // asked for its hash. (So a key that is no string, but equal to one, makes an equal structure of another
+    // hash.)
     Py_hash_t hash() const;
     // Whether the structures are equal; an empty spec equals itself alone. Runs the `==` of keys and
     // aux_data.

@@ -2,8 +2,8 @@
 //
 // A spec as a key, or a part of one, under which a compiled function is found.
 //
-// Two of them are equal where the specs are equal and interchangeable: the same function then gives
-// the same answer, also if it goes through a dict in its order. A key hashes as its spec does.
+// Two keys are equal if the specs are equal and interchangeable: then a function gives the same answer for
+// both, even if it goes through a dict in its order. A key has the hash of its spec.
 #pragma once
 
 #include "base/box.h"

@@ -2,6 +2,7 @@
 //
 // A structure from its pickled state (the format is described in pickle.cpp). Nothing in a
 // state is believed.
+#include "base/interrupt.h"
 #include "spec/node_checker.h"
 #include "spec/pickled_refs.h"
 #include "spec/spec.h"
@@ -13,7 +14,7 @@
 namespace pydag {
 namespace {
 
-// What the references of a node must be, by their roles, given the number of its children.
+// Checks the references of a node by their roles, given the number of its children.
 class NodeDecoder {
 public:
     NodeDecoder(Kind kind, uint32_t count, StateRefs &encoded) : kind_(kind), count_(count), encoded_(encoded) {}
@@ -121,6 +122,7 @@ void restore_state(nb::handle state, StructureBuilder &builder) {
     require(PyBytes_CheckExact(parts[4]), "the places of references must be bytes");
     require(is_tuple(parts[5]), "references must be a tuple");
     builder.none_is_leaf = parts[1] == Py_True;
+    namespace_text(parts[2]);  // checks it
     builder.namespace_ = nb::borrow(parts[2]);
 
     NodeChecker checker(builder.none_is_leaf);
@@ -130,6 +132,7 @@ void restore_state(nb::handle state, StructureBuilder &builder) {
     StateRefs refs(parts[5], parts[4]);
     builder.nodes.reserve(num_nodes);
     for (size_t i = 0; i < num_nodes; ++i, bytes += 8) {
+        interruptible_step();
         const Node node = decode_node(bytes);
         checker.check(node);
         builder.num_leaves += node.is_leaf();

@@ -2,6 +2,7 @@
 #include "structure/compare.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/interchange.h"
 #include "types/keys.h"
@@ -19,8 +20,8 @@ bool have_same_nodes(const Structure &a, const Structure &b) {
            std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) == 0;
 }
 
-// Whether `test(role, x, y)` is true of each two references, in the same place of two structures of
-// the same nodes, that aren't the very same object. Mostly all of them are.
+// Whether `test(role, x, y)` is true for every two references at the same index that aren't the very same
+// object. Both structures have the same nodes. Mostly all references are the same objects.
 template <class Test>
 bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
     PyObject *const *const end = a.refs + a.num_refs;
@@ -29,6 +30,7 @@ bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
     for (;; ++ref, ++other) {
         std::tie(ref, other) = std::mismatch(ref, end, other);
         if (ref == end) return true;
+        interruptible_step();
         while (at.refs() + num_refs(at.node()) <= ref) at.step();
         if (!test(traits(at.kind()).roles[ref - at.refs()], *ref, *other)) return false;
     }
@@ -36,9 +38,9 @@ bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
 
 }  // namespace
 
-// By what each reference is: keys by their order, registrations by what they do, the class of a
-// tuple by identity (a metaclass may say anything), the values of meta fields one by one, everything
-// else (aux_data, default factories, lengths of deques) by identity, then `==`.
+// How two references are compared depends on what they are: keys in their order, registrations by what
+// they do, the class of a tuple by identity (a metaclass may say anything), the values of meta fields one
+// by one, everything else (aux_data, default factories, lengths of deques) by identity, then `==`.
 bool equal_refs(Role role, PyObject *a, PyObject *b) {
     if (a == b) return true;
     if (role == Role::kClass) return false;
@@ -57,8 +59,8 @@ bool are_equal(const Structure &a, const Structure &b) {
         a, b, [](Role role, PyObject *x, PyObject *y) { return !is_compared(role) || equal_refs(role, x, y); });
 }
 
-// The keys need no comparison: those of equal structures are equal in traversal order, so they were put
-// in alike where the way from one order to the other is the same.
+// The keys themselves need no comparison. Those of equal structures are equal in traversal order, so the
+// dicts were filled alike if the same permutation leads from that order to the order of insertion.
 bool have_same_order(const Structure &a, const Structure &b) {
     return have_same_nodes(a, b) && all_of_differing_refs(a, b, [](Role, PyObject *x, PyObject *y) {
                return !KeysBox::check(x) || (KeysBox::check(y) && have_same_order(KeysBox::of(x), KeysBox::of(y)));

@@ -7,7 +7,7 @@
 
 namespace pydag {
 
-// Sharing included. Keys and aux_data are compared by identity, then `==`. Neither structure is empty.
+// Sharing counts. Keys and aux_data are compared by identity, then `==`. Neither structure is empty.
 bool are_equal(const Structure &a, const Structure &b);
 
 // Whether the dicts of two equal structures were filled in the same order, which equality doesn't look
@@ -17,8 +17,8 @@ bool have_same_order(const Structure &a, const Structure &b);
 // Of two equal structures, whether all references are interchangeable (interchange.h).
 bool are_interchangeable(const Structure &a, const Structure &b);
 
-// Whether references of this role tell nodes apart. The entries that a flatten function gives don't: they
-// are names for the children.
+// Whether references of this role count when nodes are compared. The entries that a flatten function gives
+// don't: they only name the children.
 constexpr bool is_compared(Role role) { return role != Role::kEntries; }
 // Whether two references of the same role are equal.
 bool equal_refs(Role role, PyObject *a, PyObject *b);

@@ -2,7 +2,7 @@
 //
 // Walks the nodes of a structure in their order, and in step with them the references that they
 // keep, the leaves and the numbers of the anchors. Which references belong to a node follows from
-// the kinds of all nodes before it; so there is one place that counts along, this one.
+// the kinds of all nodes before it; only this class does the counting.
 #pragma once
 
 #include "structure/structure.h"
@@ -12,7 +12,7 @@ namespace pydag {
 class Cursor {
 public:
     explicit Cursor(const Structure &structure) : structure_(structure), refs_(structure.refs) {}
-    // From the beginning of the subtree at `place`, where `number` anchors lie before it.
+    // From the beginning of a subtree, `place`. `number`: how many anchors lie before it.
     Cursor(const Structure &structure, Extent place, uint32_t number = 0)
         : structure_(structure),
           refs_(structure.refs + place.ref),
@@ -27,7 +27,7 @@ public:
     PyObject *const *refs() const { return refs_; }  // those of this node
     uint32_t position() const { return position_; }  // of this node among all
     uint32_t leaf() const { return leaf_; }          // how many leaves lie before it
-    uint32_t number() const { return number_; }      // how many anchors do: its own number, if it is one
+    uint32_t number() const { return number_; }      // how many anchors lie before it: an anchor's own number
     Extent extent() const { return {position_, static_cast<uint32_t>(refs_ - structure_.refs), leaf_}; }
 
     // To the next node, which is the first child of this one where it has any.

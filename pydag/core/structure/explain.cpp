@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/explain.h"
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/interchange.h"
 #include "structure/node_difference.h"
@@ -23,6 +24,7 @@ struct Side {
     PyObject *const *refs() const { return cursor.refs(); }
     uint32_t at() const { return cursor.position(); }
     void step() {
+        interruptible_step();
         if (node().is_anchor) anchors.push_back(at());
         cursor.step();
     }
@@ -39,10 +41,10 @@ struct Side {
     const Structure &structure;
     Cursor cursor;
     std::vector<uint32_t> anchors;   // the positions of those that were passed, by number
-    std::vector<uint32_t> partners;  // of each node the one it was held against, on the other side
+    std::vector<uint32_t> partners;  // for each node the node of the other side that it was compared with
 };
 
-// Both sides stand at the same place of the same tree: subtrees that differ are skipped on both.
+// Both sides always stand at nodes with the same path: subtrees that differ are skipped on both.
 class Explainer {
 public:
     Explainer(const Structure &a, const Structure &b, bool exactly) : a_(a), b_(b), exactly_(exactly) {}
@@ -67,7 +69,7 @@ private:
     };
     static bool is_alias(const Side &side) { return side.node().is_alias(); }
 
-    // Words and paths are costly, so they are made only where they will be shown.
+    // Words and paths cost time, so they are made only for what will be shown.
     template <class Tell>
     void report(Tell tell) {
         if (++count_ > kShown) return;
@@ -76,7 +78,7 @@ private:
         text_ += (count_ > 1 ? "\n" + place : place) + "\n  first:  " + words.first + "\n  second: " + words.second;
     }
 
-    // The path on both sides; where equal keys are written differently, twice.
+    // The path on both sides; once, unless equal keys are written differently.
     std::string path(uint32_t in_a, uint32_t in_b) const {
         const std::string a = a_.path(in_a), b = b_.path(in_b);
         return a == b ? a : a + " (in the second " + b + ")";
@@ -121,7 +123,7 @@ private:
         return true;
     }
 
-    // Two aliases. Where both lead into subtrees that were skipped there is nothing more to say.
+    // Compares two aliases. If both lead into subtrees that were skipped, the difference was reported there.
     bool targets_part() {
         const uint32_t a = a_.target(), b = b_.target();
         if (a_.partners[a] == b) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where two structures part, in words.
+// Where two structures differ, in words.
 #pragma once
 
 #include "structure/structure.h"
@@ -9,11 +9,11 @@
 
 namespace pydag {
 
-// Empty for structures that are equal, and only for those. Every place at which they part is
-// named by its path, the first few of them; below such a place nothing more is compared. Linear
+// Empty for structures that are equal, and only for those. The first few nodes that differ are named by
+// their paths, the others are counted; below a node that differs nothing more is compared. Linear
 // in the nodes. May run Python code, as `==` of specs may.
 //
-// `exactly`: places that are equal and not interchangeable (interchange.h) are named as well.
+// `exactly`: nodes that are equal and not interchangeable (interchange.h) are named as well.
 std::string explain(const Structure &a, const Structure &b, bool exactly = false);
 
 }  // namespace pydag

@@ -3,11 +3,14 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 
 #include <cmath>
+#include <set>
+#include <utility>
 
 namespace pydag {
 namespace {
@@ -20,17 +23,24 @@ public:
         pending_.push_borrowed(a);
         pending_.push_borrowed(b);
     }
-    bool are_alike() {
+    // Compares all pairs, and what they hold, and removes them.
+    bool take_and_compare() {
         while (!pending_.empty()) {
-            const nb::object b = pending_.pop_owned(), a = pending_.pop_owned();
-            if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || !contents_are_alike(a.ptr(), b.ptr())) return false;
+            interruptible_step();
+            nb::object b = pending_.pop_owned(), a = pending_.pop_owned();
+            if (met_.count({a.ptr(), b.ptr()})) continue;
+            const size_t num_pending = pending_.size();
+            if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || !push_contents(a.ptr(), b.ptr())) return false;
+            if (pending_.size() == num_pending) continue;
+            met_.emplace(a.ptr(), b.ptr());
+            kept_.push_new(std::move(a)), kept_.push_new(std::move(b));
         }
         return true;
     }
 
 private:
-    // Pushes the items of two values of one type.
-    bool contents_are_alike(PyObject *a, PyObject *b) {
+    // Compares two values of one type and pushes what they hold. False if they differ already.
+    bool push_contents(PyObject *a, PyObject *b) {
         if (PyFloat_CheckExact(a)) return std::signbit(PyFloat_AS_DOUBLE(a)) == std::signbit(PyFloat_AS_DOUBLE(b));
         if (PyDict_CheckExact(a)) return push_items_of_dicts(a, b);
         if (!PyTuple_Check(a) && !PyList_CheckExact(a)) return true;
@@ -44,7 +54,7 @@ private:
         return true;
     }
 
-    // Dicts that were filled in the same order; the keys are compared last, since that may run code.
+    // False if the dicts were filled in another order. The keys are compared last, since that may run code.
     bool push_items_of_dicts(PyObject *a, PyObject *b) {
         if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
         RefBuffer<16> keys;
@@ -61,7 +71,8 @@ private:
         return true;
     }
 
-    RefBuffer<16> pending_;
+    RefBuffer<16> pending_, kept_;                     // kept_: what `met_` knows by address
+    std::set<std::pair<PyObject *, PyObject *>> met_;  // pairs with contents: lists may share them
 };
 
 std::string with_types(nb::handle value) {
@@ -83,7 +94,7 @@ bool are_interchangeable(PyObject *a, PyObject *b) {
     } else {
         pairs.push(a, b);
     }
-    return pairs.are_alike();
+    return pairs.take_and_compare();
 }
 
 bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {

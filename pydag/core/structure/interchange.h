@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether two equal structures could be told apart by a function that is given a tree of either. A
-// dict that was filled in another order could, and so could 1 in the place of True: equality of
-// structures doesn't look at these, but what was compiled for the one must not be run for the other.
+// Whether a function that is given a tree could tell which of two equal structures it has. It could tell a
+// dict that was filled in another order, and 1 from True. Equality of structures ignores both, but what was
+// compiled for one of the structures must not be run for the other.
 #pragma once
 
 #include "structure/node_difference.h"
 
 namespace pydag {
 
-// Of two references in the same place of two nodes, which are equal: whether keys were put in in the
-// same order, and values are of the same type, those in tuples, lists and dicts as well. May run the
-// `==` of keys in dicts that are aux_data.
+// For two equal references, at the same index of two nodes: whether keys were inserted in the same order,
+// and values are of the same type, also those within tuples, lists and dicts. May run the `==` of keys in
+// dicts that are aux_data.
 bool are_interchangeable(PyObject *a, PyObject *b);
 
-// Of two nodes that are equal: whether all of their references are interchangeable.
+// For two equal nodes: whether all of their references are interchangeable.
 bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *refs_b);
 
-// Of two nodes that are equal and aren't interchangeable, what tells them apart.
+// For two equal nodes that aren't interchangeable: what tells them apart.
 Words told_apart_by(Node node, PyObject *const *refs_a, PyObject *const *refs_b);
 
 }  // namespace pydag

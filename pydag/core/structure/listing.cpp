@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/listing.h"
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -34,7 +35,7 @@ nb::object detail_of(Kind kind, PyObject *const *refs) {
     return nb::none();
 }
 
-// Orders of keys are no business of who asks.
+// Sorted keys and keys in insertion order have one name: whoever asks has no use for the difference.
 constexpr const char *kRoleNames[] = {"",       "keys",         "keys",     "names", "class",  "default_factory",
                                       "maxlen", "registration", "aux_data", "meta",  "entries"};
 static_assert(std::size(kRoleNames) == kNumRoles);
@@ -72,6 +73,7 @@ nb::object listing(const Structure &structure) {
     nb::object records = checked(PyList_New(0));
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         nb::object entry = nb::none(), attribute = nb::none();
         if (!frames.empty()) {

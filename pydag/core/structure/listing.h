@@ -14,13 +14,13 @@ namespace pydag {
 //   (kind, number, count, entry, attribute, type, detail)
 //
 // `kind`       the name of the kind, a str
-// `number`     of an anchor its own, of an alias its anchor's; -1 elsewhere
+// `number`     for an anchor its own, for an alias its anchor's; else -1
 // `count`      the number of children
 // `entry`      the entry of the node in its parent; None for the root
 // `attribute`  the name, a str, where that entry is an attribute; else None
 // `type`       the class of a node; None for leaves and aliases
-// `detail`     what a node holds beside its children: of a defaultdict the factory, of a deque
-//              maxlen, of a registered class aux_data, of a class with fields a tuple of
+// `detail`     what a node holds besides its children: for a defaultdict the factory, for a deque
+//              maxlen, for a registered class aux_data, for a class with fields a tuple of
 //              (name, value) of the meta fields; else None
 nb::object listing(const Structure &structure);
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The namespaces of structures that are put together. The empty one goes with every other one; what
-// was made there must then be, in the other one, what it is.
+// The namespaces of structures that are put together. The empty namespace goes with every other one, if
+// the classes in its structure mean the same in the other one.
 #pragma once
 
 #include "structure/structure.h"
 
 namespace pydag {
 
-// Whether structures of both may meet: the names are equal, or one of them is empty.
+// Whether structures of both may be put together: the names are equal, or one of them is empty.
 bool are_compatible(nb::handle a, nb::handle b);
 
-// ValueError where a registered class in a structure of the empty namespace is registered
-// otherwise in this one, or not at all: putting it there would silently change what it means.
+// ValueError if a registered class in a structure of the empty namespace is registered differently in
+// this namespace, or not at all: moving the structure there would silently change what it means.
 // `purpose`: "merged", "transformed", ... May run Python code.
 void check_registrations(const Structure &structure, nb::handle namespace_, const char *purpose);
 

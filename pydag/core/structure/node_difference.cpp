@@ -121,7 +121,7 @@ Words difference(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_
         return key_difference(kind, refs_a, refs_b);
     if (a.count != b.count) return outlines;
     const Role role = differing_role(kind, refs_a, refs_b);
-    // None: a user's `==` has changed its mind.
+    // kNothing: a user's `==` has given another answer than before.
     return role == Role::kNothing ? outlines : ref_difference(kind, role, refs_a, refs_b);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 std::string text(nb::object str) { return text_of(str); }
 
-// Of a builtin the bare name; a class that is one of many as it shows itself.
+// A builtin class by its bare name; a class of a kind that has many as its `repr` shows it.
 std::string class_text(Kind kind, PyObject *const *refs) {
     const nb::object type = type_of(kind, refs);
     if (!has_many_classes(kind)) return text(checked(PyObject_GetAttrString(type.ptr(), "__name__")));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a node of one structure goes with a node of another one, as a tree goes with a prefix:
-// dicts of all sorts with the same keys fit one another, and neither the order of keys, nor a
-// default factory, nor the limit of a deque counts.
+// Whether a node of one structure fits a node of another one, as a prefix fits a tree: mappings of all
+// kinds with the same keys fit one another, and neither the order of keys, nor a default factory, nor the
+// limit of a deque counts.
 #pragma once
 
 #include "structure/structure.h"
@@ -14,9 +14,8 @@ namespace pydag {
 
 enum class Fit { kFits, kOtherKind, kOtherCount, kOtherClass, kOtherKeys, kOtherData };
 
-// `places[i]` is then the place, among the slots of `b`, of what goes with slot i of `a`; empty where
-// the order is the same. Neither node is a leaf or an alias. Keys and aux_data are compared by
-// identity, then `==`.
+// If they fit, slot i of `a` goes with slot `places[i]` of `b`; `places` is empty where the order is the
+// same. Neither node is a leaf or an alias. Keys and aux_data are compared by identity, then `==`.
 Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, std::vector<uint32_t> &places);
 
 // In words, why they don't fit.

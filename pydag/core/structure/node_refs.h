@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands where among the references that a node keeps beside it: one typed view for each
-// layout, and one for whoever goes through the references of any node. Nothing else indexes them, so a
-// kind's layout can change here and in kind.h alone.
+// Which of a node's references is which: one typed view for each layout, and one for code that goes
+// through the references of any node. Nothing else indexes them, so to change the layout of a kind it is
+// enough to change this file and kind.h.
 //
-// A view borrows: it is good for as long as the structure, or whoever owns the references, is.
+// A view borrows: it is valid as long as the structure, or whatever owns the references, lives.
 #pragma once
 
 #include "structure/structure.h"
@@ -52,7 +52,7 @@ struct FieldsRefs {
     PyObject *const *meta_values() const { return &PyTuple_GET_ITEM(at[2], 0); }
 };
 
-// The references of a node of any kind, by what they are.
+// The references of a node of any kind, with their roles.
 struct NodeRefs {
     Kind kind;
     PyObject *const *at;
@@ -67,7 +67,7 @@ struct NodeRefs {
     }
 };
 
-// What several kinds have, asked of any of them.
+// What several kinds have in common.
 
 // The keys of a mapping or the names of the fields: a Keys object. Only for kinds that have them.
 inline PyObject *keys_box_of(Kind kind, PyObject *const *refs) {

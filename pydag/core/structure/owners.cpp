@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/owners.h"
 
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
@@ -11,7 +12,7 @@
 namespace pydag {
 namespace {
 
-using Owners = uint8_t;  // what the paths to a node say, as bits
+using Owners = uint8_t;  // the kinds of owner that a node has along its paths, as bits
 constexpr Owners kModule = 1, kOther = 2;
 
 bool has_module(const Structure &structure) {
@@ -19,12 +20,12 @@ bool has_module(const Structure &structure) {
                        [](PyObject *ref) { return RegistrationBox::check(ref) && RegistrationBox::of(ref).is_module; });
 }
 
-// What is known of a node before the owners are handed down.
+// A node, before the owners are handed down.
 struct Item {
     Node node;
-    uint32_t parent;  // its position; of the root the root's own
+    uint32_t parent;  // the parent's position; the root is its own parent
     uint32_t leaf;
-    Owners own;  // what the node itself says to its children; 0: what its parent says
+    Owners own;  // what the node is to its children; 0: they have the owners of the node
 };
 
 struct Frame {
@@ -47,8 +48,8 @@ public:
         for (Cursor at(structure); at.is_at_node(); at.step()) add(at);
     }
 
-    // A node stands behind its parent, and an anchor behind its aliases, where the order in which nodes
-    // end is read backwards. So what is handed along each edge has arrived at a node by its turn.
+    // Visits the nodes in the reverse of the order in which they end. There a node comes after its parent,
+    // and an anchor after its aliases. So when it is a node's turn, it has got the owners from all edges.
     nb::object found() const {
         std::vector<uint32_t> owned, mixed;
         std::vector<Owners> owners(items_.size(), 0);
@@ -67,6 +68,7 @@ public:
 
 private:
     void add(const Cursor &at) {
+        interruptible_step();
         const Node node = at.node();
         const uint32_t parent = frames_.empty() ? 0 : frames_.back().position;
         Owners own = 0;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which class a leaf belongs to: its nearest registered owner, looked for upwards through builtin
-// containers. The JAX boundary asks whether that is a module, whose numbers are configuration.
+// Which leaves belong to modules. A leaf belongs to its nearest registered owner, which is searched upwards
+// through builtin containers. The JAX boundary asks for this: the numbers of modules are configuration.
 #pragma once
 
 #include "structure/structure.h"
 
 namespace pydag {
 
-// Two tuples of leaves, by their positions, ascending: those that belong to modules along some path; of
-// these, those that belong to no module along another path. In one pass over nodes and edges.
+// Two tuples of leaf numbers, ascending. First: the leaves that belong to a module along some path. Second:
+// those of them that belong to no module along another path. One pass over nodes and edges.
 nb::object module_leaves(const Structure &structure);
 
 }  // namespace pydag

@@ -2,10 +2,12 @@
 #include "structure/paths.h"
 
 #include "base/constants.h"
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "types/registry.h"
+#include "types/tuple_class.h"
 
 namespace pydag {
 namespace {
@@ -23,6 +25,7 @@ template <class Enter, class Leave, class Visit>
 void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit visit) {
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         if (!frames.empty()) {
             Frame &frame = frames.back();
@@ -38,8 +41,8 @@ void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit vi
     }
 }
 
-// Adds one object per leaf, made by `finish` from the entries on the way to it, which `make` makes.
-// Both may run Python code, so what is done is kept where nobody else can find it.
+// Adds one object per leaf: `make` makes each entry of its path, `finish` makes the object from a tuple of
+// them. Both may run Python code, so the objects are kept where nobody else can find them.
 template <class Make, class Finish>
 void collect(const Structure &structure, Ways &ways, Make make, Finish finish) {
     RefBuffer<24> way;
@@ -85,8 +88,7 @@ nb::object type_of(Kind kind, PyObject *const *refs) {
 }
 
 nb::object fields_of(Kind kind, PyObject *cls) {
-    if (traits(kind).entries == Entries::kStructFields)
-        return checked(PyObject_CallOneArg(constants.structseq_fields, cls));
+    if (traits(kind).entries == Entries::kStructFields) return names_of_struct_sequence(cls);
     return checked(PySequence_Tuple(checked(PyObject_GetAttr(cls, constants.fields)).ptr()));
 }
 
@@ -102,7 +104,7 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
         return {std::move(entry), is_attribute};
     }
     if (entries != Entries::kTupleFields && entries != Entries::kStructFields) return {std::move(entry), false};
-    // A class may have changed its `_fields` since, or not have named this one: then the index says it.
+    // The class may have changed its `_fields` since, or have no name for this item: then the index stands.
     nb::object fields;
     try {
         fields = fields_of(kind, TupleClassRefs{refs}.type());

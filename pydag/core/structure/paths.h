@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way from the root to each leaf, read from the structure alone: to a shared object it is the
-// way to its anchor.
+// The path from the root to each leaf, read from the structure alone. A shared object has the path of its
+// anchor.
 #pragma once
 
 #include "base/error.h"
@@ -10,20 +10,20 @@
 namespace pydag {
 
 // The entry of a node's child: an index, a key, the name of a field, or what the flatten function
-// said.
+// gave as one.
 nb::object entry_of(Kind kind, PyObject *const *refs, uint32_t child);
 
 // The class of a node; null for leaves and aliases.
 nb::object type_of(Kind kind, PyObject *const *refs);
 // Its optree.PyTreeKind: a class registered by fields counts as a custom one.
 nb::handle tree_kind(Kind kind);
-// A tuple of the names that a namedtuple or struct sequence class has for its items, as it says now.
+// A tuple of the names that a namedtuple or struct sequence class has for its items now.
 nb::object fields_of(Kind kind, PyObject *cls);
 
-// The same child as an error message shows it.
+// The same entry as an error message shows it.
 Step step_of(Kind kind, PyObject *const *refs, uint32_t child);
 
-// The paths to the nodes at these positions, which ascend: as an error message shows them, and as
+// The paths to the nodes at these positions, which must ascend: as an error message shows them, and as
 // tuples of entries.
 std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes);
 std::vector<nb::object> slot_paths(const Structure &structure, const std::vector<uint32_t> &nodes);
@@ -34,7 +34,7 @@ void add_paths(const Structure &structure, Ways &ways);
 // Adds the optree.PyTreeAccessor of each leaf.
 void add_accessors(const Structure &structure, Ways &ways);
 
-// A list of what one of the two adds.
+// A list of what `add`, one of the two above, adds.
 template <void (*add)(const Structure &, Ways &)>
 nb::object ways_to_leaves(const Structure &structure) {
     Ways ways;

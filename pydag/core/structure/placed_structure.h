@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A structure with the place of each of its nodes, so that one can go down from any of them. Who
-// only walks from the first node to the last one uses cursor.h.
+// A structure, and where the subtree of each of its nodes begins and ends, so that a walk can go down from
+// any node. A walk from the first node to the last one needs only cursor.h.
 #pragma once
 
 #include "structure/structure.h"
@@ -16,9 +16,10 @@ struct PlacedStructure {
     Node node(uint32_t position) const { return structure.nodes[position]; }
     PyObject *const *refs(uint32_t position) const { return structure.refs + places[position].begin.ref; }
     uint32_t leaf(uint32_t position) const { return places[position].begin.leaf; }  // how many lie before
-    // The first child of a node is behind it, each further one behind the one before.
+    // The position after a node's subtree. A node's first child follows the node itself; each further child is
+    // behind the one before.
     uint32_t behind(uint32_t position) const { return places[position].end.node; }
-    // The node that really stands in a slot: of an alias its anchor.
+    // The node that a slot holds: for an alias its anchor.
     uint32_t resolve(uint32_t slot) const { return node(slot).is_alias() ? anchors[node(slot).count] : slot; }
     // The number of the anchor at this position.
     uint32_t number(uint32_t anchor) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/prefix.h"
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/namespaces.h"
 #include "structure/node_fit.h"
@@ -17,18 +18,20 @@ public:
 
     bool run(bool strict) {
         slots_.push(0);
-        for (Cursor at(a_); at.is_at_node(); at.step())
+        for (Cursor at(a_); at.is_at_node(); at.step()) {
+            interruptible_step();
             if (!fits(at, b_.resolve(slots_.pop()))) return false;
+        }
         return !strict || is_strict_;
     }
 
 private:
-    // Whether the node of `a` goes with the object of `b` at this position.
+    // Whether the node of `a` fits the object of `b` at this position.
     bool fits(const Cursor &at, uint32_t position) {
         const Node node = at.node(), other = b_.node(position);
         if (node.is_alias()) return anchors_[node.count] == position;
         if (node.is_anchor) anchors_.push(position);
-        // Two slots that hold two objects in `a` and one in `b`.
+        // Two slots hold two objects in `a` and one object in `b`.
         if (other.is_anchor && is_taken_[position]) is_strict_ = true;
         is_taken_[position] = true;
         if (node.is_leaf()) {
@@ -41,7 +44,7 @@ private:
         return true;
     }
 
-    // The slots of a node of `b`, in the order of those of `a`, the last one first.
+    // Pushes the slots of a node of `b` in the order of the slots of `a`, the last one first.
     void push_slots(uint32_t count, uint32_t position) {
         uint32_t *const first = slots_.extend(count);
         uint32_t i = 0;
@@ -56,9 +59,9 @@ private:
 
     const Structure &a_;
     const PlacedStructure b_;
-    Buffer<uint32_t, 48> slots_;    // of `b`, to come
-    Buffer<uint32_t, 16> anchors_;  // what goes with each anchor of `a`, by its number
-    std::vector<bool> is_taken_;    // by an object of `a`
+    Buffer<uint32_t, 48> slots_;    // of `b`, still to be visited
+    Buffer<uint32_t, 16> anchors_;  // the object of `b` that goes with each anchor of `a`, by its number
+    std::vector<bool> is_taken_;    // whether an object of `b` goes with an object of `a` already
     std::vector<uint32_t> places_;
     bool is_strict_ = false;
 };

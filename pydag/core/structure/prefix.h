@@ -7,10 +7,10 @@
 
 namespace pydag {
 
-// Whether `b` arises from `a` by putting subtrees in the place of leaves, and what is one object in
-// `a` is one in `b`. So what `a` is flattened up to exists, and is unambiguous, in every tree with
-// the structure `b`, which may share more. `strict`: besides, a node stands for a leaf, or `b`
-// shares more. May run the keys' and the aux_data's own `==`. Linear in the nodes of `a`.
+// Whether `b` is `a` with its leaves replaced by subtrees, and whatever is one object in `a` is one object
+// in `b`. Then `flatten_up_to` of `a` has one answer for every tree with the structure `b`, which may share
+// more than `a`. `strict`: besides, a leaf is replaced by a node, or `b` shares more. May run the `==` of
+// keys and aux_data. Linear in the nodes of `a`.
 bool is_prefix(const Structure &a, const Structure &b, bool strict);
 
 }  // namespace pydag

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/same_subtree.h"
 
+#include "base/interrupt.h"
 #include "structure/node_difference.h"
 
 namespace pydag {
@@ -11,6 +12,7 @@ bool SameSubtree::test(uint32_t a, uint32_t b) {
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{a, b}};
     std::vector<uint32_t> slots;
     while (!pending.empty()) {
+        interruptible_step();
         const uint32_t x = structure_.resolve(pending.back().first), y = structure_.resolve(pending.back().second);
         pending.pop_back();
         const bool was_met = to_b_.count(x) || to_a_.count(y);
@@ -26,7 +28,7 @@ bool SameSubtree::test(uint32_t a, uint32_t b) {
     return true;
 }
 
-// Whether these two have met each other before, or neither has met anything.
+// Pairs two objects, where they are shared. False if either was paired with a different one before.
 bool SameSubtree::pairs_well(uint32_t a, uint32_t b) {
     if (structure_.node(a).is_anchor) {
         const auto [known, is_new] = to_b_.emplace(a, b);

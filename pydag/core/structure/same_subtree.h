@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether what stands at two places of one structure has the same structure, sharing included.
+// Whether two subtrees of one structure have the same structure, sharing included.
 #pragma once
 
 #include "structure/placed_structure.h"
@@ -14,8 +14,8 @@ class SameSubtree {
 public:
     explicit SameSubtree(const PlacedStructure &structure) : structure_(structure) {}
 
-    // As comparing the two subtrees as structures of their own would say. What was found to be the
-    // same is remembered. May run the keys' and the aux_data's own `==`.
+    // Whether the subtrees at `a` and `b` are equal as structures of their own. Pairs that are equal are
+    // remembered. May run the `==` of keys and aux_data.
     bool test(uint32_t a, uint32_t b);
 
 private:
@@ -23,7 +23,7 @@ private:
 
     const PlacedStructure &structure_;
     std::set<std::pair<uint32_t, uint32_t>> known_;
-    // Of the shared objects that were met in either subtree the one in the other.
+    // For each shared object that was met in one subtree: the object of the other subtree that goes with it.
     std::unordered_map<uint32_t, uint32_t> to_b_, to_a_;
 };
 

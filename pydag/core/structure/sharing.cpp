@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/sharing.h"
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/paths.h"
 
@@ -12,8 +13,8 @@ size_t num_distinct_nodes(const Structure &structure) {
     return count;
 }
 
-// Adds up, node by node, what lies below it. What an anchor leads to is kept until its last alias has
-// had it: each of these numbers may be as long as the structure is deep.
+// Adds up, for each node, the paths below it. The number of an anchor is kept only until its last alias has
+// been counted, because such a number may have as many digits as the structure is deep.
 nb::object num_paths(const Structure &structure) {
     struct Frame {
         uint32_t pending, number;
@@ -26,6 +27,7 @@ nb::object num_paths(const Structure &structure) {
     for (uint32_t i = 0; i < structure.num_nodes; ++i)
         if (structure.nodes[i].is_alias()) last_alias[structure.nodes[i].count] = i;
     for (Cursor at(structure);; at.step()) {
+        interruptible_step();
         const Node node = at.node();
         open.push_back({num_children(node), at.number(), node.is_anchor, nb::int_(node.is_leaf() ? 1 : 0)});
         if (node.is_alias()) {
@@ -49,6 +51,7 @@ nb::object shared_of(const Structure &structure) {
     std::vector<nb::object> types(structure.num_shared);
     std::vector<nb::handle> kinds(structure.num_shared);
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         if (!node.is_anchor && !node.is_alias()) continue;
         if (node.is_anchor) {

@@ -2,6 +2,7 @@
 #include "structure/structure.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace pydag {
 
@@ -20,6 +21,7 @@ std::vector<Place> find_places(const Structure &structure, Which which) {
     Extent at = {0, 0, 0};
     uint32_t num_anchors = 0;
     while (at.node < structure.num_nodes) {
+        interruptible_step();
         const Node node = structure.nodes[at.node];
         const bool is_wanted = node.is_anchor || which == Which::kAllNodes;
         open.push_back({num_children(node), is_wanted ? places.size() : kNone});

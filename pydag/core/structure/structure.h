@@ -9,7 +9,7 @@
 // numbered 0, 1, 2, ... in the order of the nodes, and each later occurrence is an alias node that
 // holds its anchor's number. So structures that are shared alike have equal arrays.
 //
-// cursor.h walks over the nodes; node_refs.h knows what stands among the references.
+// cursor.h walks over the nodes; node_refs.h knows which reference is which.
 #pragma once
 
 #include "base/buffer.h"
@@ -24,7 +24,7 @@ struct Node {
     Kind kind;
     bool is_anchor;
     uint16_t zero;   // padding, named so that nodes compare as bytes
-    uint32_t count;  // the number of children; of an alias: its anchor's number
+    uint32_t count;  // the number of children; for an alias its anchor's number
 
     bool is_leaf() const { return pydag::is_leaf(kind); }
     bool is_none() const { return pydag::is_none(kind); }
@@ -43,7 +43,7 @@ struct Structure {
     bool none_is_leaf;
     PyObject *namespace_;  // a str
 
-    // Those of all nodes, in their order.
+    // The references of all nodes, in the order of the nodes.
     std::span<PyObject *const> all_refs() const { return {refs, num_refs}; }
 };
 
@@ -83,19 +83,19 @@ struct StructureBuilder {
     }
 };
 
-// Where the subtree of a node ends, and what it holds up to there.
+// A position in a structure: how many nodes, references and leaves lie before it.
 struct Extent {
     uint32_t node, ref, leaf;
 };
-// Where a subtree begins and ends, and the number of the next anchor behind it.
+// Where a subtree begins and ends, and the number of the first anchor behind it.
 struct Place {
     Extent begin, end;
     uint32_t next_number;
 };
 enum class Which { kAnchors, kAllNodes };
-// The place of each anchor, by its number; or of each node, by its position.
+// Where the subtree of each anchor lies, by its number; or of each node, by its position.
 std::vector<Place> find_places(const Structure &structure, Which which);
-// Turns aliases that hold their target's position into aliases that hold its number.
+// Replaces, in each alias, the position of its anchor by the number of its anchor.
 void number_anchors(StructureBuilder &builder);
 
 }  // namespace pydag

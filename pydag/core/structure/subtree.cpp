@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/subtree.h"
 
+#include "base/interrupt.h"
+
 namespace pydag {
 
 void SubtreeCopier::copy(uint32_t slot, StructureWriter &writer) {
@@ -8,6 +10,7 @@ void SubtreeCopier::copy(uint32_t slot, StructureWriter &writer) {
     pending.push(slot);
     ++round_;
     while (!pending.empty()) {
+        interruptible_step();
         const uint32_t position = source_.resolve(pending.pop());
         const Node node = source_.node(position);
         if (node.is_anchor) {

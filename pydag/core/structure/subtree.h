@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies what lies below a node, as a structure of its own: an alias whose anchor lies outside
-// becomes the anchor, and what is left with one slot is shared no more.
+// Copies a subtree as a structure of its own. An alias whose anchor lies outside becomes the anchor, and an
+// object that only one slot of the copy holds is no longer shared.
 #pragma once
 
 #include "structure/placed_structure.h"
@@ -13,7 +13,7 @@ class SubtreeCopier {
 public:
     explicit SubtreeCopier(const PlacedStructure &source) : source_(source), copies_(source.anchors.size()) {}
 
-    // Writes what stands in a slot of the source. Each call knows nothing of the one before.
+    // Writes what a slot of the source holds. Two calls share nothing: each writes its own anchors.
     void copy(uint32_t slot, StructureWriter &writer);
 
 private:

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/text.h"
 
+#include "base/constants.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -13,7 +15,13 @@ namespace {
 
 // How keys, aux_data and the like are shown.
 using Show = std::string (*)(nb::handle object);
-std::string show_whole(nb::handle object) { return text_of(checked(PyObject_Repr(object.ptr()))); }
+// Whole, unless they are lists within lists that are exponentially long when they are written out.
+std::string show_whole(nb::handle object) {
+    PyTypeObject *const type = Py_TYPE(object.ptr());
+    const bool is_simple =
+        type == &PyUnicode_Type || type == &PyLong_Type || object.is_none() || PyType_Check(object.ptr());
+    return text_of(is_simple ? checked(PyObject_Repr(object.ptr())) : call(nb::handle(constants.bounded_repr), object));
+}
 std::string show_briefly(nb::handle object) { return text_of(short_repr(object)); }
 
 std::string name_of(nb::handle type) { return text_of(checked(PyObject_GetAttrString(type.ptr(), "__name__"))); }
@@ -23,7 +31,7 @@ std::string qualified_name_of(nb::handle type) {
            text_of(checked(PyObject_GetAttrString(type.ptr(), "__qualname__")));
 }
 
-// The names of the items are read from the class anew.
+// The names of the items are read from the class each time.
 void check_fields(Kind kind, PyObject *cls, uint32_t count) {
     const Py_ssize_t size = PyTuple_GET_SIZE(fields_of(kind, cls).ptr());
     if (size == static_cast<Py_ssize_t>(count)) return;
@@ -33,7 +41,7 @@ void check_fields(Kind kind, PyObject *cls, uint32_t count) {
          size, cls, size_t{count});
 }
 
-// "maxlen=3", "name=value" of the meta fields, each behind a comma but for what stands at the beginning.
+// "maxlen=3", or "name=value" for each meta field; a comma comes before each of them, unless it is the first.
 std::string options_text(Kind kind, PyObject *const *refs, bool begins, Show show) {
     const auto option = [&](const std::string &name, PyObject *value) {
         const std::string comma = std::exchange(begins, false) ? "" : ", ";
@@ -109,6 +117,7 @@ std::string nodes_text(const Structure &structure, Show show, bool with_orders) 
     std::string text;
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         PyObject *const *const refs = at.refs();
         if (!frames.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text of a spec: every node once, in the field's notation, with YAML's marks for sharing:
+// The text of a spec: every node once, written as optree writes it, with YAML's marks for sharing:
 // `&0` before an anchor, `*0` for each alias of it.
 #pragma once
 

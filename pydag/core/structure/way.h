@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way that a walk has gone down a structure, where it came to its nodes by way of aliases.
+// The path that a walk has taken down a structure, if it went through aliases.
 #pragma once
 
 #include "structure/paths.h"
@@ -8,8 +8,8 @@
 
 namespace pydag {
 
-// The steps to the last of these slots. The first one has its own path; each further one is a slot of
-// what stands in the one before.
+// The steps to the last of these slots. The path to the first slot is its own; each further slot belongs to
+// the object that the slot before it holds.
 Steps steps_along(const PlacedStructure &structure, const std::vector<uint32_t> &slots);
 
 }  // namespace pydag

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/writer.h"
 
+#include "base/interrupt.h"
 #include "structure/node_refs.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ void StructureWriter::repeat(uint32_t position) {
     Buffer<uint32_t, 24> pending;
     pending.push(position);
     while (!pending.empty()) {
+        interruptible_step();
         const uint32_t next = pending.pop();
         const Node node = result_.nodes[next];
         if (node.is_alias()) {
@@ -48,7 +50,7 @@ void StructureWriter::add_alias(uint32_t target) {
     close();
 }
 
-// The references are copied out before: those of the result may move when one is added.
+// The references are copied first, since those of the result may move when a reference is added.
 void StructureWriter::add_copy(uint32_t position) {
     PyObject *copies[kMostRefs];
     const Node node = result_.nodes[position];
@@ -60,7 +62,7 @@ void StructureWriter::note(uint32_t position) {
     written_.push({position + 1, static_cast<uint32_t>(result_.refs.size())});
 }
 
-// Ends every node whose last child is complete.
+// Closes each open node whose last child is complete.
 void StructureWriter::close() {
     while (!open_.empty() && --open_.back().pending == 0) written_[open_.pop().node].end = position();
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a structure from the root down, in which an object that was written before can be written
-// again: as an alias of the first time, or, where it is a value, once more, with what it holds
-// shared. So the result is what flattening would say of the objects that it stands for.
+// Writes a structure from the root down. An object that was written before can be written again: as an
+// alias of the first occurrence, or, if it is a value, as a copy of which the parts are shared. So the
+// result is the structure that flattening the objects themselves would give.
 #pragma once
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 
 namespace pydag {
@@ -15,10 +16,10 @@ public:
 
     // The position that the next node will have.
     uint32_t position() const { return static_cast<uint32_t>(result_.nodes.size()); }
-    // Writes a node; what it holds is written next. It may have any mark: marks come from `repeat`.
+    // Writes a node; its children are written next. The mark of `node` is ignored: `repeat` sets the marks.
     void add(Node node, PyObject *const *refs);
     void add_leaf() { add({Kind::kLeaf, false, 0, 0}, nullptr); }
-    // Writes what stands at an earlier position again. It must be complete.
+    // Writes the subtree at an earlier position again. It must be complete.
     void repeat(uint32_t position);
     // To be called once, after the last node.
     void finish(bool none_is_leaf, nb::object namespace_);
@@ -42,12 +43,13 @@ private:
     bool has_aliases_ = false;
 };
 
-// Writes a structure anew: `write(cursor)` writes what stands for a node, without what it holds, or
-// for a leaf, with all. What was one object stays one, unless a value stands for it now.
+// Writes a structure anew: `write(cursor)` writes what replaces a node, without the node's children, or all
+// that replaces a leaf. What was one object stays one object, unless a value replaces it.
 template <class Write>
 void rewrite(const Structure &structure, StructureWriter &writer, Write write) {
     Buffer<uint32_t, 16> anchors;  // where each is written, by its number
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         if (at.node().is_alias()) {
             writer.repeat(anchors[at.node().count]);
             continue;

@@ -2,7 +2,7 @@
 //
 // Reads and writes the attributes of `register_fields` classes, as `copy.copy` does: `__slots__`
 // members at their offsets, everything else in `__dict__`. No descriptor, `__getattribute__` or
-// `__setattr__` of the class has a say, neither in reading nor in writing.
+// `__setattr__` of the class is called, neither to read nor to write.
 #pragma once
 
 #include "types/registry.h"
@@ -13,12 +13,12 @@ namespace pydag {
 void resolve_fields(Registration &registration);
 
 // The names of the slots that this class itself adds to its instances, sorted. They are taken from
-// their layout: what was put over a slot since, or taken out of the class, makes no difference.
+// their layout, so it makes no difference if the class was changed since.
 nb::object own_slots(nb::handle type);
 
-// The attribute, as a new reference; AttributeError if it is not set. Where the instance has none, a
-// class attribute that is no descriptor stands in for it: a dataclass keeps defaults there. May run
-// the code of a key in `__dict__` that is no exact string.
+// The attribute, as a new reference; AttributeError if it is not set. If only the class has it, and it is
+// no descriptor, that is taken: a dataclass keeps defaults there. May run the code of a key in `__dict__`
+// that is no exact string.
 nb::object read_field(PyObject *object, const FieldAccess &field);
 // A `__slots__` member: owned by the instance, or null where it is not set.
 inline PyObject *&slot_at(PyObject *object, Py_ssize_t offset) {
@@ -26,8 +26,8 @@ inline PyObject *&slot_at(PyObject *object, Py_ssize_t offset) {
 }
 inline PyObject *read_slot(PyObject *object, Py_ssize_t offset) { return slot_at(object, offset); }
 
-// Whether instances hold nothing but attributes, so that one can be made by `object.__new__`. Not
-// so of a class that derives from list, Exception and the like, whatever its own `__new__` is.
+// Whether instances hold nothing but attributes, so that one can be made by `object.__new__`. False for
+// a class that derives from list, Exception and the like, whatever its own `__new__` is.
 bool has_plain_layout(nb::handle type);
 
 // A new instance with no attribute set; `__init__` does not run.

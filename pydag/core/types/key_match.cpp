@@ -39,10 +39,10 @@ bool match_keys(nb::handle expected_box, nb::handle actual_box, std::vector<uint
     for (uint32_t i = 0; i < count; ++i) {
         PyObject *const place = PyDict_GetItemWithError(found.ptr(), expected.key(i));
         if (!place && PyErr_Occurred()) nb::raise_python_error();
-        // A key's own code can find the dict through the collector, and put anything there.
+        // The code of a key can find the dict through the collector, and put anything into it.
         const size_t at = place && PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
         PyErr_Clear();
-        // A key whose `__eq__` changes its mind could claim two places.
+        // A key whose `__eq__` gives different answers could be found at two indices.
         if (at >= count || taken[at]) return false;
         result[i] = static_cast<uint32_t>(at);
         taken[at] = true;

@@ -52,7 +52,7 @@ nb::object sort_objects(nb::handle keys) {
     }
     if (PyList_Sort(pairs.ptr()) == 0) {
         nb::object sorted = checked(PyList_New(0));
-        // The comparisons can have found the list through the collector, and put anything there.
+        // The code of a comparison may have found the list through the collector, and put anything into it.
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs.ptr()); ++i) {
             PyObject *const pair = PyList_GET_ITEM(pairs.ptr(), i);
             PyObject *const key = pair && PyTuple_CheckExact(pair) ? item_or_null(pair, 1) : nullptr;
@@ -71,8 +71,8 @@ void sort_any(PyObject *const *keys, uint32_t count, uint32_t *order) {
     if (!sorted.is_valid() || PyList_GET_SIZE(sorted.ptr()) != static_cast<Py_ssize_t>(count)) return;
     IdentityTable places;
     for (uint32_t i = 0; i < count; ++i) places.find_or_add(keys[i], i);
-    // One object may be a key twice, if its hash changed; and the list may have been changed by who
-    // found it while it was being sorted. Then the insertion order stands.
+    // One object may be a key twice, if its hash has changed; and whoever found the list while it was being
+    // sorted may have changed it. Then the keys keep the order of insertion.
     std::vector<bool> taken(count);
     std::vector<uint32_t> result(count);
     for (uint32_t i = 0; i < count; ++i) {

@@ -7,10 +7,10 @@
 
 namespace pydag {
 
-// Writes to `places` the place of each key in ascending order, and behind those the other way round: of
-// each key in ascending order, where it stands now. False where the keys ascend already; then what is
-// written says nothing. Keys that don't compare are sorted by the name of their type first, and where that
-// fails too the order stands as it is. Runs the keys' own comparisons, but for `are_strings`: exact ones.
+// Writes two permutations to `places`: for each key its index in ascending order; behind those, for each
+// index in ascending order, the index of its key now. False if the keys ascend already; then what is in
+// `places` is of no use. Keys that don't compare are sorted by the name of their type first; if that fails
+// too, they keep their order. Runs the keys' own comparisons, unless `are_strings`, which means exact ones.
 // The caller owns the keys.
 bool ascending_order(PyObject *const *keys, uint32_t count, bool are_strings, uint32_t *places);
 

@@ -10,8 +10,8 @@ namespace {
 constexpr size_t kLongestRun = 256, kLargestRun = size_t{48} << 10;
 constexpr size_t kTableSize = 512;
 PyObject *remembered[2][kTableSize];  // [sorted], owned
-// The first keys of the runs that came last: one that comes for the first time is not worth the place
-// of another one. Not owned, only compared.
+// The first key of the last run that came, at each index. A run that comes for the first time doesn't replace another
+// one, since most such runs never come again. Not owned, only compared.
 PyObject *came_once[2][kTableSize];
 PyObject *by_content[2][kTableSize];  // [sorted], owned: for strings that are equal to those remembered
 
@@ -29,7 +29,7 @@ void replace(PyObject *&slot, nb::object box) {
 
 size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
 
-// Remembers new Keys, unless they would take the place of others and come for the first time.
+// Remembers new Keys. Those that come for the first time don't replace others.
 void remember(nb::handle box) {
     const Keys &keys = KeysBox::of(box);
     const bool sorted = keys.is_sorted;

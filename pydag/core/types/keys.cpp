@@ -2,11 +2,11 @@
 #include "types/keys.h"
 
 #include "base/constant_size.h"
+#include "base/text_hash.h"
 #include "base/tuples.h"
 #include "types/key_order.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace pydag {
 namespace {
@@ -17,32 +17,12 @@ bool has_constant_hash(PyObject *key) {
            PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
 }
 
-uint64_t mix(uint64_t hash, uint64_t bits) {
-    hash = (hash ^ bits) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 32;
-}
-
-// A string is kept in one way only: with one, two or four bytes a character, as few as it needs.
-uint64_t mix_text(uint64_t hash, PyObject *text) {
-    const auto length = static_cast<size_t>(PyUnicode_GET_LENGTH(text));
-    const auto *bytes = static_cast<const unsigned char *>(PyUnicode_DATA(text));
-    hash = mix(hash, length << 3 | static_cast<size_t>(PyUnicode_KIND(text)));
-    for (size_t left = length * static_cast<size_t>(PyUnicode_KIND(text)); left > 0;) {
-        uint64_t word = 0;
-        const size_t size = std::min(left, sizeof word);
-        std::memcpy(&word, bytes, size);
-        hash = mix(hash, word);
-        bytes += size, left -= size;
-    }
-    return hash;
-}
-
 }  // namespace
 
 uint64_t Keys::hash() const {
     if (content_hash) return content_hash;
     uint64_t hash = count;
-    for (uint32_t i = 0; i < count; ++i) hash = PyUnicode_Check(key(i)) ? mix_text(hash, key(i)) : mix(hash, 0);
+    for (uint32_t i = 0; i < count; ++i) hash = mix_if_text(hash, key(i));
     return content_hash = hash | 1;
 }
 

@@ -8,7 +8,7 @@
 
 namespace pydag {
 
-// Behind it stand the keys themselves, and behind those their places: one allocation for all.
+// In memory the keys follow it, and then the two permutations of key_order.h: one allocation for all.
 struct Keys {
     static constexpr size_t kItemSize = sizeof(PyObject *) + 2 * sizeof(uint32_t);
 
@@ -26,8 +26,8 @@ struct Keys {
     ~Keys() {
         while (count > 0) decref(inserted()[--count]);
     }
-    // Without the template: who found it through the collector could change every dict to come. It
-    // holds constants alone, so it is part of no cycle.
+    // Doesn't visit the template: whoever found it through the collector could change every dict that is built
+    // from it. It holds only constants, so it is part of no cycle.
     int traverse(visitproc visit, void *arg) const {
         for (uint32_t i = 0; i < count; ++i) Py_VISIT(inserted()[i]);
         return 0;
@@ -38,9 +38,9 @@ struct Keys {
     PyObject **inserted() { return reinterpret_cast<PyObject **>(this + 1); }
     PyObject *const *inserted() const { return reinterpret_cast<PyObject *const *>(this + 1); }
     PyObject *inserted_key(uint32_t i) const { return inserted()[i]; }
-    // The place of each in traversal order, and behind those the other way round: see key_order.h.
+    // The index of each key in traversal order, and behind those the reverse permutation: see key_order.h.
     uint32_t *places() { return reinterpret_cast<uint32_t *>(inserted() + count); }
-    // ranks()[i] is the place of inserted()[i] in traversal order; null where the two orders are one.
+    // ranks()[i] is the index of inserted()[i] in traversal order; null if the two orders are the same.
     const uint32_t *ranks() const { return in_order ? nullptr : const_cast<Keys *>(this)->places(); }
     uint32_t rank(uint32_t i) const { return in_order ? i : ranks()[i]; }
     // The i-th key in traversal order.
@@ -67,8 +67,8 @@ nb::object new_sorted_keys(PyObject *const *keys, size_t count);
 // (compared by identity, then `==`).
 bool equal_keys(nb::handle a, nb::handle b);
 
-// Of equal keys, whether they were put in in the same order: the way from that to the order of traversal
-// is the same.
+// For equal keys: whether they were inserted in the same order. Then the same permutation leads from that
+// order to the order of traversal.
 bool have_same_order(const Keys &a, const Keys &b);
 
 // Whether the tuples hold the same items, by identity, then `==`.

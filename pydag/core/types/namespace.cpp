@@ -6,7 +6,6 @@
 #include "types/registry.h"
 #include "types/type_table.h"
 
-#include <new>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -28,21 +27,12 @@ Globals &globals() {
 }
 
 PyObject *on_type_death(PyObject *, PyObject *) {
-    try {
-        forget_types();
-    } catch (const std::bad_alloc &) {
-        return PyErr_NoMemory();
-    }
+    forget_types();
     Py_RETURN_NONE;
 }
 PyMethodDef on_type_death_def = {"forget_types", on_type_death, METH_O, nullptr};
 
 PyObject *on_type_death_function = nullptr;
-
-nb::object guard(PyTypeObject *type) {
-    if (!is_heap_type(type)) return nb::object();
-    return checked(PyWeakref_NewRef(as_object(type), on_type_death_function));
-}
 
 // Takes the namespaces that nobody is using out of the table.
 std::vector<std::unique_ptr<Namespace>> take_unused() {
@@ -60,6 +50,19 @@ std::vector<std::unique_ptr<Namespace>> take_unused() {
 
 }  // namespace
 
+std::string namespace_text(nb::handle name) {
+    if (!PyUnicode_Check(name.ptr()))
+        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(name).ptr());
+    if (!PyUnicode_AsUTF8(name.ptr())) {
+        PyErr_Clear();
+        fail(PyExc_ValueError,
+             "The namespace %U has a lone surrogate, a code point from U+D800 to U+DFFF, which optree can't take\n"
+             "  Use a name without one.",
+             short_repr(name).ptr());
+    }
+    return text_of(name);
+}
+
 void make_namespaces() {
     if (!on_type_death_function)
         on_type_death_function = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
@@ -69,24 +72,22 @@ void tell_when_types_are_forgotten(void (*listener)()) { globals().listener = li
 
 Namespace::Namespace(nb::handle name)
     : name_(checked(PyUnicode_FromObject(name.ptr()))),  // no subclass
-      id_(++globals().num_made),
-      table_(std::make_unique<TypeTable>()) {}
+      id_(++globals().num_made) {}
 
 Namespace::~Namespace() = default;
 
 NamespaceRef Namespace::get(nb::handle name) {
     constexpr size_t kMost = 64;
     Globals &state = globals();
-    if (has_changed_elsewhere()) [[unlikely]]
+    if (take_changes_elsewhere()) [[unlikely]]
         forget_types();
-    if (!PyUnicode_Check(name.ptr()))
-        fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(name).ptr());
-    const bool is_unnamed = PyUnicode_GET_LENGTH(name.ptr()) == 0;
+    const bool is_unnamed = PyUnicode_Check(name.ptr()) && PyUnicode_GET_LENGTH(name.ptr()) == 0;
     if (is_unnamed && state.unnamed) [[likely]]
         return NamespaceRef(*state.unnamed);
-    std::string text = text_of(name);
+    std::string text = namespace_text(name);
     if (const auto known = state.spaces.find(text); known != state.spaces.end()) return NamespaceRef(*known->second);
 
+    state.spaces.reserve(state.spaces.size() + 1);  // then nothing fails with `made` half handed over
     std::unique_ptr<Namespace> made(new Namespace(name));
     NamespaceRef result(*made);
     // Released when all is in order again, since that may run Python code.
@@ -109,22 +110,38 @@ TypeInfo Namespace::look_up_class_of(PyObject *object) {
 
 TypeInfo Namespace::find_in_table(PyTypeObject *type) {
     if (const TypeInfo *const info = find_known_in_table(type)) return *info;
+    if (table_ && table_->has_dead(type)) forget_types();  // as a weak reference's callback would do
     // What was looked up counts only if nothing was registered meanwhile.
     for (;;) {
         const uint64_t epoch = globals().epoch;
-        nb::object weakref = guard(type);
+        nb::object weakref = weak_reference_to(type, on_type_death_function);
         const TypeInfo info = look_up_type(type, name_);
-        const nb::object registration = nb::steal(info.registration);
+        nb::object registration = nb::steal(info.registration);
         if (epoch != globals().epoch) continue;
-        if (!table_->find(type)) table_->add(type, std::move(weakref), info);
-        return *table_->find(type);
+        if (const TypeInfo *const known = find_known_in_table(type)) return *known;
+        remember(type, std::move(weakref), info, std::move(registration));
+        return info;
     }
 }
 
 const TypeInfo *Namespace::find_known_in_table(PyTypeObject *type) {
-    const TypeInfo *const info = table_->find(type);
-    if (info) recent_[place(type)] = {type, *info};
-    return info;
+    const TypeTable::Entry *const entry = table_ ? table_->find(type) : nullptr;
+    if (!entry) return nullptr;
+    recent_[place(type)].set(type, entry->weakref, entry->value.info);
+    return &entry->value.info;
+}
+
+void Namespace::remember(PyTypeObject *type, nb::object weakref, const TypeInfo &info, nb::object registration) {
+    if (!table_) table_ = std::make_unique<TypeTable>();
+    if (table_->is_full()) {
+        forget_recent();  // they may point to what goes
+        table_->make_room();
+    }
+    table_->add({type, std::move(weakref), {std::move(registration), info}});
+}
+
+void Namespace::forget_recent() {
+    for (Recent &recent : recent_) recent.reset();
 }
 
 bool Namespace::is_dict_insertion_ordered() const { return pydag::is_dict_insertion_ordered(name_, true); }
@@ -133,18 +150,18 @@ bool Namespace::is_ordered_itself() const {
     return PyUnicode_GET_LENGTH(name_.ptr()) > 0 && pydag::is_dict_insertion_ordered(name_, false);
 }
 
-// What is released last, when all tables are new, may run code that comes back here. Until whoever
-// listens has forgotten them too, the old tables guard the classes.
+// Objects are released last, when all tables are new: that may run code that calls this function again.
 void forget_types() {
-    std::vector<std::unique_ptr<TypeTable>> tables(globals().spaces.size());
-    for (std::unique_ptr<TypeTable> &table : tables) table = std::make_unique<TypeTable>();
+    std::unique_ptr<TypeTable> released;
     ++globals().epoch;
-    auto next = tables.begin();
     for (auto &[name, space] : globals().spaces) {
-        space->table_.swap(*next++);
-        for (Namespace::Recent &recent : space->recent_) recent = {};
+        space->forget_recent();
+        if (!space->table_) continue;
+        space->table_->next = std::move(released);
+        released = std::move(space->table_);
     }
     globals().listener();
+    while (released) released = std::move(released->next);
 }
 
 }  // namespace pydag

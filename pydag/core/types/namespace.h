@@ -2,16 +2,17 @@
 //
 // What the library knows about classes: which are nodes, in which namespace.
 //
-// A class is looked up once per namespace and remembered by address. The memory is emptied when
-// anything is registered or unregistered, here or with another library, and when a remembered
-// class dies: its address may be given to another one. A namespace itself is forgotten if nobody is
-// using it and there are many.
+// A class is looked up once per namespace and remembered by address, for as long as it lives
+// (class_table.h). The memory is emptied when anything is registered or unregistered, here or with another
+// library; and also when a remembered class is known to have died, so that little is kept of what is gone. A
+// namespace itself is forgotten if nobody is using it and there are many of them.
 #pragma once
 
-#include "base/capi.h"
+#include "base/weak_reference.h"
 #include "types/kind.h"
 
 #include <memory>
+#include <string>
 
 namespace pydag {
 
@@ -24,13 +25,17 @@ struct TypeInfo {
     Identity identity;
 };
 
-class TypeTable;
+struct TypeTable;
 class NamespaceRef;
+
+// The name of a namespace as UTF-8. TypeError for what is no str; ValueError for lone surrogates, which have no
+// UTF-8 and which optree, whose registrations count here, can't look up.
+std::string namespace_text(nb::handle name);
 
 // The classes as one namespace sees them.
 class Namespace {
 public:
-    // `name`: a str. Raises TypeError for anything else.
+    // `name`: a str that has UTF-8. Raises TypeError or ValueError for anything else.
     static NamespaceRef get(nb::handle name);
     ~Namespace();
     nb::handle name() const { return name_; }
@@ -42,44 +47,59 @@ public:
     // The result holds until Python code runs. The caller owns `object`.
     TypeInfo find_class_of(PyObject *object) {
         const Recent &recent = recent_[place(Py_TYPE(object))];
-        return recent.type == Py_TYPE(object) ? recent.info : look_up_class_of(object);
+        return recent.is_of(Py_TYPE(object)) ? recent.info : look_up_class_of(object);
     }
 
     // The same for a class that the caller owns.
     TypeInfo find(PyTypeObject *type) {
         const Recent &recent = recent_[place(type)];
-        return recent.type == type ? recent.info : find_in_table(type);
+        return recent.is_of(type) ? recent.info : find_in_table(type);
     }
 
     // The same without running Python code; null where that is needed.
     const TypeInfo *find_known(PyTypeObject *type) {
         const Recent &recent = recent_[place(type)];
-        return recent.type == type ? &recent.info : find_known_in_table(type);
+        return recent.is_of(type) ? &recent.info : find_known_in_table(type);
     }
 
     // Whether optree was told to keep the insertion order of dicts in this namespace, or in all.
     bool is_dict_insertion_ordered() const;
-    // Whether it was told so of this very namespace. Never of the one without a name.
+    // Whether optree was told so for this namespace alone. Never true for the one without a name.
     bool is_ordered_itself() const;
 
 private:
     friend class NamespaceRef;
     friend void forget_types();
     explicit Namespace(nb::handle name);
+    // What the table said last of a class.
     struct Recent {
-        PyTypeObject *type;
-        TypeInfo info;
+        PyObject *type = nullptr;
+        PyObject *const *place = &type;  // where the class stands while it lives: here, or in a weak reference
+        TypeInfo info = {};
+
+        bool is_of(PyTypeObject *cls) const { return *place == as_object(cls); }
+        void set(PyTypeObject *cls, nb::handle weakref, const TypeInfo &known) {
+            type = as_object(cls);
+            place = weakref.is_valid() ? referent_place(weakref) : &type;
+            info = known;
+        }
+        void reset() {
+            type = nullptr;
+            place = &type;
+        }
     };
     static constexpr int kRecentBits = 8;
     static size_t place(PyTypeObject *type) { return hash_address(type) >> (64 - kRecentBits); }
     TypeInfo look_up_class_of(PyObject *object);
     TypeInfo find_in_table(PyTypeObject *type);
     const TypeInfo *find_known_in_table(PyTypeObject *type);
+    void remember(PyTypeObject *type, nb::object weakref, const TypeInfo &info, nb::object registration);
+    void forget_recent();
     nb::object name_;
     uint64_t id_;
     uint32_t num_users_ = 0;
-    std::unique_ptr<TypeTable> table_;
-    Recent recent_[size_t{1} << kRecentBits] = {};  // what the table said last, without a probe
+    std::unique_ptr<TypeTable> table_;         // null: nothing is known
+    Recent recent_[size_t{1} << kRecentBits];  // each is of a class in the table, found without a probe
 };
 
 // Keeps a namespace while it is used.
@@ -105,10 +125,10 @@ private:
     Namespace *space_ = nullptr;
 };
 
-// Forgets all that was looked up.
+// Forgets all that was looked up. Needs no memory, so it can't fail.
 void forget_types();
-// Whoever remembers classes that a namespace has looked up forgets them when he is told, at the latest:
-// until then none of them dies.
+// Sets the function that is called after all classes were forgotten. It must forget what was made of them:
+// the cache of structures does, since its structures depend on what was registered.
 void tell_when_types_are_forgotten(void (*listener)());
 
 void make_namespaces();  // when the module is made

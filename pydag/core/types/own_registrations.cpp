@@ -4,6 +4,7 @@
 #include "base/tuples.h"
 
 #include <algorithm>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -35,7 +36,13 @@ nb::object find_own(nb::handle namespace_, nb::handle type) {
 
 void add_own(nb::object registration) {
     PyObject *const type = RegistrationBox::of(registration).type.ptr();
-    table()[type].push_back(std::move(registration));
+    const auto of_class = table().try_emplace(type).first;
+    try {
+        of_class->second.push_back(std::move(registration));
+    } catch (const std::bad_alloc &) {
+        if (of_class->second.empty()) table().erase(of_class);
+        throw;
+    }
 }
 
 void remove_own(nb::handle namespace_, nb::handle type) {

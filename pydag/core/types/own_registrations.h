@@ -2,8 +2,8 @@
 //
 // The registrations that were made with pydag itself, by class and namespace.
 //
-// A class is found by its address, which its registration owns. No dict: that would ask the
-// `__hash__` and `__eq__` of a metaclass, and others could find it and change it.
+// A class is found by its address; its registration owns the class. This is no dict, because a dict would
+// call the `__hash__` and `__eq__` of a metaclass, and others could find the dict and change it.
 #pragma once
 
 #include "types/registration.h"
@@ -13,7 +13,7 @@ namespace pydag {
 // The registration of a class in just this namespace, an exact str; null if there is none.
 nb::object find_own(nb::handle namespace_, nb::handle type);
 void add_own(nb::object registration);
-void remove_own(nb::handle namespace_, nb::handle type);  // it is there
+void remove_own(nb::handle namespace_, nb::handle type);  // it must be there
 
 // A list of (namespace, class) for each of them, in no order.
 nb::object registered_classes();

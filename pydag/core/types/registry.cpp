@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "types/fields.h"
 #include "types/own_registrations.h"
+#include "types/tuple_class.h"
 
 #include <algorithm>
-#include <string>
 
 namespace pydag {
 
@@ -15,7 +15,7 @@ namespace {
 
 // Lives as long as the process: destroying it after the interpreter is gone would crash.
 struct Globals {
-    nb::object find_foreign, classify_leaf, is_insertion_ordered;
+    nb::object find_foreign, is_value, is_insertion_ordered;
     DictWatch watch;
     PyTypeObject *builtin_classes[kNumKinds] = {};  // owned, for the life of the process
 };
@@ -48,11 +48,11 @@ Kind builtin_kind(PyTypeObject *type) {
 }
 
 TypeInfo classify_unregistered(nb::handle type) {
-    if (!globals().classify_leaf.is_valid()) return {nullptr, Kind::kLeaf, kObjectLeaf};
-    const std::string answer = text_of(call(globals().classify_leaf, type));
-    if (answer == "namedtuple") return {nullptr, Kind::kNamedTuple, kNoIdentity};
-    if (answer == "structseq") return {nullptr, Kind::kStructSequence, kNoIdentity};
-    return {nullptr, Kind::kLeaf, answer == "object" ? kObjectLeaf : kNoIdentity};
+    const Kind kind = kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(type.ptr()));
+    if (!is_leaf(kind)) return {nullptr, kind, kNoIdentity};
+    const nb::object ask = globals().is_value;
+    const bool is_value = ask.is_valid() && call(ask, type).is(nb::handle(Py_True));
+    return {nullptr, Kind::kLeaf, is_value ? kNoIdentity : kObjectLeaf};
 }
 
 }  // namespace
@@ -94,6 +94,7 @@ void add_registration(nb::object box) {
     if (!PyType_Check(type.ptr())) fail(PyExc_TypeError, "Expected a class, got %U.", short_repr(type).ptr());
     if (!PyUnicode_CheckExact(registration.namespace_.ptr()))
         fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(registration.namespace_).ptr());
+    namespace_text(registration.namespace_);  // checks it
     if (!is_leaf(builtin_kind(reinterpret_cast<PyTypeObject *>(type.ptr()))))
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be re-registered.", type.ptr());
     if (registration.is_fields && !has_plain_layout(type))
@@ -116,6 +117,7 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_) {
         fail(PyExc_ValueError, "PyTree type %R is a built-in type and cannot be unregistered.", type.ptr());
     if (!PyUnicode_CheckExact(namespace_.ptr()))
         fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(namespace_).ptr());
+    namespace_text(namespace_);  // checks it
     nb::object found = find_own(namespace_, type);
     if (!found.is_valid()) {
         if (PyUnicode_GET_LENGTH(namespace_.ptr()) == 0)
@@ -127,9 +129,9 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_) {
     return found;
 }
 
-void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is_insertion_ordered) {
+void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_insertion_ordered) {
     globals().find_foreign = std::move(find_foreign);
-    globals().classify_leaf = std::move(classify_leaf);
+    globals().is_value = std::move(is_value);
     globals().is_insertion_ordered = std::move(is_insertion_ordered);
     forget_types();
 }
@@ -143,7 +145,7 @@ void set_builtin_class(Kind kind, PyTypeObject *type) {
 
 void watch_registry(nb::handle dict) { globals().watch.add(dict); }
 
-bool has_changed_elsewhere() { return globals().watch.take_changed(); }
+bool take_changes_elsewhere() { return globals().watch.take_changed(); }
 
 bool is_dict_insertion_ordered(nb::handle namespace_, bool or_global) {
     const nb::object ask = globals().is_insertion_ordered;

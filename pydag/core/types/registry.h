@@ -11,29 +11,29 @@ namespace pydag {
 
 // Adds a registration. Raises ValueError if the class has one in that namespace.
 void add_registration(nb::object registration);
-// Takes it out again and returns it; ValueError if there is none.
+// Removes a registration and returns it; ValueError if there is none.
 nb::object remove_registration(nb::handle type, nb::handle namespace_);
 // What a class is in this namespace. Runs Python code. The registration of the result is owned.
 TypeInfo look_up_type(PyTypeObject *type, nb::handle namespace_);
 // The registration of a class as seen from `namespace_`; null if it isn't a registered node there.
 nb::object find_registration(nb::handle type, nb::handle namespace_);
-// Whether the class is registered, as seen from `namespace_`, as one of modules.
+// Whether the class is registered, as seen from `namespace_`, as a class of modules.
 bool is_module(nb::type_object type, nb::handle namespace_);
 
 // The builtin class whose instances are nodes of this kind; null if there is none.
 PyTypeObject *builtin_class(Kind kind);
 void set_builtin_class(Kind kind, PyTypeObject *type);
 
-// Python's part of the lookup: `find_foreign(cls, namespace)` answers None or (flatten, unflatten,
-// path_entry_type), or a Registration, for a class registered with another library in exactly that namespace;
-// `classify_leaf(cls)` answers "namedtuple", "structseq", "value" or "object";
-// `is_insertion_ordered(namespace, or_global)` answers a bool.
-void set_lookup(nb::object find_foreign, nb::object classify_leaf, nb::object is_insertion_ordered);
-// Forgets what was looked up whenever `dict` changes.
+// Sets the functions in Python that the lookup calls. `find_foreign(cls, namespace)` returns None or (flatten,
+// unflatten, path_entry_type), or a Registration, for a class registered with another library in exactly that
+// namespace. `is_value(cls)` returns whether the instances of a leaf class have no identity.
+// `is_insertion_ordered(namespace, or_global)` returns a bool.
+void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_insertion_ordered);
+// From now on, any change of `dict` is seen by `take_changes_elsewhere`.
 void watch_registry(nb::handle dict);
-// Whether one of them has changed since this was asked last.
-bool has_changed_elsewhere();
-// What Python says of the order of dicts.
+// Whether a watched dict has changed since the last call, which it forgets.
+bool take_changes_elsewhere();
+// Whether optree was told to keep the insertion order of dicts.
 bool is_dict_insertion_ordered(nb::handle namespace_, bool or_global);
 
 }  // namespace pydag

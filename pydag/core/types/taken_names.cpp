@@ -32,7 +32,7 @@ void TakenNames::search(PyTypeObject *type) {
         const nb::object attributes = dict_of_class(reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i)));
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(attributes.ptr(), &position, &key, &value);) {
-            if (!is_exact_str(key)) return;  // its own `__eq__` says which names are equal to it
+            if (!is_exact_str(key)) return;  // its own `__eq__` decides which names are equal to it
             if (lets_pass(Py_TYPE(value))) continue;
             names_.push_back(interned(key));
             mask |= bit(names_.back().ptr());

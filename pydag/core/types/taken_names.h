@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The attributes of a class that may take an assignment to an instance: properties, slots and other
-// data descriptors, `__class__` and `__dict__` among them. Object's own way of setting an attribute is
-// the fastest one into a `__dict__`, but it gives such an attribute the value instead.
+// data descriptors, `__class__` and `__dict__` among them. `object.__setattr__` is the fastest way to write
+// into a `__dict__`, but it would give the value to such an attribute instead.
 //
-// A class may change at any time. Its version tells, so that only then it is searched again.
+// A class may change at any time. Its version shows that, so it is searched again only after a change.
 #pragma once
 
 #include "base/capi.h"
@@ -15,7 +15,7 @@ namespace pydag {
 
 class TakenNames {
 public:
-    // Brings what is known of the class up to date. To be called before `may_have`, which holds until
+    // Brings the names of the class up to date. To be called before `may_have`, whose answers are valid until
     // Python code runs.
     void update(PyTypeObject *type) {
         if (version_ == 0 || version_ != version_of(type)) [[unlikely]]
@@ -33,7 +33,7 @@ private:
     void search(PyTypeObject *type);
 
     unsigned version_ = 0;           // of the class when it was searched; 0: never
-    uint64_t mask_ = 0;              // of the names' addresses: most names are told by it
+    uint64_t mask_ = 0;              // of the names' addresses: it rules out most other names
     std::vector<nb::object> names_;  // interned
 };
 

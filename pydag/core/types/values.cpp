@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/values.h"
 
+#include "base/interrupt.h"
+#include "base/text_hash.h"
 #include "base/tuples.h"
 
 #include <bit>
@@ -16,7 +18,7 @@ bool is_plain(PyTypeObject *type) {
            type == &PyRange_Type;
 }
 
-// A tuple that is nothing else than its items.
+// Whether an object is a tuple that consists only of its items.
 bool is_tuple(PyObject *object, Namespace *space) {
     if (!PyTuple_Check(object)) return false;
     PyTypeObject *const type = Py_TYPE(object);
@@ -45,11 +47,6 @@ bool is_same_float(double a, double b) {
     return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-uint64_t mix(uint64_t hash, uint64_t next) {
-    hash = (hash ^ next) * 0x9E3779B97F4A7C15u;
-    return hash ^ (hash >> 32);
-}
-
 // By Python's own hash; by the address where there is none.
 uint64_t hash_object(nb::handle object) {
     if (PyType_Check(object.ptr())) return hash_address(object.ptr());
@@ -60,7 +57,7 @@ uint64_t hash_object(nb::handle object) {
     return hash_address(object.ptr());
 }
 
-// Two objects that aren't one.
+// Compares two objects that aren't the same object.
 enum class Sameness { kSame, kDifferent, kByItems };
 
 Sameness compare(PyObject *a, PyObject *b, Namespace *space, nb::object &items, nb::object &others) {
@@ -82,22 +79,6 @@ Sameness compare(PyObject *a, PyObject *b, Namespace *space, nb::object &items, 
     return as_sameness(has_equality && checked(PyObject_RichCompareBool(a, b, Py_EQ)));
 }
 
-// Only so many levels of items count: a structure may be deep, or shared again and again.
-uint64_t hash_levels(nb::handle value, Namespace *space, int levels) {
-    PyTypeObject *const type = Py_TYPE(value.ptr());
-    if (is_plain(type)) return hash_object(value);
-    if (type == &PyFloat_Type || type == &PyComplex_Type) {
-        const Py_complex number = PyComplex_AsCComplex(value.ptr());
-        return std::isnan(number.real) || std::isnan(number.imag) ? 1 : hash_object(value);
-    }
-    const nb::object items = items_of(value.ptr(), space);
-    if (!items.is_valid()) return space ? hash_address(value.ptr()) : hash_object(value);
-    auto hash = static_cast<uint64_t>(PyTuple_GET_SIZE(items.ptr()));
-    for (Py_ssize_t i = 0; levels > 0 && i < PyTuple_GET_SIZE(items.ptr()); ++i)
-        hash = mix(hash, hash_levels(PyTuple_GET_ITEM(items.ptr(), i), space, levels - 1));
-    return hash;
-}
-
 }  // namespace
 
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space) {
@@ -109,10 +90,12 @@ bool is_same_value(nb::handle a, nb::handle b, Namespace *space) {
     pending.push_borrowed(b.ptr()), pending.push_borrowed(a.ptr());
     while (!pending.empty()) {
         nb::object x = pending.pop_owned(), y = pending.pop_owned(), items, others;
-        if (x.is(y)) continue;
+        interruptible_step();
+        if (x.is(y) || met.count({x.ptr(), y.ptr()})) continue;
         const Sameness sameness = compare(x.ptr(), y.ptr(), space, items, others);
         if (sameness == Sameness::kDifferent) return false;
-        if (sameness == Sameness::kSame || !met.emplace(x.ptr(), y.ptr()).second) continue;
+        if (sameness == Sameness::kSame) continue;
+        met.emplace(x.ptr(), y.ptr());
         for (Py_ssize_t i = PyTuple_GET_SIZE(items.ptr()); i-- > 0;) {
             pending.push_borrowed(PyTuple_GET_ITEM(others.ptr(), i));
             pending.push_borrowed(PyTuple_GET_ITEM(items.ptr(), i));
@@ -122,15 +105,40 @@ bool is_same_value(nb::handle a, nb::handle b, Namespace *space) {
     return true;
 }
 
-uint64_t hash_value(nb::handle value, Namespace *space) {
-    constexpr int kLevels = 8;
-    return hash_levels(value, space, kLevels);
+uint64_t ValueHashes::hash(nb::handle value, int levels) {
+    PyTypeObject *const type = Py_TYPE(value.ptr());
+    if (is_plain(type)) return hash_object(value);
+    if (type == &PyFloat_Type || type == &PyComplex_Type) {
+        const Py_complex number = PyComplex_AsCComplex(value.ptr());
+        return std::isnan(number.real) || std::isnan(number.imag) ? 1 : hash_object(value);
+    }
+    // Of the value itself nothing is remembered: it is hashed once, or is a tuple that nobody else has.
+    const bool is_within = levels < kLevels;
+    if (is_within)
+        if (const auto known = known_.find({value.ptr(), levels}); known != known_.end()) return known->second;
+    const nb::object items = items_of(value.ptr(), space_);
+    if (!items.is_valid()) return space_ ? hash_address(value.ptr()) : hash_object(value);
+    const uint64_t hash = hash_items(items, levels);
+    if (is_within) {
+        kept_.push_borrowed(value.ptr());
+        known_.emplace(std::pair(value.ptr(), levels), hash);
+    }
+    return hash;
+}
+
+uint64_t ValueHashes::hash_items(nb::handle items, int levels) {
+    auto result = static_cast<uint64_t>(PyTuple_GET_SIZE(items.ptr()));
+    for (Py_ssize_t i = 0; levels > 0 && i < PyTuple_GET_SIZE(items.ptr()); ++i) {
+        interruptible_step();
+        result = mix(result, hash(PyTuple_GET_ITEM(items.ptr(), i), levels - 1));
+    }
+    return result;
 }
 
 uint32_t ValueTable::number_of(nb::handle value) {
     if (const uint32_t number = known_.find(value.ptr()); number != IdentityTable::kNew) return number;
     const nb::object owned = nb::borrow(value);
-    const uint64_t hash = hash_value(value, space_);
+    const uint64_t hash = hashes_.of(value);
     const auto [first, last] = by_hash_.equal_range(hash);
     for (auto found = first; found != last; ++found)
         if (is_same_value(values_[found->second], value, space_)) return found->second;

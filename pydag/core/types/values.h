@@ -1,35 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which values are one: of one type and equal. Floats are told apart by their bits, so that 0.0 and
-// -0.0 are two, and any NaN is as any other; tuples item by item, so that (1,) and (True,) are two.
+// -0.0 are two, and all NaNs are one; tuples are compared item by item, so that (1,) and (True,) are two.
 #pragma once
 
 #include "base/identity_table.h"
 #include "types/registry.h"
 
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace pydag {
 
-// With `space`: what a tree holds, as that namespace sees it. An object is the same as itself alone;
-// its own `__eq__` doesn't run. Without: keys, aux_data and the like. There lists and dicts are
-// compared item by item, in their order, and what else can be hashed by its own `==`; classes, and
-// what can't be hashed, are the same as themselves alone.
+// With `space`: for what a tree holds, as that namespace sees it. An object is the same only as itself;
+// its `__eq__` doesn't run. Without: for keys, aux_data and the like. There lists and dicts are
+// compared item by item, in their order, other objects that can be hashed by their own `==`; classes, and
+// objects that can't be hashed, are the same only as themselves.
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space);
 
-// A hash that goes with it; never fails for want of one.
-uint64_t hash_value(nb::handle value, Namespace *space);
+// Hashes for `is_same_value`. An object that can't be hashed has one, too.
+//
+// A list within two lists is hashed once: otherwise lists that hold one another several times would be hashed
+// exponentially often. What is remembered is owned. If its own code changes it meanwhile, values that are the
+// same may get two hashes.
+class ValueHashes {
+public:
+    explicit ValueHashes(Namespace *space) : space_(space) {}
+    uint64_t of(nb::handle value) { return hash(value, kLevels); }
+
+private:
+    // Only a few levels of items count, because a structure may be deep.
+    static constexpr int kLevels = 8;
+    uint64_t hash(nb::handle value, int levels);
+    uint64_t hash_items(nb::handle items, int levels);
+
+    Namespace *const space_;
+    RefBuffer<8> kept_;
+    std::map<std::pair<PyObject *, int>, uint64_t> known_;  // of what has items, by the levels that count
+};
 
 // Numbers for values, 0, 1, 2 ...: those that are the same get the same number.
 class ValueTable {
 public:
-    explicit ValueTable(Namespace *space = nullptr) : space_(space) {}
+    explicit ValueTable(Namespace *space = nullptr) : space_(space), hashes_(space) {}
     uint32_t number_of(nb::handle value);
     // The first value that got this number.
     PyObject *operator[](uint32_t number) const { return values_[number]; }
 
 private:
     Namespace *const space_;
+    ValueHashes hashes_;
     RefBuffer<16> values_;
     IdentityTable known_;  // the same values, by address
     std::unordered_multimap<uint64_t, uint32_t> by_hash_;

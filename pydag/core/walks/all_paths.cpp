@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/all_paths.h"
 
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "structure/paths.h"
 #include "walks/post_order.h"
@@ -47,6 +48,7 @@ public:
     nb::object run() {
         arrive(0);
         while (!frames_.empty()) {
+            interruptible_step();
             Frame &frame = frames_.back();
             way_.drop_to(frames_.size() - 1);
             const Node node = structure_.nodes[frame.node];
@@ -64,7 +66,7 @@ public:
 
 private:
     struct Frame {
-        uint32_t node, child, next;  // which child comes next, and where it stands
+        uint32_t node, child, next;  // the index of the next child, and its position
     };
 
     void arrive(uint32_t position) {
@@ -74,8 +76,6 @@ private:
         if (node.is_leaf()) {
             const nb::object path = tuple_of(way_.data(), way_.size());
             checked(PyList_Append(paths_[places_[place].begin.leaf], path.ptr()));
-            constexpr uint32_t kOften = 4096;
-            if (++num_paths_ % kOften == 0) checked(PyErr_CheckSignals());
         } else if (is_fertile_[place]) {
             frames_.push({place, 0, place + 1});
         }
@@ -84,11 +84,10 @@ private:
     const Structure &structure_;
     const Fertility is_fertile_;
     const std::vector<Place> places_;
-    std::vector<uint32_t> anchors_;  // where they stand
+    std::vector<uint32_t> anchors_;  // their positions
     RefBuffer<16> paths_;
     RefBuffer<24> way_;
     Buffer<Frame, 24> frames_;
-    uint32_t num_paths_ = 0;
 };
 
 }  // namespace

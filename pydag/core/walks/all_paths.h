@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every way from the root to each leaf. There may be exponentially many; only parts that hold leaves
-// are gone through, and what they cost is the paths themselves.
+// Every path from the root to each leaf. There may be exponentially many. Only parts that hold leaves are
+// visited, so the cost is proportional to the paths themselves.
 #pragma once
 
 #include "structure/structure.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a walk that only looks is within an open node.
+// Where a walk that borrows is within an open node.
 #pragma once
 
 #include "base/capi.h"
@@ -14,7 +14,7 @@ struct BorrowedFrame {
     bool owns_slots;
     uint32_t node;  // its position in the structure
 
-    // Held by one slot alone, and the walk came through it: nothing else can lead here.
+    // Whether no other slot can hold the child: its only reference is that of the slot of this node.
     bool is_only_way_to(PyObject *child) const { return owns_slots && has_references(child, 1); }
 };
 

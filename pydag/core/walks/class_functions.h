@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The function that a fold or a rewrite calls for an object: one for all, or one for each class,
-// looked up along the class's MRO. Classes are found by identity: no metaclass is asked.
+// The function that a fold or a rewrite calls for an object: one for all objects, or one for each class,
+// looked up along the class's MRO. Classes are found by identity, so no code of a metaclass runs.
 #pragma once
 
 #include "base/identity_table.h"
@@ -33,7 +33,7 @@ private:
     PyTypeObject *last_type_ = nullptr;
     PyObject *last_ = nullptr;  // the function of that type, borrowed
     RefBuffer<8> functions_, classes_, types_;
-    IdentityTable by_class_, by_type_;  // of what is in the mapping; of all objects' types so far
+    IdentityTable by_class_, by_type_;  // for the classes in the mapping; for all types of objects met so far
 };
 
 }  // namespace pydag

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/copy.h"
 
+#include "base/build_pause.h"
+#include "base/interrupt.h"
 #include "walks/flatten.h"
 #include "walks/unflatten.h"
 
@@ -25,11 +27,14 @@ public:
         memo_.reserve(structure.num_shared);
     }
 
+    // Null where the walk had to give up.
     nb::object run() {
         const BuildPause pause;
         PyObject *const *refs = structure_.refs;
         uint32_t pending = 1;  // how many children the innermost open node waits for
+        LookingSteps steps;
         for (uint32_t position = 0; position < structure_.num_nodes; ++position) {
+            if (steps.must_give_up()) return nb::object();
             const Node node = structure_.nodes[position];
             if (node.is_leaf() || node.is_none()) {
                 values_.push_reserved(incref(objects_[position]));
@@ -83,7 +88,7 @@ private:
     Buffer<PyObject *, 16> memo_;  // the copies of the anchors, by number: values own them, or what was made of those
 };
 
-// Null where the tree isn't known, and where something is wrong.
+// Null where the tree isn't known, where a signal waits, and where something is wrong.
 nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     const CachedStructure known(tree.ptr(), options.setting());
     BorrowedObjects objects;

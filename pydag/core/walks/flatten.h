@@ -14,7 +14,7 @@
 namespace pydag {
 
 // A DAG, taken apart. Raises CycleError for an object that contains itself; whatever a callback
-// raises passes through with a note that names the place.
+// raises passes through with a note that names the path.
 class Flattened {
 public:
     // `objects`, where given, receives the objects themselves.

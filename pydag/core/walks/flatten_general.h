@@ -4,11 +4,15 @@
 #pragma once
 
 #include "base/identity_table.h"
+#include "base/interrupt.h"
 #include "nodes/open.h"
 #include "walks/flatten_pure.h"
 #include "walks/frames.h"
 #include "walks/open_objects.h"
+#include "walks/opened_by_prefix.h"
 #include "walks/options.h"
+
+#include <new>
 
 namespace pydag {
 
@@ -21,7 +25,7 @@ public:
           objects_(objects),
           open_options_{options.space.get(), {}, options.known_order()} {}
 
-    // The whole tree; the structure is finished then.
+    // Walks the whole tree; then the structure is finished.
     void run(PyObject *tree) {
         begin(tree);
         walk<false>();
@@ -29,8 +33,8 @@ public:
         options_.describe(builder_, leaves_.size(), has_registered_);
     }
 
-    // Or bit by bit: from leaf to leaf. False behind the last one. After an exception it may go on,
-    // behind the object that raised it.
+    // Or walks in steps, each up to the next leaf. `advance` is false after the last one. After an exception
+    // it may be called again, and goes on behind the object that raised; not if the walk itself had no memory.
     void begin(PyObject *tree) { stack_.push_borrowed(tree); }
     bool advance() { return walk<true>(); }
 
@@ -44,6 +48,11 @@ private:
     bool walk() {
         try {
             return visit_objects<stops_at_leaf>();
+        } catch (const std::bad_alloc &) {
+            // The walk stopped in the middle of a step, so the path isn't known, and the walk can't go on.
+            frames_.resize_down(1);
+            stack_.drop_to(0);
+            throw;
         } catch (...) {
             rethrow_at([&] { return options_.path(steps()); }, "flattening");
         }
@@ -61,6 +70,7 @@ private:
                 continue;
             }
             height_ = size - 1;
+            interruptible_step();
             nb::object object = stack_.pop_owned();
             const TypeInfo info = as_opened(object.ptr(), options_.space->find_class_of(object.ptr()));
             const bool is_tracked = (info.identity & tracks) != 0;
@@ -86,15 +96,24 @@ private:
         leaves_.push_new(std::move(object));
     }
 
-    // With a predicate: it is asked about what has not been met before.
+    // Visits an object where there is a predicate, which is asked unless the object was met before.
     void visit_asking(nb::object object, const TypeInfo &info, bool is_tracked) {
         if (is_tracked)
             if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew)
                 return add_alias(known, object);
         // The predicate may unregister the class.
         const nb::object registration = nb::borrow(info.registration);
-        const bool is_leaf = options_.asks_to_keep(object) || is_leaf_kind(info.kind);
+        const bool is_asked = !options_.prefix || !is_opened_by_prefix(object, is_tracked);
+        const bool is_leaf = (is_asked && options_.asks_to_keep(object)) || is_leaf_kind(info.kind);
         visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || options_.leaf_identity));
+    }
+
+    bool is_opened_by_prefix(nb::handle object, bool is_tracked) {
+        const bool is_root = frames_.size() == 1;
+        const Frame &frame = frames_.back();
+        const size_t child = is_root ? 0 : builder_.nodes[frame.node].count - 1 - (height_ - frame.base);
+        return options_.prefix->opens(object.ptr(), is_tracked, is_root ? OpenedByPrefix::kNoParent : frame.node,
+                                      static_cast<uint32_t>(child));
     }
 
     void close_frame() {
@@ -123,9 +142,12 @@ private:
             throw;
         }
         builder_.nodes[frame.node].count = count;
-        if (count > 0 || frame.is_registered) frames_.push(frame);
-        // What is known by address must stay alive.
+        if (options_.prefix)
+            options_.prefix->add(frame.node, builder_.nodes[frame.node], builder_.refs.data() + num_refs);
+        // The identity table knows the object by its address, so it must stay alive. This comes before the frame is
+        // pushed, so that an error for want of memory is reported at the object itself.
         if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
+        if (count > 0 || frame.is_registered) frames_.push(frame);
     }
 
     // Before a registered node is opened.
@@ -141,7 +163,7 @@ private:
             fail(PyExc_RecursionError, "Maximum recursion depth exceeded during flattening the tree.");
     }
 
-    // An object that could not be opened stands as a leaf for a walk that goes on.
+    // Makes an object that could not be opened a leaf, for a walk that goes on.
     void give_up(nb::object object, const Frame &frame, size_t num_refs) {
         if (num_nodes() == frame.node) builder_.add(Kind::kLeaf, 0);
         builder_.nodes[frame.node] = {Kind::kLeaf, false, 0, 0};

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten_known.h"
 
+#include "base/interrupt.h"
 #include "base/object_set.h"
 #include "nodes/open.h"
 #include "walks/borrowed_frame.h"
 
+#include <algorithm>
+
 namespace pydag {
 namespace {
 
-// New references that go back unless all of them were found.
+// New references to leaves. They are released again unless `hand_over` is called, when all were found.
 class Taken {
 public:
     explicit Taken(Leaves &leaves, uint32_t count) : leaves_(leaves) {
@@ -22,7 +25,7 @@ public:
     }
     void add(PyObject *leaf) { *next_++ = incref(leaf); }
     void hand_over() {
-        leaves_.extend(static_cast<size_t>(next_ - first_));
+        leaves_.add_written(static_cast<size_t>(next_ - first_));
         next_ = first_;
     }
 
@@ -62,45 +65,50 @@ public:
             flattens ? options_->space.get() : nullptr, {}, flattens ? options_->known_order() : -1};
         const Node *node = structure_.nodes, *const end = node + structure_.num_nodes;
         PyObject *const *refs = structure_.refs;
-        // More than all mappings together have children.
+        // Room for more values than all mappings together have.
         PyObject **values = values_.extend(structure_.num_nodes);
         BorrowedFrame level = {&tree, &tree + 1, false, 0};
+        // The walk borrows all objects, so no handler of a signal may run.
         while (node < end) {
-            while (level.next == level.end) level = levels_.pop();
-            PyObject *const object = *level.next++;
-            if (!object) [[unlikely]]
-                return false;
-            if constexpr (keeps_objects) objects_->push_borrowed(object);
-            if constexpr (use == Use::kLook) borrowed_->push_reserved(object);
-            const Node expected = *node++;
-            bool is_opened_once = level.owns_slots;
-            if (expected.is_leaf()) {
-                if (!is_leaf(object, expected, level)) return false;
-                if constexpr (use != Use::kLook) taken_.add(object);
-                continue;
+            const Node *const stop = node + std::min<size_t>(LookingSteps::kBetween, static_cast<size_t>(end - node));
+            while (node < stop) {
+                while (level.next == level.end) level = levels_.pop();
+                PyObject *const object = *level.next++;
+                if (!object) [[unlikely]]
+                    return false;
+                if constexpr (keeps_objects) objects_->push_borrowed(object);
+                if constexpr (use == Use::kLook) borrowed_->push_reserved(object);
+                const Node expected = *node++;
+                bool is_opened_once = level.owns_slots;
+                if (expected.is_leaf()) {
+                    if (!meet_leaf(object, expected, level)) return false;
+                    if constexpr (use != Use::kLook) taken_.add(object);
+                    continue;
+                }
+                if (expected.is_alias()) {
+                    if (object != anchors_[expected.count]) return false;
+                    continue;
+                }
+                // A restored structure may share what the class, as it is registered now, would not.
+                if (expected.is_anchor || has_identity(expected.kind, refs)) {
+                    if (!meet(object, expected, level)) return false;
+                    is_opened_once = true;
+                }
+                if constexpr (use == Use::kMatchOfClasses)
+                    if (!is_still_class_of(expected.kind, refs, object)) return false;
+                PyObject *const *const children =
+                    read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
+                if (!children) return false;
+                refs += num_refs(expected);
+                if (expected.count == 0) continue;
+                // After the last child of a node the walk doesn't come back to the node.
+                if (level.next != level.end) levels_.push(level);
+                level.next = children;
+                level.end = children + expected.count;
+                if (children == values) values += expected.count;
+                level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object, open_options);
             }
-            if (expected.is_alias()) {
-                if (object != anchors_[expected.count]) return false;
-                continue;
-            }
-            // A restored structure may share what the class, as it is registered now, would not.
-            if (expected.is_anchor || has_identity(expected.kind, refs)) {
-                if (!is_new(object, expected, level)) return false;
-                is_opened_once = true;
-            }
-            if constexpr (use == Use::kMatchOfClasses)
-                if (!is_still_class_of(expected.kind, refs, object)) return false;
-            PyObject *const *const children =
-                read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
-            if (!children) return false;
-            refs += num_refs(expected);
-            if (expected.count == 0) continue;
-            // The last child of a node needs no way back.
-            if (level.next != level.end) levels_.push(level);
-            level.next = children;
-            level.end = children + expected.count;
-            if (children == values) values += expected.count;
-            level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object, open_options);
+            if (node < end && is_signal_waiting()) return false;
         }
         taken_.hand_over();
         return true;
@@ -115,11 +123,12 @@ private:
         return !is_registered(kind) || &RegistrationBox::of(info->registration) == &node_registration(refs);
     }
 
-    [[gnu::always_inline]] bool is_leaf(PyObject *object, Node expected, const BorrowedFrame &level) {
+    // Whether the object is a leaf as expected. Notes an anchor, and that the object was met.
+    [[gnu::always_inline]] bool meet_leaf(PyObject *object, Node expected, const BorrowedFrame &level) {
         if constexpr (flattens) {
             if (Py_TYPE(object) != leaf_type_ && !set_leaf_type(Py_TYPE(object))) [[unlikely]]
                 return false;
-            return is_leaf_tracked_ ? is_new(object, expected, level) : !expected.is_anchor;
+            return is_leaf_tracked_ ? meet(object, expected, level) : !expected.is_anchor;
         } else {
             if (expected.is_anchor) anchors_.push(object);
             return true;
@@ -136,13 +145,14 @@ private:
         return true;
     }
 
-    [[gnu::always_inline]] bool is_new(PyObject *object, Node expected, const BorrowedFrame &level) {
+    // Whether the object is new, as expected, and may be an anchor if it is to be one. Notes that it was met.
+    [[gnu::always_inline]] bool meet(PyObject *object, Node expected, const BorrowedFrame &level) {
         if (flattens && level.is_only_way_to(object)) [[likely]]
             return !expected.is_anchor;
-        return is_met_first(object, expected);
+        return note_met(object, expected);
     }
 
-    bool is_met_first(PyObject *object, Node expected) {
+    bool note_met(PyObject *object, Node expected) {
         if (expected.is_anchor) anchors_.push(object);
         return !flattens || seen_.add(object);
     }

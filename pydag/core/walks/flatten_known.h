@@ -2,9 +2,9 @@
 //
 // Walks a tree along a structure that it probably has.
 //
-// Most trees have been seen before. As long as each object is what the structure says, a look at
-// it is all that it takes: no Python code runs, so nothing changes meanwhile, nothing needs to be
-// owned, and nothing is written but the leaves. At the first difference the attempt is given up.
+// Most trees have been seen before. As long as each object is what the structure says, it is enough to
+// look at it: no Python code runs, so nothing changes meanwhile, nothing needs to be owned, and
+// nothing is written but the leaves. At the first difference the walk gives up.
 #pragma once
 
 #include "walks/flatten_pure.h"
@@ -12,7 +12,7 @@
 namespace pydag {
 
 // Whether flattening `tree` with these options gives just this structure; if so, `leaves`, empty
-// before, gets the leaves. False also where one can't tell without running Python code.
+// before, gets the leaves. False also if that can't be known without running Python code.
 bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                    NodeObjects *objects);
 
@@ -25,8 +25,8 @@ bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOpti
 // Whether `tree` holds one object for each leaf of the structure, in nodes that are opened as the
 // structure says, and at all occurrences of a shared object the same one. `leaves` as above.
 //
-// `space`: null where the classes in the structure have just been looked up. Else each class that has
-// nodes of several kinds is looked up in it anew, for what is known of it already.
+// `space`: null if the classes in the structure have just been looked up. Otherwise the class of each object
+// of a kind that has many classes is looked up in it again, among the classes that are known already.
 bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves, Namespace *space);
 
 }  // namespace pydag

@@ -2,6 +2,7 @@
 #include "walks/flatten_pure.h"
 
 #include "base/identity_table.h"
+#include "base/interrupt.h"
 #include "nodes/open.h"
 #include "walks/borrowed_frame.h"
 
@@ -24,13 +25,14 @@ public:
         const GcPause pause;  // a collection could run finalizers
         const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
         BorrowedFrame level = {&tree, &tree + 1, false, 0};
+        LookingSteps steps;
         for (;;) {
             while (level.next == level.end) {
                 if (levels_.empty()) return finish();
                 level = levels_.pop();
             }
             PyObject *const object = *level.next++;
-            if (!object) return false;
+            if (!object || steps.must_give_up()) return false;
             const TypeInfo *const info = options_.space->find_known(Py_TYPE(object));
             if (!info) return false;
             if constexpr (keeps_objects) objects_->push_borrowed(object);

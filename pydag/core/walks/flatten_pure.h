@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes down the structure of a tree of which nothing is known, by looking alone: nothing is owned
-// on the way, since no Python code runs.
+// Takes apart a tree of which nothing is known, without running Python code; so nothing has to be owned on
+// the way.
 #pragma once
 
 #include "structure/structure.h"
@@ -14,8 +14,8 @@ using Leaves = RefBuffer<96>;
 // The object at each node of a structure, by its position; at an alias it is the anchor's.
 using NodeObjects = RefBuffer<48>;
 
-// False where Python code would have to run, for a callback, a class that was never looked up or a
-// key that is no string; and where something is wrong. Then all that it fills is empty again.
+// False if Python code would have to run (for a callback, a class that was never looked up or a key that is
+// no string), and if anything is wrong. Then all that it fills is empty again.
 // `objects`: null, unless they are wanted.
 bool flatten_pure(PyObject *tree, const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves,
                   NodeObjects *objects);

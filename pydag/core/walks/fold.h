@@ -4,14 +4,14 @@
 // the object and what it gave for the children.
 //
 // The DAG is taken apart before the function is called first. So a function that changes an object
-// changes nothing of what the fold goes through, and everything that it may be called with is owned.
+// doesn't change what the fold goes through, and everything that it may be called with is owned.
 #pragma once
 
 #include "walks/flatten.h"
 
 namespace pydag {
 
-// What `function(node, children)` gives for the root. `function` may be a mapping from classes to
+// Returns what `function(node, children)` returned for the root. `function` may be a mapping from classes to
 // functions.
 nb::object fold(nb::handle function, nb::handle tree, const FlattenOptions &options);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/interrupt.h"
 #include "structure/paths.h"
 #include "types/values.h"
 #include "walks/class_functions.h"
@@ -38,6 +39,7 @@ private:
     };
 
     void step() {
+        interruptible_step();
         Frame &frame = frames_.back();
         if (frame.pending > 0) {
             --frame.pending;
@@ -71,7 +73,7 @@ private:
         values_.push_new(std::move(value));
     }
 
-    // The context of a node's children. Where the mapping has no function, it is the node's own.
+    // The context of a node's children: that of the node itself, if the mapping has no function for it.
     uint32_t below(uint32_t position, uint32_t context) {
         PyObject *const object = objects_[position], *const function = down_.find(object);
         if (!function) return context;

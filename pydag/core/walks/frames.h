@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The open containers of a walk, the root first: those whose children are not all taken from the
-// stack yet, or whose last child is being walked.
+// The open containers of a walk, the root first. A container is open until all of its children have been
+// taken from the stack and walked.
 #pragma once
 
 #include "structure/paths.h"
@@ -18,7 +18,7 @@ struct Frame {
 
 class Frames : public Buffer<Frame, 24> {
 public:
-    // At the bottom stands a frame for what is outside of the root.
+    // The first frame stands for what is outside of the root.
     Frames() { push({0, false, false, false, 0}); }
 
     // Whether the container at this position is open. The nodes ascend: it is found by bisection.
@@ -33,11 +33,11 @@ public:
     }
 
     // The way to the node that is being visited, the stack below which is `height` high; with
-    // `stop`, to that open container.
+    // `stop`, to that open container. It ends at a container without children.
     Steps steps(const Node *nodes, PyObject *const *refs, size_t height, uint32_t stop = UINT32_MAX) const {
         Steps path;
         uint32_t node = 0;
-        for (size_t i = 1; i < size() && (*this)[i].node != stop; ++i) {
+        for (size_t i = 1; i < size() && (*this)[i].node != stop && nodes[(*this)[i].node].count > 0; ++i) {
             for (; node < (*this)[i].node; ++node) refs += num_refs(nodes[node]);
             const size_t rest = (i + 1 < size() ? (*this)[i + 1].base : height) - (*this)[i].base;
             path.push_back(step_of(nodes[node].kind, refs, static_cast<uint32_t>(nodes[node].count - 1 - rest)));

@@ -13,7 +13,7 @@
 namespace pydag {
 namespace {
 
-// Numbers for the references of nodes: equal ones get the same two.
+// Gives each reference of a node a pair of numbers: equal references get equal pairs.
 class RefNumbers {
 public:
     struct Pair {
@@ -22,13 +22,13 @@ public:
     Pair of(PyObject *ref) {
         const uint32_t known = known_.find_or_add(ref, static_cast<uint32_t>(pairs_.size()));
         if (known != IdentityTable::kNew) return pairs_[known];
-        pairs_.push_back({});  // its place; `number` may run Python code, but not this table's
+        pairs_.push_back({});  // before `number`, which may run Python code; that code can't reach this table
         const size_t place = pairs_.size() - 1;
         return pairs_[place] = number(ref);
     }
 
 private:
-    // Of keys, the order in which they were filled in and that in which they are traversed.
+    // For keys the pair stands for the order in which they were inserted and the order of traversal.
     Pair number(PyObject *ref) {
         if (!KeysBox::check(ref)) return {values_.number_of(ref), 0};
         const Keys &keys = KeysBox::of(ref);
@@ -67,18 +67,18 @@ public:
     void visit_alias(uint32_t number) { parts_.push(anchors_[number]); }
 
 private:
-    // What is known of a child: which of the equal ones it is, and where it stood.
+    // A child: the number that it shares with all equal parts, and its position.
     struct Part {
         uint32_t number, position;
-        bool is_value;  // a leaf that stays as it is, whichever it equals
+        bool is_value;  // a leaf that is never replaced, even by an equal one
     };
 
-    // The object that stands for a part.
+    // The object that replaces a part.
     PyObject *object_of(const Part &part) const {
         return part.is_value ? objects_[part.position] : unique_[part.number];
     }
 
-    // What the numbers in a key begin with.
+    // The first number of a key.
     enum : uint32_t { kValue, kObject, kFirstType };
 
     Part leaf(uint32_t position) {

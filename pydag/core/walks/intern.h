@@ -8,8 +8,8 @@
 namespace pydag {
 
 // Nodes are equal by class, keys in the order in which they were filled in, aux_data and children;
-// leaves by identity, values by type and `==`. Where nothing merges, the very tree comes back. Of
-// equal nodes the first one stays, rebuilt only if something below it has merged.
+// leaves by identity, values by type and `==`. Of equal nodes the first one stays; it is rebuilt only if
+// something below it was merged. If nothing is merged, the same tree comes back.
 nb::object intern(nb::handle tree, const FlattenOptions &options);
 
 }  // namespace pydag

@@ -2,6 +2,7 @@
 #include "walks/iterate.h"
 
 #include "base/box.h"
+#include "base/stack_room.h"
 #include "walks/flatten_general.h"
 
 #include <memory>
@@ -10,7 +11,7 @@ namespace pydag {
 namespace {
 
 struct Progress {
-    explicit Progress(FlattenOptions &&given) : options(std::move(given)), walk(options, builder, leaves, nullptr) {}
+    explicit Progress(const FlattenOptions &given) : options(given), walk(options, builder, leaves, nullptr) {}
 
     FlattenOptions options;
     StructureBuilder builder;
@@ -34,6 +35,7 @@ struct LeafIterator {
 using LeafIteratorBox = Box<LeafIterator>;
 
 nb::object next_of(LeafIterator &iterator) {
+    require_stack_room();
     if (!iterator.progress) return nb::object();
     if (iterator.is_running) fail(PyExc_RuntimeError, "PyTreeIter is already iterating.");
     struct Running {
@@ -41,7 +43,7 @@ nb::object next_of(LeafIterator &iterator) {
         ~Running() { is_running = false; }
     } const running{iterator.is_running = true};
     if (iterator.progress->walk.advance()) return nb::borrow(iterator.progress->leaves.back());
-    // What is released may ask for the next leaf: there is none by then.
+    // Code that runs when objects are released may ask for the next leaf: by then there is none.
     const std::unique_ptr<Progress> exhausted = std::move(iterator.progress);
     return nb::object();
 }
@@ -58,8 +60,8 @@ PyObject *next_leaf(PyObject *self) {
 
 }  // namespace
 
-nb::object make_iterator(nb::handle tree, FlattenOptions &&options) {
-    auto progress = std::make_unique<Progress>(std::move(options));
+nb::object make_iterator(nb::handle tree, const FlattenOptions &options) {
+    auto progress = std::make_unique<Progress>(options);
     progress->walk.begin(tree.ptr());
     return LeafIteratorBox::make(std::move(progress), false);
 }

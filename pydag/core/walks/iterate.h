@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The leaves of a DAG, one after the other: a leaf comes when it is first reached.
+// Iterates over the leaves of a DAG: each leaf comes when it is first reached.
 //
-// The children of a node are taken when it is opened, so what is done to it later isn't seen. All that
-// was met is owned until the last leaf has come, or the iterator goes: it is known by address.
+// The children of a node are taken when it is opened, so later changes of the node aren't seen. All objects
+// that were met are known by address, so they are owned until the last leaf has come or the iterator dies.
 #pragma once
 
 #include "walks/options.h"
 
 namespace pydag {
 
-// A Python iterator. RuntimeError where a callback of its own walk asks it for the next leaf.
-nb::object make_iterator(nb::handle tree, FlattenOptions &&options);
+// A Python iterator. RuntimeError if a callback of its own walk asks it for the next leaf.
+nb::object make_iterator(nb::handle tree, const FlattenOptions &options);
 
-// Makes its type, with the module.
+// Makes the type of these iterators, when the module is made.
 void make_iterator_type();
 
 }  // namespace pydag

@@ -124,7 +124,7 @@ nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &optio
 }  // namespace
 
 nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity) {
-    FlattenOptions::parse(nb::none(), nb::handle(Py_False), namespace_, identity);  // checks them
+    FlattenOptions::in(namespace_, nullptr, identity.ptr());  // checks them
     return FlatCallBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), checked(PyDict_New()));
 }
 
@@ -153,7 +153,7 @@ void forget_recipes(nb::handle object, nb::handle spec_key) {
 
 nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     FlatCall &call = flat_call_of(object);
-    FlattenOptions options = FlattenOptions::parse(nb::none(), nb::handle(Py_False), call.namespace_, call.identity);
+    FlattenOptions options = FlattenOptions::in(call.namespace_, nullptr, call.identity.ptr());
     options.root = nb::borrow(constants.argument_names);
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;

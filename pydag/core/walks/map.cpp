@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/map.h"
 
+#include "base/interrupt.h"
 #include "spec/spec.h"
 #include "structure/cursor.h"
 #include "structure/paths.h"
@@ -33,7 +34,7 @@ public:
 
     const Structure &structure() const { return structure_; }
 
-    // What the function gives for the next leaf; or the leaf, where it isn't called.
+    // What the function returns for the next leaf; or the leaf itself, if the function isn't called for it.
     nb::object next() override {
         const size_t i = next_++;
         PyObject *const *const leaf = parts_.leaves().data() + i;
@@ -114,10 +115,13 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
     Rows rows(function, tree, rests, select, options, extra);
     const Structure &structure = rows.structure();
     if (has_callbacks(structure)) return unflatten(structure, rows, "mapping");
-    // Nobody can tell when the containers are built, so it is done in one go.
+    // No code of the user's sees when the containers are built, so they are built after all calls.
     RefBuffer<96> answers;
     answers.reserve(structure.num_leaves);
-    for (uint32_t i = 0; i < structure.num_leaves; ++i) answers.push_reserved(next_answer(rows, i).release().ptr());
+    for (uint32_t i = 0; i < structure.num_leaves; ++i) {
+        interruptible_step();
+        answers.push_reserved(next_answer(rows, i).release().ptr());
+    }
     return unflatten(structure, answers.data(), "mapping");
 }
 
@@ -128,7 +132,10 @@ nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const Fla
 void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
               Extra extra) {
     Rows rows(function, tree, rests, select, options, extra);
-    for (uint32_t i = 0; i < rows.structure().num_leaves; ++i) next_answer(rows, i);
+    for (uint32_t i = 0; i < rows.structure().num_leaves; ++i) {
+        interruptible_step();
+        next_answer(rows, i);
+    }
 }
 
 }  // namespace pydag

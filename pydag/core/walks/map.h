@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flatten, call a function once for each distinct leaf, put the results in the leaves' places.
+// Flattens a tree, calls a function once for each distinct leaf, and replaces the leaves by the results.
 #pragma once
 
 #include "walks/flatten.h"
@@ -14,8 +14,8 @@ enum class Extra { kNone, kPath, kAccessor };  // what the function gets before 
 // as optree's does.
 nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra);
 
-// What the function is called for, of the leaves: `select(leaves, spec)` gives a list of bools, one for
-// each leaf; None: for all. The other leaves stay as they are.
+// The function is called only for some leaves: `select(leaves, spec)` returns a list of bools, one for each
+// leaf; `select` may be None, which means all. The other leaves stay as they are.
 nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select,
                      const FlattenOptions &options, Extra extra);
 

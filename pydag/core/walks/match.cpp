@@ -1,53 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/match.h"
 
-#include "base/tuples.h"
+#include "base/interrupt.h"
 #include "nodes/match_node.h"
 #include "structure/cursor.h"
 #include "structure/paths.h"
-#include "types/keys.h"
+#include "walks/same_answer.h"
 
 #include <set>
 
 namespace pydag {
-namespace {
-
-bool differs_from_itself(nb::handle value) {
-    return !checked(PyObject_RichCompare(value.ptr(), value.ptr(), Py_EQ)).is(nb::handle(Py_True));
-}
-
-}  // namespace
-
-bool is_same_answer(Namespace &space, PyObject *a, PyObject *b) {
-    RefBuffer<16> pending;
-    pending.push_borrowed(a), pending.push_borrowed(b);
-    while (!pending.empty()) {
-        const nb::object x = pending.pop_owned(), y = pending.pop_owned();
-        if (x.is(y)) continue;
-        PyTypeObject *const type = Py_TYPE(x.ptr());
-        if (type != Py_TYPE(y.ptr())) return false;
-        const TypeInfo info = space.find_class_of(x.ptr());
-        const bool is_tuple = PyTuple_Check(x.ptr()) && !info.registration && !is_leaf(info.kind);
-        if (is_tuple) {
-            if (PyTuple_GET_SIZE(x.ptr()) != PyTuple_GET_SIZE(y.ptr())) return false;
-            if (!is_filled(x) || !is_filled(y)) fail_unfilled();
-            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x.ptr()); ++i) {
-                pending.push_borrowed(PyTuple_GET_ITEM(x.ptr(), i));
-                pending.push_borrowed(PyTuple_GET_ITEM(y.ptr(), i));
-            }
-            continue;
-        }
-        const bool has_plain_equality = type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
-                                        type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
-                                        type == &PyRange_Type;
-        if (!has_plain_equality) return false;
-        if (checked(PyObject_RichCompareBool(x.ptr(), y.ptr(), Py_EQ))) continue;
-        // NaN is the one value that differs from itself; here it is equal to another NaN.
-        if (!differs_from_itself(x) || !differs_from_itself(y)) return false;
-    }
-    return true;
-}
-
 namespace {
 
 class Matcher {
@@ -72,18 +34,19 @@ private:
         nb::object object;
     };
 
-    // Walks the subtree at `at` along with `tree`. With `alias`, the answers are held against
-    // those found before; else they are collected.
+    // Walks the subtree at `at` together with `tree`. With `alias`, the answers are compared with those
+    // found before; without, they are collected.
     void walk(Cursor at, PyObject *tree, const Alias *alias) {
         Stack stack;
         stack.push_borrowed(tree);
         try {
             while (!stack.empty()) {
+                current_ = at.position();
+                interruptible_step();
                 nb::object object = stack.pop_owned();
                 const Node node = at.node();
-                current_ = at.position();
                 if (node.is_anchor && !alias) first_.push_borrowed(object.ptr());
-                if (alias && num_children(node) > 0 && !is_new_here(at, object)) {
+                if (alias && num_children(node) > 0 && !note_walked(at, object)) {
                     at.go_to(places_[current_].end, places_[current_].next_number);
                     continue;
                 }
@@ -102,8 +65,8 @@ private:
         }
     }
 
-    // On the way through an alias: whether this very object has not been walked here before.
-    bool is_new_here(const Cursor &at, nb::handle object) {
+    // Below an alias: notes that this object is walked at this node. False if it was before.
+    bool note_walked(const Cursor &at, nb::handle object) {
         if (at.node().is_anchor && object.is(first_[at.number()])) return false;
         if (!walked_.emplace(at.position(), object.ptr()).second) return false;
         kept_.push_borrowed(object.ptr());

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds another tree against a structure: what stands in it at the place of each leaf.
+// Matches another tree with a structure: finds the object that the tree has for each leaf.
 //
 // One answer per object: where the structure has a shared object, the other tree must hold one
-// object too, or equal values. An alias at which it holds the very object that it held at the
-// anchor costs one comparison; another object is walked once for each (anchor, object).
+// object too, or equal values. If it holds the same object at an alias as at the anchor, that costs one
+// comparison; another object is walked once for each pair of an anchor and an object.
 #pragma once
 
 #include "walks/flatten.h"
 
 namespace pydag {
 
-// When the classes in a structure were looked up: by this very call, or who knows when. Meanwhile they
-// may have been registered otherwise.
+// When the classes in a structure were looked up: by this very call, or earlier. In the latter case they may
+// have been registered differently since.
 enum class ClassesOf { kThisCall, kAnyTime };
 
 // Fills `found`, empty before, with one object for each leaf of the structure. ValueError where
@@ -20,11 +20,7 @@ enum class ClassesOf { kThisCall, kAnyTime };
 // fits as it is (flatten_known.h).
 void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes = ClassesOf::kThisCall);
 
-// Whether two answers for one leaf are one: the same object, or equal values of one type. Tuples are
-// compared item by item. No object's own `__eq__` runs.
-bool is_same_answer(Namespace &space, PyObject *a, PyObject *b);
-
-// Decides about another answer for a leaf than its first one; false makes a SharingError.
+// Decides whether a further answer for a leaf goes with its first one; if not, that is a SharingError.
 class Answers {
 public:
     virtual bool accept(uint32_t leaf, PyObject *first, PyObject *other) = 0;

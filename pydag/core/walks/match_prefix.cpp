@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/match_prefix.h"
 
+#include "base/interrupt.h"
 #include "nodes/match_node.h"
 #include "structure/way.h"
 
@@ -12,13 +13,14 @@ namespace {
 
 class PrefixMatcher {
 public:
-    PrefixMatcher(const Structure &prefix, Leaves &opened)
-        : prefix_(prefix), opened_(opened), space_(Namespace::get(prefix.namespace_)) {}
+    PrefixMatcher(const Structure &prefix, RefBuffer<48> &opened, std::vector<uint32_t> &met)
+        : prefix_(prefix), opened_(opened), opened_at_(met), space_(Namespace::get(prefix.namespace_)) {}
 
     void run(nb::handle tree) {
         objects_.push_borrowed(tree.ptr());
         pending_.push({0, 0});
         while (!pending_.empty()) {
+            interruptible_step();
             const Visit visit = pending_.pop();
             const nb::object object = objects_.pop_owned();
             try {
@@ -40,6 +42,7 @@ private:
         if (node.is_leaf()) return;
         if (node.is_anchor && !met_.emplace(position, object.ptr()).second) return;
         opened_.push_borrowed(object.ptr());  // so its address stays its own
+        opened_at_.push_back(position);
         match_node(node, prefix_.refs(position), object, *space_, objects_);
         const auto parent = static_cast<uint32_t>(trail_.size());
         trail_.push_back(visit);
@@ -56,7 +59,8 @@ private:
     }
 
     const PlacedStructure prefix_;
-    Leaves &opened_;
+    RefBuffer<48> &opened_;
+    std::vector<uint32_t> &opened_at_;
     const NamespaceRef space_;
     Stack objects_;              // what stands in the slots to come
     Buffer<Visit, 48> pending_;  // the slots
@@ -66,6 +70,8 @@ private:
 
 }  // namespace
 
-void match_prefix(const Structure &prefix, nb::handle tree, Leaves &opened) { PrefixMatcher(prefix, opened).run(tree); }
+void match_prefix(const Structure &prefix, nb::handle tree, RefBuffer<48> &opened, std::vector<uint32_t> &met) {
+    PrefixMatcher(prefix, opened, met).run(tree);
+}
 
 }  // namespace pydag

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/one_level.h"
 
+#include "base/interrupt.h"
 #include "base/tuples.h"
 #include "nodes/open.h"
 #include "spec/spec.h"
@@ -16,8 +17,11 @@ bool is_leaf(nb::handle object, const FlattenOptions &options) {
 
 bool are_leaves(nb::handle iterable, const FlattenOptions &options) {
     const nb::object iterator = checked(PyObject_GetIter(iterable.ptr()));
-    while (PyObject *const item = PyIter_Next(iterator.ptr()))
-        if (!is_leaf(nb::steal(item), options)) return false;
+    while (PyObject *const item = PyIter_Next(iterator.ptr())) {
+        const nb::object owned = nb::steal(item);
+        interruptible_step();
+        if (!is_leaf(owned, options)) return false;
+    }
     if (PyErr_Occurred()) nb::raise_python_error();
     return true;
 }

@@ -2,12 +2,24 @@
 #include "walks/options.h"
 
 #include "base/constants.h"
+#include "base/stack_room.h"
 
 namespace pydag {
 
-FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
-                                     nb::handle identity) {
+size_t place_of_option(PyObject *name) {
+    const auto *const names = constants.option_names;
+    return static_cast<size_t>(
+        std::find_if(names, names + kNumOptions, [=](PyObject *option) { return is_same_name(option, name); }) - names);
+}
+
+FlattenOptions FlattenOptions::parse(PyObject *const *values) {
+    require_stack_room();
     FlattenOptions options;
+    const auto value = [=](OptionPlace place, PyObject *otherwise) {
+        return nb::handle(values[place] ? values[place] : otherwise);
+    };
+    const nb::handle is_leaf = value(kIsLeaf, Py_None), none_is_leaf = value(kNoneIsLeaf, Py_False),
+                     identity = value(kIdentity, constants.all);
     if (!is_leaf.is_none()) {
         if (!PyCallable_Check(is_leaf.ptr()))
             fail(PyExc_TypeError, "is_leaf must be callable or None, got %U.", short_repr(is_leaf).ptr());
@@ -16,7 +28,7 @@ FlattenOptions FlattenOptions::parse(nb::handle is_leaf, nb::handle none_is_leaf
     if (!has_truth(none_is_leaf))
         fail(PyExc_TypeError, "none_is_leaf must be a bool, got %U.", short_repr(none_is_leaf).ptr());
     options.none_is_leaf = checked(PyObject_IsTrue(none_is_leaf.ptr())) != 0;
-    options.space = Namespace::get(namespace_);
+    options.space = Namespace::get(value(kNamespace, constants.empty_text));
     options.space_is_ordered = options.space->is_ordered_itself();
     if (identity.is(nb::handle(constants.all))) return options;
     const auto is = [&](const char *text) {

@@ -3,6 +3,7 @@
 // The options that every function has that takes a DAG apart.
 #pragma once
 
+#include "base/constants.h"
 #include "base/error.h"
 #include "spec/cache.h"
 #include "structure/structure.h"
@@ -10,37 +11,51 @@
 
 namespace pydag {
 
+class OpenedByPrefix;
+
+// The options by which calls name them, in the order in which `parse` takes their values. What another
+// option needs: its name (constants.option_names) and place here, a member below, its line in `parse`;
+// and, in Python, its type (typing.py), its default and its help (public/options.py).
+enum OptionPlace : size_t { kIsLeaf, kNoneIsLeaf, kNamespace, kIdentity, kNumOptions };
+static_assert(kNumOptions == std::size(Constants{}.option_names), "each option has a name");
+// kNumOptions if no option is called so.
+size_t place_of_option(PyObject *name);
+
 struct FlattenOptions {
     nb::object is_leaf;  // a predicate, or null
     bool none_is_leaf = false;
-    bool leaf_identity = true;    // identity="all"; false: "nodes"
-    nb::handle whole;             // an object that is not opened, or null
-    bool opens_callbacks = true;  // false: what a flatten function would have to open is a leaf
+    bool leaf_identity = true;         // identity="all"; false: "nodes"
+    OpenedByPrefix *prefix = nullptr;  // the predicate isn't asked about what it opens
+    nb::handle whole;                  // an object that is not opened, or null
+    bool opens_callbacks = true;       // false: what a flatten function would have to open is a leaf
     NamespaceRef space;
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
-    // structure made in it, as optree has it; that all namespaces do is part of none.
+    // structure made in it, as in optree; a setting for all namespaces is part of no structure.
     bool space_is_ordered = false;
     // What the tree is called in messages: a str, or a tuple of them, one for each of its children.
     // Null: "tree".
     nb::object root;
 
-    // Whether the walk has to ask of each object whether it is opened.
+    // Whether the walk has to find out for each object whether it is to be opened.
     bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
 
-    // From the arguments as Python passes them. `is_leaf` may be None; `identity` is "all" or "nodes".
-    static FlattenOptions parse(nb::handle is_leaf, nb::handle none_is_leaf, nb::handle namespace_,
-                                nb::handle identity);
+    // From the arguments of a call, kNumOptions of them; null: the default.
+    static FlattenOptions parse(PyObject *const *values);
+    static FlattenOptions in(nb::handle namespace_, PyObject *none_is_leaf = nullptr, PyObject *identity = nullptr) {
+        PyObject *const values[kNumOptions] = {nullptr, none_is_leaf, namespace_.ptr(), identity};
+        return parse(values);
+    }
 
     // What a structure depends on besides the tree.
     Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered}; }
     // For OpenOptions: 1 where it is known that dicts keep their insertion order, else -1.
     int known_order() const { return space_is_ordered ? 1 : -1; }
-    // What the predicate, which there is, says of an object. RuntimeError for no answer.
+    // What the predicate, which must exist, says about an object. RuntimeError if that is no yes or no.
     bool asks_to_keep(nb::handle object) const;
     // A path in the tree, for a message.
     std::string path(const Steps &steps) const;
 
-    // Writes down what a structure says as a whole, once all of its nodes are there.
+    // Sets what a structure says as a whole, once all of its nodes are there.
     // `has_registered`: one of them is of a registered class.
     void describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const;
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Goes through a structure children first. The caller keeps what it made of the nodes on a stack of
-// its own: when a node is visited, that of its children is the last there is.
+// Goes through a structure, children first. The caller keeps its results on a stack of its own: when a node
+// is visited, the results of its children are the last ones on that stack.
 #pragma once
 
+#include "base/interrupt.h"
 #include "structure/cursor.h"
 
 namespace pydag {
@@ -23,6 +24,7 @@ void visit_children_first(const Structure &structure, Visitor &visitor) {
     };
     Buffer<Frame, 24> frames;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
+        interruptible_step();
         const Node node = at.node();
         if (node.is_alias()) {
             visitor.visit_alias(node.count);
@@ -38,7 +40,7 @@ void visit_children_first(const Structure &structure, Visitor &visitor) {
     }
 }
 
-// What was made of each anchor, by its number.
+// The result for each anchor, by the anchor's number.
 class AnchorMemo {
 public:
     explicit AnchorMemo(const Structure &structure) {

@@ -10,7 +10,7 @@ namespace pydag {
 
 struct Result {
     nb::object spec;    // a PyDagSpec
-    nb::object leaves;  // what stands in the leaves' places, a tuple or list
+    nb::object leaves;  // the objects that replace the leaves, a tuple or list
     auto python_refs() { return std::tie(spec, leaves); }
 };
 static_assert(sizeof(Result) == 2 * sizeof(nb::object), "list the new member in python_refs()");
@@ -20,7 +20,7 @@ using ResultBox = Box<Result>;
 nb::object make_result(nb::handle spec, nb::handle leaves);
 // (leaves, spec)
 nb::object open_result(nb::handle result);
-// The DAG of a Result; of anything else that stands for one, its `tree`.
+// The DAG that a Result stands for; for any other object its attribute `tree`.
 nb::object build_result(nb::handle object);
 
 }  // namespace pydag

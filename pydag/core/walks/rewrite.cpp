@@ -39,7 +39,7 @@ public:
             has_called_ = true;
             rewritten = call(nb::handle(function), given);
         }
-        // A fresh value that is the same as the one given: that one stays.
+        // A new value that is the same as the given one doesn't replace it.
         if (is_same_value(given, rewritten, &space_)) rewritten = std::move(given);
         else has_changed = !rewritten.is(nb::handle(object));
         if (node.is_anchor) {
@@ -78,9 +78,9 @@ private:
     bool has_called_ = false;  // the function, at all
 };
 
-// A function that changes objects in their place may have put one into itself. What only Python code
-// can open is not looked into: it has been opened once already. Nor is anything where a predicate
-// has kept objects whole, for what is in those doesn't count.
+// Looks for cycles: a function that changes objects in place may have put one into itself. Nodes that only
+// Python code can open are not opened a second time for this. And if there was a predicate, nothing is
+// searched, since what is in the objects that it kept whole doesn't count.
 void refuse_cycles(nb::handle tree, const FlattenOptions &options) {
     if (options.is_leaf.is_valid()) return;
     FlattenOptions reading = options;

@@ -2,6 +2,7 @@
 #include "walks/traverse.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "nodes/build.h"
 #include "nodes/node_data.h"
 #include "structure/cursor.h"
@@ -66,6 +67,7 @@ private:
     void visit(const Cursor &at) {
         const Node node = at.node();
         current_ = at.position();
+        interruptible_step();
         if (num_children(node) > 0) {
             open_.push({at.refs(), at.position(), at.number(), node.count});
             return;
@@ -106,7 +108,7 @@ private:
     NodeCall how_;
     Stack results_;
     Buffer<Open, 24> open_;
-    std::vector<nb::object> memo_;  // what came of each shared object, by its number
+    std::vector<nb::object> memo_;  // the result of each shared object, by its number
     uint32_t current_ = 0;
 };
 

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/unflatten.h"
 
+#include "base/build_pause.h"
+#include "base/interrupt.h"
+
 namespace pydag {
 namespace {
 
 struct NoPause {
     void end() {}
+    template <class Function>
+    void while_ended(Function function) {
+        function();
+    }
 };
 
 // A node whose children are being built.
@@ -31,6 +38,7 @@ public:
         PyObject *const *refs = structure_.refs;
         uint32_t pending = 1;  // how many children the innermost open node waits for
         for (node_ = 0; node_ < structure_.num_nodes; ++node_) {
+            interruptible_step(pause_);
             const Node node = structure_.nodes[node_];
             if (node.is_leaf()) {
                 values_.push_reserved(leaves_.next().release().ptr());
@@ -120,6 +128,7 @@ void read_leaves(nb::handle leaves, uint32_t expected, RefBuffer<96> &read) {
     const nb::object iterator = checked(PyObject_GetIter(leaves.ptr()));
     while (PyObject *const leaf = PyIter_Next(iterator.ptr())) {
         read.push_new(nb::steal(leaf));
+        interruptible_step();
         if (read.size() > expected) fail_too_many(expected, PyObject_Size(leaves.ptr()));
     }
     if (PyErr_Occurred()) nb::raise_python_error();

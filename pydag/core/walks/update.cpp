@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/update.h"
 
+#include "base/interrupt.h"
 #include "nodes/build.h"
 #include "nodes/match_node.h"
 #include "nodes/write.h"
@@ -43,6 +44,7 @@ public:
         try {
             for (; at.is_at_node(); at.step()) {
                 current_ = at.position();
+                interruptible_step();
                 visit(at, stack_.pop_owned());
             }
         } catch (...) {
@@ -72,7 +74,7 @@ private:
         close_full_frames();
     }
 
-    // Notes what stands in the next slot of the innermost open container.
+    // Notes what the next slot of the innermost open container will hold.
     void add(nb::object value, Node node, uint32_t number) {
         if (node.is_anchor) memo_[number] = value;
         if (frames_.empty()) return;
@@ -90,7 +92,7 @@ private:
         }
     }
 
-    // The object itself, or, of a tuple in which something changes, a new one.
+    // The object itself; for a tuple in which something changes, a new tuple.
     nb::object finish(Frame &frame) {
         const auto is_same = [](const nb::object &a, const nb::object &b) { return a.is(b); };
         if (std::equal(frame.after.begin(), frame.after.end(), frame.before.begin(), is_same)) return frame.object;
@@ -122,19 +124,22 @@ private:
     std::vector<Write> &writes_;
     Stack stack_;
     std::vector<Frame> frames_;
-    Children memo_;  // what stands for each shared object, by its number
+    Children memo_;  // what replaces each shared object, by its number
     uint32_t current_ = 0;
 };
 
 void write_all(const std::vector<Write> &writes) {
     size_t done = 0;
     try {
-        for (; done < writes.size(); ++done) writes[done].run(writes[done].after);
+        for (; done < writes.size(); ++done) {
+            interruptible_step();
+            writes[done].run(writes[done].after);
+        }
     } catch (...) {
         for (size_t i = std::min(done + 1, writes.size()); i-- > 0;) {
             try {
                 writes[i].run(writes[i].before);
-            } catch (...) {  // the first error is the one to tell
+            } catch (...) {  // the first error is the one that is reported
             }
         }
         throw;

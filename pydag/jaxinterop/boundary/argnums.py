@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from pydag import _core
-from pydag.selectors import select, where_there
-from pydag.sharing.listing import Listing
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, as_numbers, by_argument, joined
+from pydag.jaxinterop.prefixes.treatments import Question, Slot, shortened
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
+from pydag.ops.select import select, where_there
+from pydag.structure.listing import Listing
 from pydag.typing import Leaf, Where
 
-from .arguments import Args, Kwargs, as_numbers, by_argument, joined
 from .blame import type_text
 from .call import Call, argument_paths
 from .dag import rebuilt
-from .prefixes import Question, Slot, shortened
-from .static_part import Options, StaticPart, static_part_of, take_apart
 
 QUESTION = Question(
     "argnums",
@@ -67,7 +67,7 @@ _known: dict[tuple[Any, bool], bool] = {}
 
 
 def select_among(
-    static_part: StaticPart,
+    untraced: Untraced,
     leaves: Sequence[Leaf],
     can: Sequence[bool],
     wrt: Where,
@@ -79,16 +79,16 @@ def select_among(
     Args:
         leaves: The traced ones.
         can: Whether each of them may be selected.
-        depth, must_match: As in `pydag.selectors.select`.
+        depth, must_match: As in `pydag.ops.select.select`.
     """
-    positions, shown = static_part.traced_positions(), [None] * static_part.spec.num_leaves
+    positions, shown = untraced.traced_positions(), [None] * untraced.spec.num_leaves
     for position, leaf, may_be in zip(positions, leaves, can, strict=True):
         shown[position] = leaf if may_be else None
     found = select(
         where_there(wrt),
-        Listing.of(static_part.spec),
+        Listing.of(untraced.spec),
         shown,
-        static_part.options.namespace,
+        untraced.options.namespace,
         depth=depth,
         must_match=must_match,
     )
@@ -120,7 +120,7 @@ class Divided:
         self.call = Call.of(args, kwargs, options)
         tree = args[self.wanted[0]] if argnums.is_one else tuple(args[i] for i in self.wanted)
         copies = None if options.static is None else self._copies()
-        self.static_part, self._own = self._own_part(tree, copies, argnums.is_one)
+        self.untraced, self._own = self._own_part(tree, copies, argnums.is_one)
         if not kwargs and self.wanted == tuple(range(len(args))):
             places: Sequence[int] = range(len(self._own))
         else:
@@ -143,36 +143,36 @@ class Divided:
 
     def _copies(self) -> Any:
         """The call, with a number for each leaf."""
-        static_part = self.call._static_part
-        return _core.unflatten(static_part.spec, map(Slot, range(static_part.spec.num_leaves)))
+        untraced = self.call._untraced
+        return _core.unflatten(untraced.spec, map(Slot, range(untraced.spec.num_leaves)))
 
-    def _own_part(self, tree: Any, copies: Any, is_one: bool) -> tuple[StaticPart, Sequence[Leaf]]:
+    def _own_part(self, tree: Any, copies: Any, is_one: bool) -> tuple[Untraced, Sequence[Leaf]]:
         """The wanted arguments, taken apart. In them is static what is static in the call."""
-        options = self.call._static_part.options
+        options = self.call._untraced.options
         if copies is None:
             return take_apart(tree, options)
-        static = frozenset(self.call._static_part.positions)
+        static = frozenset(self.call._untraced.positions)
         numbers = [slot.index for slot in self._slots(copies, is_one)]
         positions = tuple(i for i, number in enumerate(numbers) if number in static)
         leaves, spec = options.flatten(tree)
-        static_part = static_part_of(leaves, spec, positions, options, "tree", positions)
-        return static_part, [x for x, n in zip(leaves, numbers, strict=True) if n not in static]
+        untraced = untraced_of(leaves, spec, positions, options, "tree", positions)
+        return untraced, [x for x, n in zip(leaves, numbers, strict=True) if n not in static]
 
     def _slots(self, copies: Any, is_one: bool) -> list[Slot]:
         args = copies[0]
         tree = args[self.wanted[0]] if is_one else tuple(args[i] for i in self.wanted)
-        return self.call._static_part.options.leaves(tree)
+        return self.call._untraced.options.leaves(tree)
 
     def _places(self, copies: Any, is_one: bool) -> list[int]:
         """For each traced leaf of the wanted arguments which one of the call's it is."""
         slots = self._slots(copies, is_one)
-        numbers = {p: i for i, p in enumerate(self.call._static_part.traced_positions())}
-        return [numbers[slots[p].index] for p in self.static_part.traced_positions()]
+        numbers = {p: i for i, p in enumerate(self.call._untraced.traced_positions())}
+        return [numbers[slots[p].index] for p in self.untraced.traced_positions()]
 
     def _check_others(self, copies: Any, picked: set[int], args: Args, kwargs: Kwargs) -> None:
-        wanted, options = frozenset(self.wanted), self.call._static_part.options
+        wanted, options = frozenset(self.wanted), self.call._untraced.options
         others = [arg for i, arg in enumerate(copies[0]) if i not in wanted]
-        positions = self.call._static_part.traced_positions()
+        positions = self.call._untraced.traced_positions()
         by = {positions[place] for place in picked}
         if any(slot.index in by for slot in options.leaves([others, copies[1]])):
             by_argument(args, kwargs, wanted.__contains__, QUESTION, options, by)
@@ -180,7 +180,7 @@ class Divided:
     def _selected(self, wrt: Where, can: Sequence[bool]) -> list[bool]:
         if not self._own:
             return []
-        found = select_among(self.static_part, self._own, can, wrt, self._depth)
+        found = select_among(self.untraced, self._own, can, wrt, self._depth)
         chosen = [a and b for a, b in zip(found, can, strict=True)]
         if not any(chosen):
             raise TypeError(self._nothing(found))
@@ -205,15 +205,15 @@ class Divided:
         )
 
     def _own_with_paths(self) -> Iterator[tuple[str, Leaf]]:
-        accessors = self.static_part.spec.accessors()
-        for position, leaf in zip(self.static_part.traced_positions(), self._own, strict=True):
+        accessors = self.untraced.spec.accessors()
+        for position, leaf in zip(self.untraced.traced_positions(), self._own, strict=True):
             accessor = accessors[position]
             first = self.wanted[accessor[0].entry if self._depth else 0]
             yield accessor[self._depth :].codify(f"args[{first}]"), leaf
 
     def run(self, fun: Callable[..., Any], by: Sequence[Leaf], others: Sequence[Leaf]) -> Any:
         """What a function returns for the call with these leaves."""
-        call = rebuilt(self.call._static_part, joined(self.picked, by, others), Call)
+        call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
         return call.run(fun)
 
     def gradient(self, leaves: Iterable[Any]) -> Any:
@@ -222,10 +222,10 @@ class Divided:
         None stands for arrays and numbers that aren't differentiated by.
         """
         found = dict(zip(self.picked, leaves, strict=True))
-        static_part = self.static_part.without_numbers()
-        return static_part.build([found.get(place) for place in self._chosen])
+        untraced = self.untraced.without_numbers()
+        return untraced.build([found.get(place) for place in self._chosen])
 
     def by_with_paths(self) -> Iterator[tuple[str, Leaf]]:
         """The leaves that are differentiated by, with their paths."""
-        paths = argument_paths(self.call._static_part)
+        paths = argument_paths(self.call._untraced)
         return zip((paths[i] for i in self.picked), self.by, strict=True)

@@ -11,22 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from pydag import _core
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import Roots
+from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
 from .dag import paths_of
-from .naming import Source
-from .roots import Roots
-from .static_part import StaticPart
 
 Named = Iterable[tuple[str, Leaf]]
 """Leaves with their paths."""
 
-# How JAX's refusals begin. What a user's function raised isn't among them.
-_GRADIENT = re.compile(r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)")
-_MAP = re.compile(r"(at )?vmap ")
-
-# What JAX says where Python asks for a value while a function is traced; and an argument's name.
-_VALUE = re.compile(r"it depends on the values? of the arguments? (.*)\.$", re.MULTILINE)
+# An argument's name, before the path in it.
 _ARGUMENT = re.compile(r"(args\[\d+\]|kwargs\['\w+'\])?")
 
 
@@ -61,7 +57,7 @@ def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: Any) -
     Args:
         kind: What the dtypes should be.
     """
-    if not _GRADIENT.match(str(error)):
+    if not jax_private.GRADIENT_REFUSED.match(str(error)):
         return
     for path, leaf in leaves:
         dtype = getattr(leaf, "dtype", type(leaf))
@@ -73,7 +69,7 @@ def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: Any) -
 
 def blame_axes(error: ValueError, source: Source, leaves: Named, axes: Sequence[Any]) -> None:
     """Says which function can't be mapped, and which leaf doesn't have the axis that it should."""
-    if not _MAP.match(str(error)):
+    if not jax_private.MAP_REFUSED.match(str(error)):
         return
     for (path, leaf), axis in zip(leaves, axes, strict=True):
         rank = np.ndim(leaf)
@@ -106,19 +102,17 @@ def blame_sizes(error: ValueError, leaves: Named) -> None:
 
 
 @contextmanager
-def blaming_value(
-    static_part: StaticPart, leaves: Sequence[Leaf], roots: Roots = ""
-) -> Iterator[None]:
+def blaming_value(untraced: Untraced, leaves: Sequence[Leaf], roots: Roots = "") -> Iterator[None]:
     """`blame_value` of what is raised while a function runs that got these arguments."""
     try:
         yield
     except TypeError as error:
-        blame_value(error, static_part, leaves, roots)
+        blame_value(error, untraced, leaves, roots)
         raise
 
 
 def blame_value(
-    error: TypeError, static_part: StaticPart, leaves: Sequence[Leaf], roots: Roots = ""
+    error: TypeError, untraced: Untraced, leaves: Sequence[Leaf], roots: Roots = ""
 ) -> None:
     """Says what to do about a number or a flag of a record whose value Python code needs.
 
@@ -128,11 +122,11 @@ def blame_value(
     """
     # Not str(error): that runs code of whoever raised it.
     message = error.args[0] if error.args else None
-    said = _VALUE.search(message) if type(message) is str else None
+    said = jax_private.VALUE_WANTED.search(message) if type(message) is str else None
     if said is None or any(_ADVICE in note for note in getattr(error, "__notes__", ())):
         return
-    of_modules = frozenset(_core.module_leaves(static_part.spec)[0])
-    places = zip(static_part.traced_positions(), paths_of(static_part, roots), leaves, strict=True)
+    of_modules = frozenset(_core.module_leaves(untraced.spec)[0])
+    places = zip(untraced.traced_positions(), paths_of(untraced, roots), leaves, strict=True)
     for position, path, leaf in places:
         part = _ARGUMENT.sub("", path, count=1)
         if part and position not in of_modules and _may_be_number(leaf):

@@ -9,16 +9,23 @@ from typing import Any
 
 from jax import tree_util
 
+from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.prefixes.arguments import (
+    Args,
+    Chosen,
+    Kwargs,
+    argument_text,
+    unwrap_static,
+    wrap_static,
+)
+from pydag.jaxinterop.prefixes.treatments import Question, treatments
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
-from .arguments import Args, Chosen, Kwargs, argument_text, unwrap_static, wrap_static
 from .blame import blame_value
 from .dag import InnerDag, Outcome, dag_of, hashable, paths_of, rebuilt, to_outcome, to_tree
 from .function_cache import cached_for_function, kept_with_function
-from .naming import Source, named
-from .prefixes import Question, treatments
-from .roots import CALL
-from .static_part import Options, StaticPart
 
 _NONE = Chosen((), ())
 
@@ -43,7 +50,7 @@ class Call(InnerDag):
 
     def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
         """The traced leaves, with their paths; the roots are known."""
-        return zip(argument_paths(self._static_part), self._leaves, strict=True)
+        return zip(argument_paths(self._untraced), self._leaves, strict=True)
 
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
@@ -52,20 +59,20 @@ class Call(InnerDag):
         try:
             return fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
         except TypeError as error:
-            blame_value(error, self._static_part, self._leaves, CALL)
+            blame_value(error, self._untraced, self._leaves, CALL)
             raise
 
 
-def argument_paths(static_part: StaticPart) -> Sequence[str]:
+def argument_paths(untraced: Untraced) -> Sequence[str]:
     """The path of each traced leaf of a call, such as `args[0]['layers'][3].w`."""
-    return paths_of(static_part, CALL)
+    return paths_of(untraced, CALL)
 
 
 tree_util.register_pytree_with_keys(
     Call,
-    lambda call: (tuple(call.with_paths()), call._static_part),
-    lambda static_part, leaves: rebuilt(static_part, leaves, Call),
-    lambda call: (call._leaves, call._static_part),
+    lambda call: (tuple(call.with_paths()), call._untraced),
+    lambda untraced, leaves: rebuilt(untraced, leaves, Call),
+    lambda call: (call._leaves, call._untraced),
 )
 
 
@@ -106,9 +113,7 @@ def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: 
     """What the prefixes say about each leaf of a call."""
     args, kwargs = call.tree
     trees = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
-    traced = frozenset(call._static_part.traced_positions())
+    traced = frozenset(call._untraced.traced_positions())
     chosen = {root: prefixes[root] for root in trees}
     given = treatments(trees, chosen, question, options, traced)
-    return rebuilt(
-        call._static_part, [given[i] for i in call._static_part.traced_positions()], Call
-    )
+    return rebuilt(call._untraced, [given[i] for i in call._untraced.traced_positions()], Call)

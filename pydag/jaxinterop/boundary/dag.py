@@ -8,17 +8,18 @@ import optree
 from jax import tree_util
 
 from pydag._core import PyDagSpec
-from pydag.selectors import masks, select, where_there
-from pydag.sharing.listing import Listing
+from pydag.jaxinterop.messages.path_texts import path_texts
+from pydag.jaxinterop.messages.roots import Roots
+from pydag.jaxinterop.static.leaves import is_traced
+from pydag.jaxinterop.static.option import is_array
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
+from pydag.ops.select import masks, select, where_there
+from pydag.structure.listing import Listing
+from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
-from .path_texts import path_texts
 from .remembered import Remembered
-from .roots import Roots
-from .selection import is_array
-from .static import is_traced
-from .static_part import Options, StaticPart, take_apart
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -60,9 +61,9 @@ class Dag(Generic[T]):
     (1, True)
     """
 
-    __slots__ = ("__weakref__", "_built", "_leaves", "_static_part")
+    __slots__ = ("__weakref__", "_built", "_leaves", "_untraced")
     # What JAX built it from. Once there is a tree, that counts, and of these only the options.
-    _static_part: StaticPart
+    _untraced: Untraced
     _leaves: Sequence[Leaf]
     # The tree, once it was asked for, and what is to be remembered of it: set at once, since two
     # threads may be here.
@@ -78,15 +79,15 @@ class Dag(Generic[T]):
     ) -> None:
         options = Options.of(namespace, identity, static)
         options.check_static(tree)
-        self._static_part, self._leaves = take_apart(tree, options)[0], ()
+        self._untraced, self._leaves = take_apart(tree, options)[0], ()
         self._built = tree, None
 
     @property
     def tree(self) -> T:
         """The DAG."""
         if self._built is None:
-            tree = self._static_part.build(self._leaves)
-            memory = Remembered.of(tree, self._static_part, self._leaves)
+            tree = self._untraced.build(self._leaves)
+            memory = Remembered.of(tree, self._untraced, self._leaves)
             if self._built is None:
                 self._built = tree, memory
         return self._built[0]
@@ -96,16 +97,16 @@ class Dag(Generic[T]):
         """The structure of the DAG, sharing included."""
         return self._take_apart()[0].spec
 
-    def _take_apart(self) -> tuple[StaticPart, Sequence[Leaf]]:
-        """The static part and the leaves, as they are now."""
+    def _take_apart(self) -> tuple[Untraced, Sequence[Leaf]]:
+        """The untraced part and the leaves, as they are now."""
         if self._built is None:
-            return self._static_part, self._leaves
+            return self._untraced, self._leaves
         tree, memory = self._built
         if memory is not None:
             if memory.holds(tree):
-                return memory.static_part, memory.leaves
+                return memory.untraced, memory.leaves
             self._built = tree, None
-        return take_apart(tree, self._static_part.options)
+        return take_apart(tree, self._untraced.options)
 
     def __contains__(self, item: object) -> bool:
         """Whether it is in the tree, where that can be asked; False where it can't."""
@@ -115,26 +116,26 @@ class Dag(Generic[T]):
             return False
 
     def __repr__(self) -> str:
-        static_part, leaves = self._take_apart()
-        structure = repr(static_part.spec).removeprefix("PyDagSpec(").removesuffix(")")
+        untraced, leaves = self._take_apart()
+        structure = repr(untraced.spec).removeprefix("PyDagSpec(").removesuffix(")")
         return f"Dag({structure}, [{', '.join(map(_brief, leaves))}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        static_part, leaves = self._take_apart()
-        return rebuilt, (static_part, tuple(leaves), type(self))
+        untraced, leaves = self._take_apart()
+        return rebuilt, (untraced, tuple(leaves), type(self))
 
 
 def _brief(leaf: Leaf) -> str:
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None:
-        return repr(leaf)
+        return bounded_repr(leaf)
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def rebuilt(static_part: StaticPart, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D:  # type: ignore[assignment]  # mypy has no defaults for type variables
-    """The Dag of a static part and leaves, which need not be arrays: JAX may put others."""
+def rebuilt(untraced: Untraced, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D:  # type: ignore[assignment]  # mypy has no defaults for type variables
+    """The Dag of an untraced part and leaves, which need not be arrays: JAX may put others."""
     dag = object.__new__(cls)
-    dag._static_part, dag._leaves, dag._built = static_part, tuple(leaves), None
+    dag._untraced, dag._leaves, dag._built = untraced, tuple(leaves), None
     return dag
 
 
@@ -149,14 +150,14 @@ class InnerDag(Dag):
     @property
     def tree(self) -> AnyDag:
         """The DAG."""
-        return self._static_part.build(self._leaves) if self._built is None else self._built[0]
+        return self._untraced.build(self._leaves) if self._built is None else self._built[0]
 
     def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
         """The traced leaves, with their paths."""
-        return zip(paths_of(self._static_part, root), self._leaves, strict=True)
+        return zip(paths_of(self._untraced, root), self._leaves, strict=True)
 
-    def _take_apart(self) -> tuple[StaticPart, Sequence[Leaf]]:
-        return self._static_part, self._leaves
+    def _take_apart(self) -> tuple[Untraced, Sequence[Leaf]]:
+        return self._untraced, self._leaves
 
 
 class Outcome(InnerDag):
@@ -177,7 +178,7 @@ def dag_of(
 ) -> Inner:
     """The Dag of a tree; errors speak of the tree by the names that the user has for it."""
     dag = object.__new__(cls)
-    dag._static_part, dag._leaves = take_apart(tree, options, roots, is_returned)
+    dag._untraced, dag._leaves = take_apart(tree, options, roots, is_returned)
     dag._built = tree, None
     return dag
 
@@ -211,12 +212,12 @@ def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
     Raises:
         TypeError: A static leaf can't be hashed.
     """
-    static_part = dag._static_part
-    for position, static in zip(static_part.positions, static_part.statics, strict=True):
+    untraced = dag._untraced
+    for position, static in zip(untraced.positions, untraced.statics, strict=True):
         try:
             static.check_hashable()
         except TypeError as error:
-            where = text(static_part.spec.accessors()[position])
+            where = text(untraced.spec.accessors()[position])
             raise unhashable(where, error, static.value) from error
     return dag
 
@@ -238,61 +239,61 @@ def unhashable(where: str, error: TypeError, leaf: Leaf) -> TypeError:
 
 def to_tree(dag: Dag) -> AnyDag:
     """A tree of its own, which a user's function may change: `dag.tree` may be the caller's."""
-    return dag._static_part.build(dag._leaves)
+    return dag._untraced.build(dag._leaves)
 
 
 def dag_like(dag: D, tree: AnyDag, what: str, root: str) -> D:
     """A Dag structured as `dag`, with what `tree` has in the place of its leaves."""
-    return rebuilt(dag._static_part, dag._static_part.match(tree, what, root), type(dag))
+    return rebuilt(dag._untraced, dag._untraced.match(tree, what, root), type(dag))
 
 
-def paths_of(static_part: StaticPart, root: Roots = "") -> Sequence[str]:
+def paths_of(untraced: Untraced, root: Roots = "") -> Sequence[str]:
     """The path of each traced leaf as Python text."""
-    texts = path_texts(static_part.spec, root)
-    if not static_part.positions:
+    texts = path_texts(untraced.spec, root)
+    if not untraced.positions:
         return texts
-    skipped = frozenset(static_part.positions)
+    skipped = frozenset(untraced.positions)
     return [text for i, text in enumerate(texts) if i not in skipped]
 
 
-def keys_of(static_part: StaticPart, root: str) -> list[tree_util.GetAttrKey]:
+def keys_of(untraced: Untraced, root: str) -> list[tree_util.GetAttrKey]:
     """A name for each traced leaf; JAX writes a dot before it."""
-    return [tree_util.GetAttrKey(path.removeprefix(".")) for path in paths_of(static_part, root)]
+    return [tree_util.GetAttrKey(path.removeprefix(".")) for path in paths_of(untraced, root)]
 
 
-def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
-    static_part, leaves = dag._take_apart()
-    return list(zip(keys_of(static_part, "tree"), leaves, strict=True)), static_part
+def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], Untraced]:
+    untraced, leaves = dag._take_apart()
+    return list(zip(keys_of(untraced, "tree"), leaves, strict=True)), untraced
 
 
 def _mask(dag: Dag, where: Where) -> Dag:
     """The Dag that has a boolean in the place of each leaf."""
-    static_part, leaves = dag._take_apart()
+    untraced, leaves = dag._take_apart()
     found = select(
         where_there(where),
-        Listing.of(static_part.spec),
-        static_part.all_leaves(leaves),
-        static_part.options.namespace,
+        Listing.of(untraced.spec),
+        untraced.all_leaves(leaves),
+        untraced.options.namespace,
     )
-    return rebuilt(static_part, [found[i] for i in static_part.traced_positions()])
+    return rebuilt(untraced, [found[i] for i in untraced.traced_positions()])
 
 
-def _open(dag: Dag) -> tuple[Sequence[Leaf], StaticPart]:
-    static_part, leaves = dag._take_apart()
-    return leaves, static_part
+def _open(dag: Dag) -> tuple[Sequence[Leaf], Untraced]:
+    untraced, leaves = dag._take_apart()
+    return leaves, untraced
 
 
 masks[Dag] = _mask
 tree_util.register_pytree_with_keys(Dag, _dag_with_keys, rebuilt, _open)
 tree_util.register_pytree_with_keys(
     InnerDag,
-    lambda dag: (list(dag.with_paths()), dag._static_part),
-    lambda static_part, leaves: rebuilt(static_part, leaves, InnerDag),
-    lambda dag: (dag._leaves, dag._static_part),
+    lambda dag: (list(dag.with_paths()), dag._untraced),
+    lambda untraced, leaves: rebuilt(untraced, leaves, InnerDag),
+    lambda dag: (dag._leaves, dag._untraced),
 )
 tree_util.register_pytree_with_keys(
     Outcome,
-    lambda dag: (list(dag.with_paths()), dag._static_part.content),
-    lambda content, leaves: rebuilt(content.static_part(), leaves, Outcome),
-    lambda dag: (dag._leaves, dag._static_part.content),
+    lambda dag: (list(dag.with_paths()), dag._untraced.content),
+    lambda content, leaves: rebuilt(content.untraced(), leaves, Outcome),
+    lambda dag: (dag._leaves, dag._untraced.content),
 )

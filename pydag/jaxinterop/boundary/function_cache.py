@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from .naming import name_of
+from pydag.jaxinterop.messages.naming import name_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M")

@@ -3,16 +3,17 @@
 
 from typing import NamedTuple
 
-from pydag import PyDagSpec, SharingError
+from pydag._core import PyDagSpec
+from pydag.errors import SharingError
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import with_roots
+from pydag.jaxinterop.prefixes.treatments import path_text, shortened
+from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Path
 
 from .dag import Dag, InnerDag, rebuilt, to_dag
-from .naming import Source
-from .prefixes import path_text, shortened
-from .roots import with_roots
-from .static import Static
-from .static_part import Options
 
 
 class Side(NamedTuple):
@@ -24,7 +25,7 @@ class Side(NamedTuple):
     @property
     def options(self) -> Options:
         """By which the DAG was flattened."""
-        return self.dag._static_part.options
+        return self.dag._untraced.options
 
 
 def _aliases(spec: PyDagSpec) -> dict[Path, Path]:
@@ -51,7 +52,7 @@ def _pair_of(one: PyDagSpec, other: PyDagSpec) -> tuple[Path, Path] | None:
 
 
 def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> None:
-    """Checks that two Dags have one static part, but for the order in which dicts were filled.
+    """Checks that two Dags have one untraced part, but for the order in which dicts were filled.
 
     Args:
         what: What has to be alike, for the first line of the error.
@@ -61,7 +62,7 @@ def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> No
         SharingError: They are shared differently.
         TypeError: They are structured differently, or have different static leaves.
     """
-    if one.dag._static_part.content == other.dag._static_part.content:
+    if one.dag._untraced.content == other.dag._untraced.content:
         return
     if one.dag.spec == other.dag.spec:
         raise TypeError(_static_difference(what, root, one, other))
@@ -116,7 +117,7 @@ def alike(
     except (TypeError, SharingError) as error:
         error.add_note(f"The function is {source.text}.")
         raise
-    return rebuilt(given._static_part, dag._leaves, InnerDag)
+    return rebuilt(given._untraced, dag._leaves, InnerDag)
 
 
 def _static_difference(what: str, root: str, one: Side, other: Side) -> str:
@@ -138,4 +139,4 @@ def _static_difference(what: str, root: str, one: Side, other: Side) -> str:
 
 
 def _statics(dag: Dag) -> dict[int, Static]:
-    return dict(zip(dag._static_part.positions, dag._static_part.statics, strict=True))
+    return dict(zip(dag._untraced.positions, dag._untraced.statics, strict=True))

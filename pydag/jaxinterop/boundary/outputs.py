@@ -10,14 +10,14 @@ from typing import Any
 
 from jax import tree_util
 
+from pydag.jaxinterop.prefixes.treatments import Question, distinct, one_level, treatments
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 from .dag import paths_of, to_outcome
-from .prefixes import Question, distinct, one_level, treatments
-from .static_part import Options, StaticPart
 
-Content = tuple[StaticPart, tuple[int, ...]]
+Content = tuple[Untraced, tuple[int, ...]]
 
 
 class Shell:
@@ -31,7 +31,7 @@ class Group:
     """Leaves of a result that get one treatment. JAX's paths to them are those in the result.
 
     Args:
-        content: The static part of the result, and the group of each of its traced leaves.
+        content: The untraced part of the result, and the group of each of its traced leaves.
         number: Which group it is.
     """
 
@@ -39,8 +39,8 @@ class Group:
         self.leaves, self.content, self.number = tuple(leaves), content, number
 
     def paths(self) -> list[str]:
-        static_part, order = self.content
-        pairs = zip(paths_of(static_part), order, strict=True)
+        untraced, order = self.content
+        pairs = zip(paths_of(untraced), order, strict=True)
         return [path for path, group in pairs if group == self.number]
 
 
@@ -54,10 +54,10 @@ class Grouped:
     @property
     def tree(self) -> AnyDag:
         """The result, put together."""
-        static_part, order = self.shell.content
+        untraced, order = self.shell.content
         waiting = [iter(group.leaves) for group in self.groups]
         leaves: list[Leaf] = [next(waiting[group]) for group in order]
-        return static_part.build(leaves)
+        return untraced.build(leaves)
 
 
 tree_util.register_pytree_node(Shell, lambda s: ((), s.content), lambda content, _: Shell(content))
@@ -95,9 +95,9 @@ class Outputs:
         if self.is_one:
             return dag
         given = treatments({"result": result}, {"result": self.given}, self.question, self.options)
-        order = [self.values.index(given[i]) for i in dag._static_part.traced_positions()]
+        order = [self.values.index(given[i]) for i in dag._untraced.traced_positions()]
         groups: list[list[Leaf]] = [[] for _ in self.values]
         for group, leaf in zip(order, dag._leaves, strict=True):
             groups[group].append(leaf)
-        content = dag._static_part, tuple(order)
+        content = dag._untraced, tuple(order)
         return Grouped(Shell(content), *(Group(g, content, i) for i, g in enumerate(groups)))

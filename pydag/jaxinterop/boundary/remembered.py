@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from operator import is_
 from typing import NamedTuple
 
-from pydag import SharingError
 from pydag._core import SpecKey, spec_key
+from pydag.errors import SharingError
+from pydag.jaxinterop.static.leaves import is_number, is_traced
+from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag, Leaf
-
-from .configuration import static_positions
-from .static import is_number, is_traced
-from .static_part import Options, StaticPart
 
 
 def may_hide(leaves: Sequence[Leaf]) -> bool:
@@ -63,19 +62,19 @@ def _positions(look: _Look, options: Options) -> tuple[int, ...] | None:
 class Remembered(NamedTuple):
     """The structure and the leaves that a tree was built from, and what it looked like then."""
 
-    static_part: StaticPart
+    untraced: Untraced
     leaves: Sequence[Leaf]
     look: _Look
 
     @classmethod
-    def of(cls, tree: Dag, static_part: StaticPart, leaves: Sequence[Leaf]) -> "Remembered | None":
+    def of(cls, tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> "Remembered | None":
         """What has to be remembered of a tree; None where it tells by itself."""
-        look = _Look.at(tree, static_part.options)
-        built = _Look(static_part.spec_key, static_part.all_leaves(leaves))
-        if look.is_like(built) and _positions(look, static_part.options) == static_part.positions:
+        look = _Look.at(tree, untraced.options)
+        built = _Look(untraced.spec_key, untraced.all_leaves(leaves))
+        if look.is_like(built) and _positions(look, untraced.options) == untraced.positions:
             return None
-        return cls(static_part, leaves, look)
+        return cls(untraced, leaves, look)
 
     def holds(self, tree: Dag) -> bool:
         """Whether the tree still is as it was built."""
-        return self.look.is_like(_Look.at(tree, self.static_part.options))
+        return self.look.is_like(_Look.at(tree, self.untraced.options))

@@ -6,17 +6,17 @@ from typing import Any
 from jax import tree_util
 
 from pydag import _core
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 from .dag import to_outcome
-from .static_part import Options
 
 
 def result(tree: AnyDag, options: Options) -> Any:
     """The result of a function, for JAX; `_core.build_result` makes a DAG of what comes back."""
     dag = to_outcome(tree, options)
-    if dag._static_part.positions:
+    if dag._untraced.positions:
         return dag
     return _core.make_result(dag.spec, tuple(dag._leaves))
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag._repr import short_repr
-from pydag.jaxinterop.boundary.arguments import argument_text
-from pydag.jaxinterop.boundary.naming import Source
-from pydag.jaxinterop.boundary.roots import CALL, shortened, with_roots
-from pydag.jaxinterop.boundary.static import Static, is_number
-from pydag.jaxinterop.boundary.static_part import StaticPart
-from pydag.sharing.listing import Listing, Record, step_text
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
+from pydag.jaxinterop.prefixes.arguments import argument_text
+from pydag.jaxinterop.static.leaves import Static, is_number
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.structure.listing import Listing, Record, step_text
+from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
 CALLS = 3  # compilations after which it is told
@@ -23,7 +23,7 @@ CALLS = 3  # compilations after which it is told
 _PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 
 
-def warn_of_changes(source: Source, parts: Sequence[StaticPart]) -> bool:
+def warn_of_changes(source: Source, parts: Sequence[Untraced]) -> bool:
     """Warns if a static number was another one each time. Returns whether it did.
 
     Args:

@@ -14,22 +14,16 @@ import jax
 
 from pydag import _core
 from pydag._core import Hashed, PyDagSpec, SpecKey
-from pydag.jaxinterop.boundary.arguments import (
-    Args,
-    Chosen,
-    Kwargs,
-    argument_text,
-    by_argument,
-)
 from pydag.jaxinterop.boundary.blame import blaming_value
-from pydag.jaxinterop.boundary.configuration import static_positions
 from pydag.jaxinterop.boundary.dag import unhashable
-from pydag.jaxinterop.boundary.naming import Source, named
-from pydag.jaxinterop.boundary.prefixes import Question
 from pydag.jaxinterop.boundary.result import result
-from pydag.jaxinterop.boundary.roots import CALL
-from pydag.jaxinterop.boundary.static import Static
-from pydag.jaxinterop.boundary.static_part import Options, StaticPart, static_part_of
+from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text, by_argument
+from pydag.jaxinterop.prefixes.treatments import Question
+from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.untraced import Options, Untraced, untraced_of
 from pydag.sharing.tie import note_untie, num_unties
 from pydag.typing import Dag, Leaf
 
@@ -72,10 +66,10 @@ class CompiledFunction:
         def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             key: Key = hashed.value
             args, kwargs = key.build(donated, kept)
-            is_tied = key.static_part.spec.num_shared > 0
+            is_tied = key.untraced.spec.num_shared > 0
             ties = Ties.of(args, kwargs, options) if is_tied else None
             before = num_unties()
-            with blaming_value(key.static_part, key.join(donated, kept), CALL):
+            with blaming_value(key.untraced, key.join(donated, kept), CALL):
                 result = fun()(*args, **kwargs)
             packed = pack(result)
             if num_unties() != before:
@@ -158,22 +152,22 @@ class CompiledFunction:
         args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
-        division = self.leaf_groups.get(spec_key)
-        is_known = division is not None and division.fits(leaves)
-        key = division.key(leaves) if division is not None and is_known else None
-        if division is None or key is None:
-            division, key = self._prepare(args, kwargs, leaves, spec_key)
-        if not self.unties and (recipe := division.recipe()) is not None:
+        groups = self.leaf_groups.get(spec_key)
+        is_known = groups is not None and groups.fits(leaves)
+        key = groups.key(leaves) if groups is not None and is_known else None
+        if groups is None or key is None:
+            groups, key = self._prepare(args, kwargs, leaves, spec_key)
+        if not self.unties and (recipe := groups.recipe()) is not None:
             _core.add_recipe(self.flat_call, spec_key, recipe)
-        return key, division.take_donated(leaves), division.take_kept(leaves)
+        return key, groups.take_donated(leaves), groups.take_kept(leaves)
 
     def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether the groups for these arguments were made for other types of leaves."""
         args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
-        division = self.leaf_groups.get(spec_key)
-        is_wrong = division is not None and division.positions != self.positions(leaves, spec)[0]
+        groups = self.leaf_groups.get(spec_key)
+        is_wrong = groups is not None and groups.positions != self.positions(leaves, spec)[0]
         if is_wrong:
             self.leaf_groups.pop(spec_key, None)
             _core.forget_recipes(self.flat_call, spec_key)
@@ -188,42 +182,42 @@ class CompiledFunction:
     ) -> tuple[LeafGroups, Hashed]:
         spec = spec_key.spec
         positions, selected = self.positions(leaves, spec)
-        static_part = static_part_of(leaves, spec, positions, self.options, CALL, selected)
-        division = self.leaf_groups.get(spec_key)
-        if division is None or division.positions != positions:
-            traced = frozenset(static_part.traced_positions())
+        untraced = untraced_of(leaves, spec, positions, self.options, CALL, selected)
+        groups = self.leaf_groups.get(spec_key)
+        if groups is None or groups.positions != positions:
+            traced = frozenset(untraced.traced_positions())
             donated = self._donated_leaves(args, kwargs, traced)
-            groups = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
+            sharded = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
             look = self._look_again(spec)
-            division = LeafGroups(spec, positions, donated, look, groups, self.shardings.number)
+            groups = LeafGroups(spec, positions, donated, look, sharded, self.shardings.number)
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
-            self.leaf_groups[spec_key] = division
-            self.names.remember(division)
-        for position, static in zip(positions, static_part.statics, strict=True):
+            self.leaf_groups[spec_key] = groups
+            self.names.remember(groups)
+        for position, static in zip(positions, untraced.statics, strict=True):
             try:
                 static.check_hashable()
             except TypeError as error:
                 raise self._unhashable(args, kwargs, position, static.value, error) from error
-        key = Key(static_part, division.donated, division.order)
-        explain_cache_miss(self.source, key.static_part, self.seen())
-        hashed = division.remember(leaves, key)
-        self._warn_of_changes(division)
-        return division, hashed
+        key = Key(untraced, groups.donated, groups.order)
+        explain_cache_miss(self.source, key.untraced, self.seen())
+        hashed = groups.remember(leaves, key)
+        self._warn_of_changes(groups)
+        return groups, hashed
 
-    def _warn_of_changes(self, division: LeafGroups) -> None:
+    def _warn_of_changes(self, groups: LeafGroups) -> None:
         if not self.has_warned:
-            parts = [key.static_part for key in division.last_keys(CALLS)]
+            parts = [key.untraced for key in groups.last_keys(CALLS)]
             specs = [groups.spec for groups in list(self.leaf_groups.values())[-CALLS:]]
             self.has_warned = warn_of_changes(self.source, parts) or (
-                specs[-1] is division.spec and warn_of_changed_fields(self.source, specs)
+                specs[-1] is groups.spec and warn_of_changed_fields(self.source, specs)
             )
 
-    def seen(self) -> Iterator[StaticPart]:
-        """The static parts of a few calls before, of which each may have been compiled for."""
-        divisions = [d for d in self.leaf_groups.values() if d.keys]
-        for division in reversed(divisions[-COMPARED:]):
-            yield from (key.static_part for key in division.last_keys(COMPARED))
+    def seen(self) -> Iterator[Untraced]:
+        """The untraced part of a few calls before, of which each may have been compiled for."""
+        called = [groups for groups in self.leaf_groups.values() if groups.keys]
+        for groups in reversed(called[-COMPARED:]):
+            yield from (key.untraced for key in groups.last_keys(COMPARED))
 
     def positions(
         self, leaves: Sequence[Leaf], spec: PyDagSpec

@@ -9,15 +9,15 @@ from typing import Any, cast
 import jax
 
 from pydag import _core
-from pydag._repr import short_repr
-from pydag.jaxinterop.boundary.naming import Source
-from pydag.jaxinterop.boundary.prefixes import shortened
-from pydag.jaxinterop.boundary.static_part import StaticPart
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.structure.text import short_repr
 
 _logger = logging.getLogger("pydag.jaxinterop")
 
 
-def why(first: StaticPart, second: StaticPart) -> str:
+def why(first: Untraced, second: Untraced) -> str:
     """Where the arguments of two calls differ, in words."""
     text: str = _core.explain(first.spec, second.spec, exactly=True)
     if not text:
@@ -37,7 +37,7 @@ def _shown(statics: dict[int, Any], position: int) -> str:
     return short_repr(statics[position].inner) if position in statics else "an array"
 
 
-def explain_cache_miss(source: Source, new: StaticPart, seen: Iterable[StaticPart]) -> None:
+def explain_cache_miss(source: Source, new: Untraced, seen: Iterable[Untraced]) -> None:
     """Logs how the arguments differ from the most similar ones seen before, if JAX is asked to.
 
     JAX, which is given leaves and a key, explains other shapes and types itself; of the key it says

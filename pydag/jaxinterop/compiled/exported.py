@@ -16,10 +16,10 @@ from jax import export, tree_util
 from pydag import _core
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import Dag, paths_of, rebuilt, to_dag
-from pydag.jaxinterop.boundary.naming import COUNTED, named
-from pydag.jaxinterop.boundary.prefixes import shortened
-from pydag.jaxinterop.boundary.static import Static
-from pydag.jaxinterop.boundary.static_part import Options, StaticPart
+from pydag.jaxinterop.messages.naming import COUNTED, named
+from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .compiled_function import CompiledFunction
@@ -35,29 +35,27 @@ _struct: Any = jax.ShapeDtypeStruct
 class Returned:
     """A result that shares, as a pytree of its distinct leaves. JAX builds the result of these."""
 
-    def __init__(self, static_part: StaticPart, leaves: Iterable[Leaf]) -> None:
-        self.static_part, self.leaves = static_part, tuple(leaves)
+    def __init__(self, untraced: Untraced, leaves: Iterable[Leaf]) -> None:
+        self.untraced, self.leaves = untraced, tuple(leaves)
 
 
 tree_util.register_pytree_with_keys(
     Returned,
-    lambda r: (tuple(zip(paths_of(r.static_part), r.leaves, strict=True)), r.static_part),
-    lambda static_part, leaves: static_part.build(leaves),
-    lambda r: (r.leaves, r.static_part),
+    lambda r: (tuple(zip(paths_of(r.untraced), r.leaves, strict=True)), r.untraced),
+    lambda untraced, leaves: untraced.build(leaves),
+    lambda r: (r.leaves, r.untraced),
 )
 
 
-def _dump(static_part: StaticPart) -> bytes:
-    statics = tuple(static.value for static in static_part.statics)
-    parts = static_part.spec, static_part.positions, statics, tuple(static_part.options[:2])
+def _dump(untraced: Untraced) -> bytes:
+    statics = tuple(static.value for static in untraced.statics)
+    parts = untraced.spec, untraced.positions, statics, tuple(untraced.options[:2])
     return pickle.dumps(parts)
 
 
-def _load(data: bytes) -> StaticPart:
+def _load(data: bytes) -> Untraced:
     spec, positions, statics, options = pickle.loads(data)
-    return StaticPart(
-        _core.spec_key(spec), positions, tuple(map(Static, statics)), Options(*options)
-    )
+    return Untraced(_core.spec_key(spec), positions, tuple(map(Static, statics)), Options(*options))
 
 
 for _cls, _make in ((Returned, Returned), (Dag, rebuilt)):
@@ -78,19 +76,19 @@ def _without_static(arguments: Arguments) -> Arguments:
     )
 
 
-def _places(static_part: StaticPart) -> list[int]:
+def _places(untraced: Untraced) -> list[int]:
     """For each traced leaf where JAX meets it first, among the leaves that JAX sees.
 
     Raises:
         TypeError: JAX sees a leaf that it can't trace.
     """
-    marks = [_struct((), "float32") for _ in static_part.traced_positions()]
-    found = tree_util.tree_leaves_with_path(_without_static(static_part.build(marks)))
+    marks = [_struct((), "float32") for _ in untraced.traced_positions()]
+    found = tree_util.tree_leaves_with_path(_without_static(untraced.build(marks)))
     first: dict[int, int] = {}
     for place, (path, leaf) in enumerate(found):
         if type(leaf) is not jax.ShapeDtypeStruct:
             root = ("args", "kwargs")[path[0].idx]
-            raise _not_of_jax(root + tree_util.keystr(path[1:]), leaf, static_part.spec.namespace)
+            raise _not_of_jax(root + tree_util.keystr(path[1:]), leaf, untraced.spec.namespace)
         first.setdefault(id(leaf), place)
     return [first[id(mark)] for mark in marks]
 
@@ -124,7 +122,7 @@ def _for_jax(result: Any, options: Options) -> Any:
     seen, known = sorted(map(id, tree_util.tree_leaves(result))), sorted(map(id, dag._leaves))
     if seen == known and not dag.spec.num_shared:
         return result
-    return Returned(dag._static_part, dag._leaves)
+    return Returned(dag._untraced, dag._leaves)
 
 
 class Exported:
@@ -142,7 +140,7 @@ class Exported:
         key: Key,
         leaves: Sequence[Leaf],
     ) -> None:
-        self.fun, self.compiled, self.key, self.static_part = fun, compiled, key, key.static_part
+        self.fun, self.compiled, self.key, self.untraced = fun, compiled, key, key.untraced
         self.leaves = tuple(map(_described, leaves))
 
     def trace(self, result: Any) -> Any:
@@ -154,15 +152,15 @@ class Exported:
         Raises:
             TypeError: An argument holds something that isn't JAX's.
         """
-        static_part, compiled = self.static_part, self.compiled
-        places = _places(static_part)
+        untraced, compiled = self.untraced, self.compiled
+        places = _places(untraced)
 
         def plain(*args: Any, **kwargs: Any) -> Any:
             given = tree_util.tree_leaves((args, kwargs))
-            call = rebuilt(static_part, [given[place] for place in places], Call)
+            call = rebuilt(untraced, [given[place] for place in places], Call)
             return _for_jax(call.run(compiled.call), compiled.options)
 
-        args, kwargs = _without_static(static_part.build(self.leaves))
+        args, kwargs = _without_static(untraced.build(self.leaves))
         return jax.jit(named(plain, compiled.source, COUNTED), **self._shardings(result)).trace(
             *args, **kwargs
         )
@@ -176,13 +174,13 @@ class Exported:
         shardings, options = self.compiled.shardings, self.compiled.options
         given_in, given_out = shardings.given_in, shardings.given_out
         if self.key.order is not None:
-            each = self.static_part.build(shardings.values[group] for group in self.key.order)
+            each = self.untraced.build(shardings.values[group] for group in self.key.order)
             given_in = _without_static(each)[0]
         if not shardings.outputs(options).is_one:
             dag = to_dag(result, options)
             treatments = shardings.of_result(result, options)
-            each = [treatments[i] for i in dag._static_part.traced_positions()]
+            each = [treatments[i] for i in dag._untraced.traced_positions()]
             is_plain = type(_for_jax(result, options)) is not Returned
-            given_out = dag._static_part.build(each) if is_plain else UNSPECIFIED
+            given_out = dag._untraced.build(each) if is_plain else UNSPECIFIED
         found = {"in_shardings": given_in, "out_shardings": given_out}
         return {name: given for name, given in found.items() if given is not UNSPECIFIED}

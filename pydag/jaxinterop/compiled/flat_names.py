@@ -7,8 +7,8 @@ from typing import Any
 
 from jax import tree_util
 
-from pydag.jaxinterop.boundary.arguments import argument_text
-from pydag.jaxinterop.boundary.naming import NamedLeaves
+from pydag.jaxinterop.messages.naming import NamedLeaves
+from pydag.jaxinterop.prefixes.arguments import argument_text
 
 from .leaf_groups import LeafGroups
 

@@ -7,10 +7,10 @@ from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, o
 
 import jax
 
-from pydag.jaxinterop.boundary.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
-from pydag.jaxinterop.boundary.naming import Source
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 from .compiled_function import CompiledFunction

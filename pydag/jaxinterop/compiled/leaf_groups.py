@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from pydag import _core
 from pydag._core import Hashed, PyDagSpec
-from pydag.jaxinterop.boundary.arguments import Args, Kwargs, argument_text, joined, unwrap_static
-from pydag.jaxinterop.boundary.prefixes import shortened
-from pydag.jaxinterop.boundary.selection import is_array
-from pydag.jaxinterop.boundary.static import Static, is_settled
-from pydag.jaxinterop.boundary.static_part import Picker, StaticPart, picker
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text, joined, unwrap_static
+from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.leaves import Static, is_settled
+from pydag.jaxinterop.static.option import is_array
+from pydag.jaxinterop.static.untraced import Picker, Untraced, picker
 from pydag.typing import Leaf
 
 Tag = list[Any]
@@ -42,13 +42,13 @@ MOST = 4096  # plans and keys that are remembered; they are easily made again
 class Key(NamedTuple):
     """What a compiled function is made for, but for the shapes and types of its arrays."""
 
-    static_part: StaticPart
+    untraced: Untraced
     donated: tuple[int, ...]  # positions among the traced leaves
     order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
 
     def __repr__(self) -> str:
         """What JAX shows of it, where it compares keys."""
-        return shortened(f"<arguments {self.static_part.describe(argument_text)}>", 1000)
+        return shortened(f"<arguments {self.untraced.describe(argument_text)}>", 1000)
 
     def join(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Leaf]:
         """The traced leaves, which were divided into groups.
@@ -65,7 +65,7 @@ class Key(NamedTuple):
 
     def build(self, donated: Sequence[Any], kept: Sequence[Any]) -> tuple[Args, Kwargs]:
         """The arguments that were divided into groups."""
-        args, kwargs = self.static_part.build(self.join(donated, kept))
+        args, kwargs = self.untraced.build(self.join(donated, kept))
         return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}
 
 
@@ -75,7 +75,7 @@ def _tagged(tag: Tag, pick: Picker | None) -> Picker:
 
 
 class LookAgain(NamedTuple):
-    """When a division has to be made anew for other leaves of the structure, and how that is told.
+    """When the groups have to be made anew for other leaves of the structure, and how that is told.
 
     What is static depends on the classes of leaves: of those of modules, whose numbers are static,
     and where `static=` has classes or predicates, of all.
@@ -178,7 +178,7 @@ class LeafGroups:
         hashed = _core.hashed(key)
         if len(self.keys) >= MOST:
             self.keys.clear()
-        self.keys[key.static_part.statics] = hashed
+        self.keys[key.untraced.statics] = hashed
         self._set_classes(leaves)
         self._set_recent(self.pick_static(leaves), hashed)
         return hashed

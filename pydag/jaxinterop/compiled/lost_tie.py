@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.boundary.arguments import Args, Kwargs
-from pydag.jaxinterop.boundary.naming import Source
-from pydag.jaxinterop.boundary.static import Static, is_traced
-from pydag.jaxinterop.boundary.static_part import Options
-from pydag.sharing.listing import Listing, shorten
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
+from pydag.jaxinterop.static.leaves import Static, is_traced
+from pydag.jaxinterop.static.untraced import Options
+from pydag.structure.listing import Listing, shorten
 from pydag.typing import Leaf
 
 

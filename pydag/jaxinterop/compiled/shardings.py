@@ -4,11 +4,17 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from pydag.jaxinterop.boundary.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.boundary.prefixes import Question, distinct, one_level, shortened, treatments
-from pydag.jaxinterop.boundary.same_treatment import is_one_sharding
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
+from pydag.jaxinterop.prefixes.treatments import (
+    Question,
+    distinct,
+    one_level,
+    shortened,
+    treatments,
+)
+from pydag.jaxinterop.static.untraced import Options
 
 UNSPECIFIED: Any = object()
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydag import _core
 from pydag._core import Hashed
-from pydag.jaxinterop.boundary.arguments import Args, Kwargs
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 
 from .compiled_function import CompiledFunction
 from .difference import why
@@ -51,10 +52,10 @@ class Traced(_Stage):
     def lower(self, **options: Any) -> Any:
         """Translates it for the compiler.
 
-        `jax.export` alone gives the option `_private_parameters`. It reads the jaxpr from here
-        afterwards: from then on this is about the function that is exported.
+        `jax.export` gives an option of its own. It reads the jaxpr from here afterwards: from then
+        on this is about the function that is exported.
         """
-        if "_private_parameters" in options:
+        if jax_private.PRIVATE_PARAMETERS in options:
             self._stage = self._exported.trace(self.out_info)
             return self._stage.lower(**options)
         return Lowered(self._stage.lower(**options), self._compiled, self._key)
@@ -83,6 +84,6 @@ class Compiled(_Stage):
             raise TypeError(
                 "the function was compiled for arguments of another structure, sharing or static "
                 "content\n  (first: compiled for, second: called with)\n"
-                f"{why(self._key.value.static_part, key.value.static_part)}"
+                f"{why(self._key.value.untraced, key.value.untraced)}"
             )
         return _core.build_result(self._stage(*leaves))

@@ -5,8 +5,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from pydag.jaxinterop.boundary.arguments import Args, Chosen, Kwargs
-from pydag.jaxinterop.boundary.static import Static, is_settled
+from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.static.leaves import Static, is_settled
 
 from .leaf_groups import MOST
 

@@ -2,39 +2,24 @@
 """JAX's registry, as the last place where pydag looks for a class."""
 
 import dataclasses
-import weakref
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import optree
 from jax import tree_util
 
-from pydag import _classify, _core
-from pydag.jaxinterop.boundary import jax_private
+from pydag import _core
+from pydag.jaxinterop import jax_private
+from pydag.registry import lookup
+from pydag.registry.weak_table import WeakTable
 
 from .known_fields import is_module, known_fields
 
-
-class _OfClasses:
-    """Something for each of some classes, as long as they live. They are found by identity."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[type], Any]] = {}
-
-    def get(self, cls: type, default: Any = None) -> Any:
-        found = self._known.get(id(cls))
-        return default if found is None else found[1]
-
-    def set(self, cls: type, value: Any) -> None:
-        known, key = self._known, id(cls)
-        known[key] = weakref.ref(cls, lambda _: known.pop(key, None)), value
-
-
 # True for a class whose entry in JAX's registry was made by asking pydag.
-asked_pydag = _OfClasses()
+asked_pydag: WeakTable[bool] = WeakTable()
 
 # How the entries of a class are written in a path, by the type of the entry: ".{}" or "[{!r}]".
-_styles = _OfClasses()
+_styles: WeakTable[dict[type, str]] = WeakTable()
 
 
 class JaxEntry(optree.PyTreeEntry):
@@ -129,20 +114,20 @@ class _Opener:
 
 # For each class its entry, and what the core is told of it: by that the core knows a registration
 # that it reads again.
-_registrations = _OfClasses()
+_registrations: WeakTable[tuple[Any, object]] = WeakTable()
 
 
 def _entry(cls: type) -> Any:
     """What JAX has registered for a class, or None."""
-    if _classify.is_found_by_identity(cls):
+    if lookup.is_found_by_identity(cls):
         return jax_private.registry.get(cls)
     entries = list(jax_private.registry.items())
     return next((entry for known, entry in entries if known is cls), None)
 
 
-def _look_up(cls: type) -> "_classify.Foreign | None":
+def _look_up(cls: type) -> "lookup.Foreign | None":
     entry = _entry(cls)
-    if entry is None or asked_pydag.get(cls):
+    if entry is None or asked_pydag.get(cls, False):
         return None
     known, registration = _registrations.get(cls, (None, None))
     if registration is None or known is not entry:
@@ -171,5 +156,5 @@ def _registration(cls: type, entry: Any) -> object:
     return opener.registration
 
 
-_classify.add_fallback(_look_up, lambda: list(jax_private.registry))
+lookup.add_fallback(_look_up, lambda: list(jax_private.registry))
 _core.watch_registry(jax_private.registry)

@@ -10,8 +10,8 @@ import sys
 import types
 from typing import Any, NamedTuple
 
-from pydag.jaxinterop.boundary import jax_private
-from pydag.jaxinterop.boundary.class_table import bases_of, inherits, names_in
+from pydag.jaxinterop import chex_private, equinox_private, jax_private
+from pydag.jaxinterop.static.class_table import bases_of, inherits, names_in
 
 Names = tuple[str, ...]
 
@@ -46,7 +46,7 @@ def known_fields(cls: type, entry: Any) -> KnownFields | None:
 
 
 def _of_equinox(cls: type) -> KnownFields | None:
-    if not is_module(cls) or not jax_private.equinox_opens_by_fields():
+    if not is_module(cls) or not equinox_private.equinox_opens_by_fields():
         return None
     fields = dataclasses.fields(cls)
     meta = tuple(f.name for f in fields if f.metadata.get("static", False))
@@ -54,7 +54,7 @@ def _of_equinox(cls: type) -> KnownFields | None:
 
 
 def _of_chex(cls: type, entry: Any) -> KnownFields | None:
-    if not jax_private.is_opened_by_chex(entry) or _has_own(cls, "__new__", "__post_init__"):
+    if not chex_private.is_opened_by_chex(entry) or _has_own(cls, "__new__", "__post_init__"):
         return None
     return KnownFields(tuple(sorted(f.name for f in dataclasses.fields(cls))), (), True)
 

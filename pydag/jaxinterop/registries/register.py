@@ -2,50 +2,31 @@
 """Classes whose instances JAX sees as it sees a `Dag` of them."""
 
 import contextlib
-import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.dag import keys_of
 from pydag.jaxinterop.boundary.remembered import Remembered, may_hide
-from pydag.jaxinterop.boundary.static_part import Options, StaticPart, take_apart
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
+from pydag.registry.weak_table import WeakTable
 from pydag.typing import Identity, Leaf, Where
 
 from .jax_registry import asked_pydag
 
 C = TypeVar("C", bound=type)
 
-# What JAX put into an instance of a registered class, where opening the instance would not tell:
-# by its id.
-_remembered: dict[int, "_Memory"] = {}
-
-
-class _Memory(NamedTuple):
-    ref: "weakref.ref[Any]"
-    remembered: Remembered
-
-
-def _remember(node: Any, remembered: Remembered) -> None:
-    place = id(node)
-
-    def forget(ref: "weakref.ref[Any]") -> None:
-        if place in _remembered and _remembered[place].ref is ref:
-            del _remembered[place]
-
-    with contextlib.suppress(TypeError):  # of a class with `__slots__` and without a weak reference
-        _remembered[place] = _Memory(weakref.ref(node, forget), remembered)
+# What JAX put into an instance of a registered class, where opening the instance would not tell.
+_remembered: WeakTable[Remembered] = WeakTable()
 
 
 def _memory_of(node: Any) -> Remembered | None:
     """What is known of an instance that nobody has changed since JAX made it."""
-    known = _remembered.get(id(node))
-    if known is None or known.ref() is not node:
-        return None
-    if known.remembered.holds(node):
-        return known.remembered
-    _remembered.pop(id(node), None)
+    known = _remembered.get(node, None)
+    if known is None or known.holds(node):
+        return known
+    _remembered.discard(node)
     return None
 
 
@@ -79,26 +60,27 @@ def register(
     """
     options = Options.of(namespace, identity, static)
 
-    def flatten(node: Any) -> tuple[Sequence[Leaf], StaticPart]:
+    def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
         if (known := _memory_of(node)) is not None:
-            return known.leaves, known.static_part
-        static_part, leaves = take_apart(node, options, cls.__name__)
-        if static_part.spec.is_leaf():
+            return known.leaves, known.untraced
+        untraced, leaves = take_apart(node, options, cls.__name__)
+        if untraced.spec.is_leaf():
             raise TypeError(
                 f"{cls!r} is registered with pydag.jaxinterop but is no node of pydag's; register "
                 "it there first, such as with pydag.register_fields"
             )
-        return leaves, static_part
+        return leaves, untraced
 
-    def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], StaticPart]:
-        leaves, static_part = flatten(node)
-        return list(zip(keys_of(static_part, ""), leaves, strict=True)), static_part
+    def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], Untraced]:
+        leaves, untraced = flatten(node)
+        return list(zip(keys_of(untraced, ""), leaves, strict=True)), untraced
 
-    def unflatten(static_part: StaticPart, leaves: Iterable[Leaf]) -> Any:
+    def unflatten(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
         leaves = tuple(leaves)
-        node = static_part.build(leaves)
-        if may_hide(leaves) and (memory := Remembered.of(node, static_part, leaves)) is not None:
-            _remember(node, memory)
+        node = untraced.build(leaves)
+        if may_hide(leaves) and (memory := Remembered.of(node, untraced, leaves)) is not None:
+            with contextlib.suppress(TypeError):  # there are no weak references to the instance
+                _remembered.set(node, memory)
         return node
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 import jax
 
-from pydag import SharingError
+from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.match import Side, check_alike
-from pydag.jaxinterop.boundary.naming import Source
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity
 
 R = TypeVar("R")

@@ -8,8 +8,8 @@ import jax
 
 from pydag.jaxinterop.boundary.call import Call, flat
 from pydag.jaxinterop.boundary.dag import InnerDag, dag_like, to_dag
-from pydag.jaxinterop.boundary.naming import Source, name_of
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source, name_of
+from pydag.jaxinterop.static.untraced import Options
 
 
 def called_back(callback: Callable[..., Any], shape: InnerDag) -> Callable[[Call], InnerDag]:

@@ -7,10 +7,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 
-from pydag.jaxinterop.boundary.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.boundary.call import Call, kept_flat, per_leaf
-from pydag.jaxinterop.boundary.prefixes import Question
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
+from pydag.jaxinterop.prefixes.treatments import Question
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 P = ParamSpec("P")

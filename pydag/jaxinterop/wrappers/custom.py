@@ -13,13 +13,13 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import jax.numpy as jnp
 
-from pydag._repr import short_repr
 from pydag.jaxinterop.boundary.argnums import QUESTION
-from pydag.jaxinterop.boundary.arguments import by_argument
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, to_dag, to_outcome
-from pydag.jaxinterop.boundary.naming import ARGUMENTS, Source, named
-from pydag.jaxinterop.boundary.prefixes import shortened
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
+from pydag.jaxinterop.prefixes.arguments import by_argument
+from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.untraced import Options
+from pydag.structure.text import short_repr
 from pydag.typing import Identity
 
 P = ParamSpec("P")
@@ -93,7 +93,7 @@ def opened(dag: Dag) -> Any:
     identity, and a result that is shared would not be shared.
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
-    return dag._static_part.build(leaves)
+    return dag._untraced.build(leaves)
 
 
 def two(found: Any, rule: Callable[..., Any], form: str, second: str) -> Sequence[Any]:

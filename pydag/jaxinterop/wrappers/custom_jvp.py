@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.dag import Dag, dag_like
-from pydag.jaxinterop.boundary.naming import ARGUMENTS, Source, name_of, named
+from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 
 from .custom import Custom, P, R, opened, two
 

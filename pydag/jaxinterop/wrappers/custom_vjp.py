@@ -7,10 +7,10 @@ from typing import Any
 import jax
 
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
-from pydag.jaxinterop.boundary.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.boundary.outputs import Shell
-from pydag.jaxinterop.boundary.prefixes import shortened
-from pydag.jaxinterop.boundary.static_part import StaticPart
+from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
+from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.untraced import Untraced
 
 from .custom import Custom, P, R, opened, two
 
@@ -70,21 +70,21 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             result, saved = two(
                 fwd(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
             )
-            static_parts = (
-                x._static_part for i, x in enumerate(args) if i not in self.nondiff_argnums
+            untraced_parts = (
+                x._untraced for i, x in enumerate(args) if i not in self.nondiff_argnums
             )
-            return self._outcome(result), (self._pack(saved, "saved"), Shell(tuple(static_parts)))
+            return self._outcome(result), (self._pack(saved, "saved"), Shell(tuple(untraced_parts)))
 
         def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
-            *others, (saved, static_parts), cotangent = args
+            *others, (saved, untraced_parts), cotangent = args
             found = bwd(*others, opened(saved), opened(cotangent))
-            count = len(static_parts.content)
+            count = len(untraced_parts.content)
             if not isinstance(found, tuple) or len(found) != count:
                 raise TypeError(
                     f"{name_of(bwd)} must return a tuple with a cotangent for each of {count} "
                     f"differentiable arguments, but it returned {shortened(repr(found))}"
                 )
-            return tuple(map(self._cotangent, range(count), static_parts.content, found))
+            return tuple(map(self._cotangent, range(count), untraced_parts.content, found))
 
         self._jax.defvjp(
             named(flat_fwd, Source(fwd), ARGUMENTS),
@@ -94,8 +94,8 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             **jax_options,
         )
 
-    def _cotangent(self, i: int, static_part: StaticPart, found: Any) -> Dag | None:
+    def _cotangent(self, i: int, untraced: Untraced, found: Any) -> Dag | None:
         if found is None:
             return None
         what = f"the cotangent for differentiable argument {i} of {name_of(self.fun)}"
-        return rebuilt(static_part, static_part.match(found, what, "cotangent"), InnerDag)
+        return rebuilt(untraced, untraced.match(found, what, "cotangent"), InnerDag)

@@ -10,8 +10,8 @@ from jax import tree_util
 
 from pydag.jaxinterop.boundary.call import Call, flat
 from pydag.jaxinterop.boundary.dag import InnerDag, dag_of, rebuilt
-from pydag.jaxinterop.boundary.naming import Source
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.static.untraced import Options
 
 __all__ = ["callback", "print"]
 
@@ -77,8 +77,8 @@ class Shown(InnerDag):
 
 tree_util.register_pytree_node(
     Shown,
-    lambda dag: (dag._leaves, dag._static_part),
-    lambda static_part, leaves: rebuilt(static_part, leaves, Shown),
+    lambda dag: (dag._leaves, dag._untraced),
+    lambda untraced, leaves: rebuilt(untraced, leaves, Shown),
 )
 
 

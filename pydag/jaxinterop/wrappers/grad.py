@@ -10,8 +10,8 @@ import jax
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
-from pydag.jaxinterop.boundary.naming import Source, named
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
 
 P = ParamSpec("P")

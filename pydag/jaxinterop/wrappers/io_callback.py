@@ -8,7 +8,7 @@ from jax import experimental
 
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import to_dag
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.static.untraced import Options
 
 from .callback import called_back
 

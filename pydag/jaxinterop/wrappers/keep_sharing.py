@@ -9,7 +9,7 @@ import jax
 
 from pydag.jaxinterop.boundary.call import Call, owning_flat
 from pydag.jaxinterop.boundary.dag import Dag
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 

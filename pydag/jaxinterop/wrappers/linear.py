@@ -9,8 +9,8 @@ from jax import tree_util
 
 from pydag.jaxinterop.boundary.blame import blame_tangent
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, dag_like, rebuilt, to_dag, to_tree
-from pydag.jaxinterop.boundary.naming import ARGUMENT_TUPLE, Source, named
-from pydag.jaxinterop.boundary.static_part import Options, StaticPart
+from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity, Leaf
 
 from .grad import pair
@@ -37,43 +37,43 @@ class LinearMap:
     def __init__(
         self,
         function: Any,
-        static_part: StaticPart,
+        untraced: Untraced,
         types: tuple[Any, ...],
         takes: Literal["cotangent", "tangents"],
     ) -> None:
-        self.function, self.static_part, self.types = function, static_part, types
+        self.function, self.untraced, self.types = function, untraced, types
         self.takes = takes
 
     @classmethod
     def at(cls, function: Any, dag: Dag, takes: Literal["cotangent", "tangents"]) -> "LinearMap":
         """The map that takes what is for this Dag."""
-        return cls(function, dag._static_part, tuple(map(jax.typeof, dag._leaves)), takes)
+        return cls(function, dag._untraced, tuple(map(jax.typeof, dag._leaves)), takes)
 
     def __call__(self, *given: Any) -> Any:
         if self.takes == "tangents":
-            leaves = self.static_part.match(given, "the tuple of the tangents", "tangents")
+            leaves = self.untraced.match(given, "the tuple of the tangents", "tangents")
             return self._apply(leaves, "primals", "tangents").tree
         if len(given) != 1:
             raise TypeError(
                 f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
             )
-        leaves = self.static_part.match(given[0], "the cotangent", "cotangent")
+        leaves = self.untraced.match(given[0], "the cotangent", "cotangent")
         (cotangents,) = self._apply(leaves, "result", "cotangent")
-        return cotangents._static_part.without_numbers().build(cotangents._leaves)
+        return cotangents._untraced.without_numbers().build(cotangents._leaves)
 
     def _apply(self, leaves: list[Leaf], point: str, direction: str) -> Any:
-        dag = rebuilt(self.static_part, leaves, InnerDag)
+        dag = rebuilt(self.untraced, leaves, InnerDag)
         try:
             return self.function(dag)
         except (TypeError, ValueError) as error:
-            expected = rebuilt(self.static_part, self.types, InnerDag)
+            expected = rebuilt(self.untraced, self.types, InnerDag)
             blame_tangent(error, expected.with_paths(point), dag.with_paths(direction))
             raise
 
 
 tree_util.register_pytree_node(
     LinearMap,
-    lambda f: ((f.function,), (f.static_part, f.types, f.takes)),
+    lambda f: ((f.function,), (f.untraced, f.types, f.takes)),
     lambda aux, children: LinearMap(children[0], *aux),
 )
 

@@ -10,9 +10,9 @@ from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.boundary.naming import Source, named, signature_like
-from pydag.jaxinterop.boundary.prefixes import Question, treatments
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source, named, signature_like
+from pydag.jaxinterop.prefixes.treatments import Question, treatments
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 C = TypeVar("C")

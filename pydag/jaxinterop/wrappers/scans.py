@@ -9,8 +9,8 @@ import jax
 from pydag.jaxinterop.boundary.blame import blame_sizes
 from pydag.jaxinterop.boundary.dag import InnerDag, to_dag, to_tree
 from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.boundary.naming import Source, named, signature_like
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source, named, signature_like
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity
 
 from .keep_sharing import keep_sharing

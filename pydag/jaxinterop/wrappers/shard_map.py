@@ -13,11 +13,11 @@ from jax.sharding import PartitionSpec
 
 from pydag.jaxinterop.boundary.call import Call, per_leaf
 from pydag.jaxinterop.boundary.dag import rebuilt
-from pydag.jaxinterop.boundary.naming import COUNTED, Source, named
 from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.boundary.prefixes import Question
-from pydag.jaxinterop.boundary.same_treatment import is_one_sharding
-from pydag.jaxinterop.boundary.static_part import Options, StaticPart
+from pydag.jaxinterop.messages.naming import COUNTED, Source, named
+from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
+from pydag.jaxinterop.prefixes.treatments import Question
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity, Leaf
 
 P = ParamSpec("P")
@@ -44,12 +44,12 @@ _OUT_SPECS = Question("shard_map out_specs", _describe, _SPECS, _is_spec, is_one
 class Part:
     """What one argument of a call has that none before it has: `shard_map` counts arguments."""
 
-    def __init__(self, leaves: Iterable[Leaf], static_part: StaticPart, number: int) -> None:
-        self.leaves, self.static_part, self.number = tuple(leaves), static_part, number
+    def __init__(self, leaves: Iterable[Leaf], untraced: Untraced, number: int) -> None:
+        self.leaves, self.untraced, self.number = tuple(leaves), untraced, number
 
     def paths(self) -> list[str]:
-        accessors = self.static_part.spec.accessors()
-        found = (accessors[i] for i in self.static_part.traced_positions())
+        accessors = self.untraced.spec.accessors()
+        found = (accessors[i] for i in self.untraced.traced_positions())
         return [way[2:].codify("") for way in found if way[1].entry == self.number]
 
 
@@ -57,20 +57,20 @@ tree_util.register_pytree_with_keys(
     Part,
     lambda part: (
         tuple(zip(part.paths(), part.leaves, strict=True)),
-        (part.static_part, part.number),
+        (part.untraced, part.number),
     ),
     lambda aux, leaves: Part(leaves, *aux),
-    lambda part: (part.leaves, (part.static_part, part.number)),
+    lambda part: (part.leaves, (part.untraced, part.number)),
 )
 
 
 def parts_of(call: Call, count: int) -> tuple[Part, ...]:
     """The leaves of a call, for each of so many arguments."""
-    static_part, paths = call._static_part, call.spec.paths()
+    untraced, paths = call._untraced, call.spec.paths()
     leaves: list[list[Leaf]] = [[] for _ in range(count)]
-    for position, leaf in zip(static_part.traced_positions(), call._leaves, strict=True):
+    for position, leaf in zip(untraced.traced_positions(), call._leaves, strict=True):
         leaves[paths[position][1]].append(leaf)
-    return tuple(Part(part, static_part, i) for i, part in enumerate(leaves))
+    return tuple(Part(part, untraced, i) for i, part in enumerate(leaves))
 
 
 class Decorator(Protocol):
@@ -163,7 +163,7 @@ def shard_map(
 
         def function(*parts: Part) -> Any:
             leaves = (leaf for part in parts for leaf in part.leaves)
-            return outputs.pack(rebuilt(call._static_part, leaves, Call).run(fun))
+            return outputs.pack(rebuilt(call._untraced, leaves, Call).run(fun))
 
         more = {**jax_options, "in_specs": specs, "out_specs": outputs.prefix}
         by_part = jax.shard_map(named(function, source, COUNTED), **more)

@@ -12,8 +12,8 @@ import jax
 
 from pydag.jaxinterop.boundary.dag import InnerDag, dag_like, keyed, to_dag, to_tree
 from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.boundary.naming import Source, named, signature_like
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source, named, signature_like
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity
 
 from .grad import pair

@@ -7,9 +7,9 @@ from typing import Any, ParamSpec, cast
 
 import jax
 
-from pydag.jaxinterop.boundary.arguments import Chosen, as_numbers
 from pydag.jaxinterop.boundary.call import Call, kept_flat
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 P = ParamSpec("P")

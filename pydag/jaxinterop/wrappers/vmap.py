@@ -10,12 +10,12 @@ import jax
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.function_cache import kept_with_function
-from pydag.jaxinterop.boundary.naming import Source
 from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.boundary.path_texts import LastStructure
-from pydag.jaxinterop.boundary.prefixes import Question, distinct, one_level
-from pydag.jaxinterop.boundary.same_treatment import is_one_axis_in, is_one_axis_out
-from pydag.jaxinterop.boundary.static_part import Options
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.path_texts import LastStructure
+from pydag.jaxinterop.prefixes.same_treatment import is_one_axis_in, is_one_axis_out
+from pydag.jaxinterop.prefixes.treatments import Question, distinct, one_level
+from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 P = ParamSpec("P")
@@ -97,7 +97,7 @@ def vmap(
     @functools.wraps(fun, updated=())
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         call = Call.of(args, kwargs, options)
-        last.spec = call._static_part.spec
+        last.spec = call._untraced.spec
         prefixes = {"args": in_axes, "kwargs": 0}
         function = over_one_axis
         if function is None or (kwargs and in_axes != 0):

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weak references, looked at without a call.
+#pragma once
+
+#include "base/capi.h"
+
+namespace pydag {
+
+// Where a weak reference keeps the address of its object. Once the object is gone another address stands
+// there, for as long as the weak reference itself lives.
+inline PyObject *const *referent_place(nb::handle weakref) {
+    return &reinterpret_cast<PyWeakReference *>(weakref.ptr())->wr_object;
+}
+// The object of a weak reference; null if it is gone, or in the middle of being destroyed.
+inline nb::object referent_of(nb::handle weakref) {
+    PyObject *const object = *referent_place(weakref);
+    return object == Py_None ? nb::object() : owned_if_alive(object);
+}
+
+// A weak reference to a class that may die; a null object for any other one.
+inline nb::object weak_reference_to(PyTypeObject *type, PyObject *callback = nullptr) {
+    if (!is_heap_type(type)) return nb::object();
+    return checked(PyWeakref_NewRef(as_object(type), callback));
+}
+
+}  // namespace pydag

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "types/class_hash.h"
+
+#include "base/constants.h"
+#include "base/text_hash.h"
+#include "types/class_table.h"
+
+#include <new>
+
+namespace pydag {
+namespace {
+
+// Lives as long as the process: destroying it after the interpreter is gone would crash.
+ClassTable<uint64_t> &table() {
+    static ClassTable<uint64_t> *const instance = new ClassTable<uint64_t>;
+    return *instance;
+}
+
+// What stands in the class's own `__dict__`, borrowed; null where nothing does. No key is compared.
+PyObject *own_attribute(PyObject *attributes, PyObject *name) {
+    Py_ssize_t position = 0;
+    for (PyObject *key, *value; PyDict_Next(attributes, &position, &key, &value);)
+        if (key == name) return value;
+    return nullptr;
+}
+
+uint64_t hash_of_name(PyTypeObject *type) {
+    if (!is_heap_type(type)) {
+        uint64_t hash = 1;
+        for (const char *c = type->tp_name; *c; ++c) hash = mix(hash, static_cast<unsigned char>(*c));
+        return hash;
+    }
+    uint64_t hash = mix_if_text(2, reinterpret_cast<PyHeapTypeObject *>(type)->ht_qualname);
+    const nb::object attributes = dict_of_class(type);
+    hash = mix_if_text(hash, own_attribute(attributes.ptr(), constants.module));
+    PyObject *const names = own_attribute(attributes.ptr(), constants.fields);
+    const bool has_names = names && PyTuple_CheckExact(names) && PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS);
+    for (Py_ssize_t i = 0; has_names && i < PyTuple_GET_SIZE(names); ++i)
+        hash = mix_if_text(hash, PyTuple_GET_ITEM(names, i));
+    return hash;
+}
+
+void remember(PyTypeObject *type, uint64_t hash) {
+    nb::object weakref = weak_reference_to(type);
+    if (table().is_full()) table().make_room();
+    table().add({type, std::move(weakref), hash});
+}
+
+}  // namespace
+
+uint64_t hash_of_class(PyTypeObject *type) {
+    if (const auto *const known = table().find(type)) return known->value;
+    const uint64_t hash = hash_of_name(type);
+    try {
+        remember(type, hash);
+    } catch (const std::bad_alloc &) {
+    } catch (nb::python_error &) {
+    }
+    return hash;
+}
+
+}  // namespace pydag

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "types/tuple_class.h"
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/tuples.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+
+namespace pydag {
+namespace {
+
+// Null where the class has none, or its metaclass fails to say. Without memory, or at the end of the stack,
+// that isn't known.
+nb::object attribute_of(PyTypeObject *type, const char *name) {
+    nb::object value = nb::steal(PyObject_GetAttrString(as_object(type), name));
+    if (value.is_valid()) return value;
+    const bool is_unknown = !PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError) ||
+                            PyErr_ExceptionMatches(PyExc_RecursionError);
+    if (is_unknown) nb::raise_python_error();
+    PyErr_Clear();
+    return value;
+}
+
+bool has_method(PyTypeObject *type, const char *name) {
+    const nb::object method = attribute_of(type, name);
+    return method.is_valid() && PyCallable_Check(method.ptr());
+}
+
+bool has_number(PyTypeObject *type, const char *name) {
+    const nb::object number = attribute_of(type, name);
+    return number.is_valid() && PyLong_CheckExact(number.ptr());
+}
+
+// C code alone makes such classes, and nobody can derive from one.
+bool is_struct_sequence(PyTypeObject *type) {
+    const bool may_be = type->tp_base == &PyTuple_Type && !PyType_HasFeature(type, Py_TPFLAGS_BASETYPE);
+    return may_be && has_number(type, "n_fields") && has_number(type, "n_sequence_fields") &&
+           has_number(type, "n_unnamed_fields");
+}
+
+bool is_namedtuple(PyTypeObject *type) {
+    const nb::object names = attribute_of(type, "_fields");
+    if (!names.is_valid() || !PyTuple_CheckExact(names.ptr()) || !is_filled(names)) return false;
+    PyObject *const *const first = &PyTuple_GET_ITEM(names.ptr(), 0);
+    if (!std::all_of(first, first + PyTuple_GET_SIZE(names.ptr()), is_exact_str)) return false;
+    return has_method(type, "_make") && has_method(type, "_asdict");
+}
+
+}  // namespace
+
+Kind kind_of_tuple_class(PyTypeObject *type) {
+    if (type == &PyTuple_Type || !PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS)) return Kind::kLeaf;
+    if (is_struct_sequence(type)) return Kind::kStructSequence;
+    return is_namedtuple(type) ? Kind::kNamedTuple : Kind::kLeaf;
+}
+
+nb::object names_of_struct_sequence(nb::handle cls) {
+    auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
+    if (kind_of_tuple_class(type) != Kind::kStructSequence)
+        fail(PyExc_TypeError, "Expected a class of struct sequences, got %U.", short_repr(cls).ptr());
+    constexpr size_t kMost = 10'000;
+    const nb::object size = attribute_of(type, "n_sequence_fields");
+    const size_t count = size.is_valid() && PyLong_CheckExact(size.ptr()) ? PyLong_AsSize_t(size.ptr()) : 0;
+    PyErr_Clear();
+    if (count > kMost) fail(PyExc_TypeError, "%R says nonsense about its fields.", cls.ptr());
+    const nb::object unnamed = checked(PyUnicode_InternFromString(PyStructSequence_UnnamedField));
+    RefBuffer<16> names;
+    for (size_t i = 0; i < count; ++i) names.push_borrowed(unnamed.ptr());
+    for (const PyMemberDef *member = type->tp_members; member && member->name; ++member) {
+        const size_t place =
+            (static_cast<size_t>(member->offset) - offsetof(PyTupleObject, ob_item)) / sizeof(PyObject *);
+        if (place < count) names.replace(place, checked(PyUnicode_InternFromString(member->name)));
+    }
+    return names.take_tuple();
+}
+
+}  // namespace pydag

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The classes of tuples whose items have names.
+#pragma once
+
+#include "base/capi.h"
+#include "types/kind.h"
+
+namespace pydag {
+
+// The kind of the instances of a class that nobody registered: kNamedTuple, kStructSequence, or kLeaf for
+// neither. Nothing is remembered of the class. For a subclass of tuple its attributes are read, which may run
+// Python code.
+Kind kind_of_tuple_class(PyTypeObject *type);
+
+// The names of the items of a struct sequence; those that have none are PyStructSequence_UnnamedField.
+nb::object names_of_struct_sequence(nb::handle cls);
+
+}  // namespace pydag

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which objects of a tree the nodes of a prefix open. The predicate isn't asked about these. For an object with
+// identity that holds at all of its slots. A value, such as a tuple, is asked about at each slot for which the
+// prefix has no node, so a value is known by the path to it.
+#pragma once
+
+#include "structure/placed_structure.h"
+
+#include <unordered_map>
+
+namespace pydag {
+
+class OpenedByPrefix {
+public:
+    static constexpr uint32_t kNoParent = UINT32_MAX;
+
+    // Matches the tree with the prefix. ValueError if it doesn't fit.
+    OpenedByPrefix(const Structure &prefix, nb::handle tree);
+
+    // Whether the prefix opens the object that a walk over the tree meets now, as this child of the node that it wrote
+    // at `parent`. To be asked before `add`.
+    bool opens(PyObject *object, bool has_identity, uint32_t parent, uint32_t child);
+    // Says that the object of the last call of `opens` is written as this node.
+    void add(uint32_t position, Node node, PyObject *const *refs);
+
+private:
+    using Partners = std::vector<uint32_t>;  // nodes of the prefix, no leaves
+    const PlacedStructure prefix_;
+    RefBuffer<48> kept_;                                               // what is known by address
+    std::unordered_map<PyObject *, Partners> of_object_;               // all that an object meets
+    std::unordered_map<uint32_t, std::vector<Partners>> of_children_;  // of each child of a node that was written
+    Partners current_;                                                 // of the object that was asked about last
+};
+
+}  // namespace pydag

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints that others wrote, read into a DAG."""
+
+from typing import Any
+
+import numpy as np
+
+from pydag import _core
+from pydag.files.arrays import is_array
+from pydag.files.fill import Filler
+from pydag.jaxinterop.boundary.dag import Dag
+from pydag.structure.listing import Listing
+from pydag.typing import Dag as AnyDag
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def from_checkpoint(
+    like: AnyDag, restored: Any, strict: bool = True, *, namespace: str = ""
+) -> AnyDag:
+    """`like` with the arrays of a checkpoint that somebody else wrote.
+
+    Most writers give nested dicts and lists, in which an array that is shared here stands at each
+    of its places, or at one of them. Any of its paths fits; where there are several, they must be
+    equal. Attributes are found as keys, namedtuples as lists; a key may be a whole path, as in what
+    orbax restores from a `Dag` without a target.
+
+    Args:
+        like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays.
+        restored: What was read: dicts, lists, a `Dag`, any pytree.
+        strict: False: what is missing keeps the leaf of `like`, what is surplus is passed over.
+        namespace: The registrations of this namespace count beside the global ones.
+
+    Raises:
+        ValueError: Something is missing or surplus; two copies of one array differ; a type or shape
+            differs. The names are told.
+
+    >>> w = jnp.ones(2)
+    >>> model = from_checkpoint({"a": w, "b": w}, {"a": 2 * w, "b": 2 * w})
+    >>> model["a"] is model["b"], model["a"].tolist()
+    (True, [2.0, 2.0])
+    """
+    if isinstance(like, Dag):
+        return Dag(from_checkpoint(like.tree, restored, strict, namespace=like.spec.namespace))
+    if isinstance(restored, Dag):
+        restored = restored.tree
+    leaves, spec = _core.flatten(like, namespace=namespace)
+    filler = Filler(Listing.of(spec), leaves, "the checkpoint", [True] * len(leaves))
+    found, found_spec = _core.flatten(restored, namespace=namespace)
+    listing = Listing.of(found_spec)
+    for leaf, position in zip(found, listing.leaves, strict=True):
+        array = np.asarray(leaf) if type(leaf) in _NUMBERS else leaf
+        if not is_array(array):
+            continue
+        places: dict[int | None, str] = {}
+        for slot in listing.slots_of(position):
+            way = [listing.records[step] for step in listing.way(slot)]
+            places.setdefault(filler.find_way(way), listing.path_text(slot, "restored"))
+        for place, name in places.items():
+            filler.put_at(place, name, array)
+    filler.check(strict, filler.surplus, {})
+    return _core.unflatten(spec, filler.result())

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What we use of JAX that JAX doesn't promise to keep: all of it is looked up here, at import.
+
+And how JAX opens classes by fields. That is told by trying it out with a class, and by whether
+another one is opened by the same code. What JAX says in its errors is here, too.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+
+from pydag.registry.optree_private import look_up
+
+
+def _of_jax(module: str, name: str) -> Any:
+    return look_up(module, name, "0.10 to 0.12", "jax>=0.10,<0.13")
+
+
+registry: dict[type, Any] = _of_jax("jax._src.tree_util", "_registry")
+"""How each class is opened and built; JAX has no public way to ask."""
+
+flatten_one_level_with_keys: Callable[[Any], "tuple[Iterable[tuple[Any, Any]], Any] | None"] = (
+    _of_jax("jax.tree_util", "default_registry.flatten_one_level_with_keys")
+)
+"""The children of a node, with JAX's keys, and its aux_data; None for a leaf."""
+
+array_classes: Mapping[type, Any] = _of_jax("jax._src.core", "pytype_aval_mappings")
+"""What JAX takes for arrays, by class. The public way to ask needs an instance, and writes it down:
+that runs its class's own code, and may take for ever."""
+
+hide_frames_of: Callable[[str], None] = _of_jax("jax.extend.source_info_util", "register_exclusion")
+"""Says that frames in files whose names begin so aren't the user's."""
+
+convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
+"""Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
+
+PRIVATE_PARAMETERS = "_private_parameters"
+"""The option of `lower` that `jax.export` alone gives."""
+
+# How JAX's refusals begin. What a user's function raised isn't among them.
+GRADIENT_REFUSED = re.compile(
+    r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"
+)
+MAP_REFUSED = re.compile(r"(at )?vmap ")
+VALUE_WANTED = re.compile(r"it depends on the values? of the arguments? (.*)\.$", re.MULTILINE)
+"""Said where Python asks for a value while a function is traced; with the arguments' names."""
+
+
+@dataclasses.dataclass
+class _Known:
+    """A class to try out how JAX opens classes by fields."""
+
+    data: Any
+    meta: Any
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    """What a function has from the function around it; nothing where it isn't all there."""
+    try:
+        cells = (cell.cell_contents for cell in function.__closure__ or ())
+        return dict(zip(function.__code__.co_freevars, cells, strict=True))
+    except (AttributeError, ValueError):
+        return {}
+
+
+jax.tree_util.register_dataclass(_Known, ("data",), ("meta",))
+
+
+def _names(entry: Any) -> tuple[Any, Any]:
+    closure = _closure(entry.to_iter)
+    return closure.get("data_fields"), closure.get("meta_fields")
+
+
+_FUNCTIONS_OF_JAX = (
+    [getattr(function, "__code__", None) for function in registry[_Known]]
+    if _names(registry[_Known]) == (("data",), ("meta",))
+    else []
+)
+
+
+def dataclass_fields(entry: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The data and the meta fields that were given to `register_dataclass`.
+
+    None for an entry of the registry that `register_dataclass` hasn't made.
+    """
+    if [getattr(function, "__code__", None) for function in entry] != _FUNCTIONS_OF_JAX:
+        return None
+    return _names(entry)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optax's optimizers for DAGs: `optimizer` and `apply_updates`."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import jax.numpy as jnp
+
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.boundary.argnums import is_differentiable
+from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Identity, Leaf, Where
+
+from .optimizer_view import (
+    NoUpdate,
+    OptimizerView,
+    Parts,
+    check_state,
+    dags_in,
+    keep_moments,
+    matched,
+    orderly,
+    which_are_trained,
+)
+
+T = TypeVar("T")
+
+
+class _Optimizer:
+    """A transformation of optax's, for DAGs."""
+
+    def __init__(self, tx: Any, takes_extra: bool, wrt: Where | None, options: Options) -> None:
+        self.tx, self.takes_extra, self.wrt, self.options = tx, takes_extra, wrt, options
+
+    def init(self, params: AnyDag) -> Any:
+        untraced, leaves, _ = Parts.of(params, self.options, "params")
+        active = which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
+        if self.wrt is not None and leaves and not any(active):
+            raise TypeError(
+                "there is nothing to train: wrt selects no number or array of a type that has a "
+                "derivative"
+            )
+        return orderly(self.tx.init(OptimizerView(untraced, active, leaves).dag(leaves)), leaves)
+
+    def update(
+        self, updates: AnyDag, state: Any, params: AnyDag | None = None, **extra: Any
+    ) -> tuple[AnyDag, Any]:
+        given = Parts.of(updates, self.options, "updates")
+        shown = given if params is None else Parts.of(params, self.options, "params")
+        dags = dags_in(state)
+        untraced = dags[0]._take_apart()[0] if dags else shown.untraced
+        values = None
+        if params is not None:
+            check_state(untraced, shown.untraced, "params")
+            values = matched(untraced, params, "the model", "params")
+        gradients = matched(untraced, updates, "the gradient", "updates")
+        model, has_gradient = self._divided(untraced, values, gradients)
+        if self.takes_extra:
+            extra = {name: model.argument(name, value) for name, value in extra.items()}
+        else:
+            extra = {}
+        found, after = self.tx.update(
+            model.dag(gradients),
+            model.without(state),
+            None if values is None else model.dag(values),
+            **extra,
+        )
+        leaves = found._take_apart()[1]
+        changes = [leaf if has else None for leaf, has in zip(leaves, has_gradient, strict=True)]
+        after = orderly(keep_moments(state, after, has_gradient))
+        return _shown(untraced, changes, shown, given.is_dag, params is not None), after
+
+    def _divided(
+        self, untraced: Untraced, values: list[Leaf] | None, gradients: list[Leaf]
+    ) -> tuple[OptimizerView, list[bool]]:
+        """What takes part, and which leaves have a gradient, which is set to zero for the others.
+
+        Without the model there are no zeros of the right form: then those don't take part.
+        """
+        active = which_are_trained(untraced, gradients if values is None else values, self.wrt)
+        has_gradient = [
+            on and gradient is not None and is_differentiable(gradient)
+            for on, gradient in zip(active, gradients, strict=True)
+        ]
+        if values is not None:
+            for i, (on, has) in enumerate(zip(active, has_gradient, strict=True)):
+                if on and not has:
+                    gradients[i] = jnp.zeros_like(values[i])
+        return OptimizerView(untraced, active, values), has_gradient
+
+
+def _shown(
+    untraced: Untraced, changes: Sequence[Leaf], like: Parts, is_dag: bool, is_model: bool
+) -> AnyDag:
+    """The updates in the form of another DAG, which is structured alike."""
+    if like.untraced != untraced:
+        changes = matched(like.untraced, untraced.build(changes), "the updates", "updates")
+    if is_dag and is_model:
+        pairs = zip(changes, like.leaves, strict=True)
+        changes = [NoUpdate() if x is None and p is not None else x for x, p in pairs]
+    return Parts(like.untraced, like.leaves, is_dag).build(changes)
+
+
+def optimizer(
+    tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
+) -> Any:
+    """An optax transformation whose `init` and `update` take and return DAGs.
+
+    A shared array is one parameter: it has one moment, one decay, one share of a norm. What has no
+    derivative, such as integers, flags and random keys, and what `wrt` doesn't select has no
+    moment, and its update is None. An update with a gradient of a part, None elsewhere, leaves the
+    moments of the rest as they are.
+
+    A mask or a label function in `tx` gets a `Dag`, of which `pydag.dag_mask`, `pydag.dag_map` and
+    JAX's tree functions make another one. So everything of optax's goes inside: what is put around
+    the result sees the model as plain JAX does. Given Dags, `update` returns a Dag, which
+    `optax.apply_updates` takes; so a `TrainState` can hold them.
+
+    Args:
+        tx: Any transformation of optax's.
+        wrt: Which leaves are trained: a predicate, a class or several, a pattern of the path, a
+            prefix of booleans, or a list of such, as in `pydag.dag_mask`. Left out: all that can
+            be differentiated by.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+
+    Returns:
+        An `optax.GradientTransformationExtraArgs`. Its state is that of `tx`, with a Dag for each
+        tree.
+
+    Raises:
+        ValueError: In `init`: no path matches a pattern of `wrt`. In `update`: the gradient or the
+            state is for another structure.
+        SharingError: In `update`: for one that is shared in another way.
+        TypeError: In `init`: `wrt` selects nothing that can be trained.
+
+    >>> import optax
+    >>> w = jnp.ones(2)
+    >>> model = {"encoder": w, "decoder": w, "steps": 3}
+    >>> momentum = optimizer(optax.sgd(0.25, momentum=0.9))
+    >>> state = momentum.init(model)
+    >>> len(jax.tree.leaves(state))
+    1
+    >>> gradient = {"encoder": 2 * w, "decoder": None, "steps": None}
+    >>> gradient["decoder"] = gradient["encoder"]
+    >>> updates, state = momentum.update(gradient, state, model)
+    >>> updates["encoder"] is updates["decoder"], updates["steps"]
+    (True, None)
+    >>> apply_updates(model, updates)["decoder"].tolist()
+    [0.5, 0.5]
+    """
+    try:
+        import optax  # who has an optimizer has optax
+    except ImportError as error:
+        raise ImportError(
+            "optimizer needs optax, which is not installed: pip install optax"
+        ) from error
+    if hasattr(tx, "gradient_transformation"):  # MultiSteps is none, and makes one
+        tx = tx.gradient_transformation()
+    takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
+    made = _Optimizer(tx, takes_extra, wrt, Options(namespace, identity))
+    return optax.GradientTransformationExtraArgs(made.init, made.update)
+
+
+def _added(parameter: Leaf, update: Leaf) -> Leaf:
+    """The sum, of the dtype of the parameter, and weakly typed where that is."""
+    old = jnp.asarray(parameter)
+    new = jnp.asarray(parameter + update).astype(old.dtype)
+    if old.weak_type and not new.weak_type:
+        new = jax_private.convert_element_type(new, old.dtype, weak_type=True)
+    return new
+
+
+def apply_updates(
+    params: T, updates: AnyDag, *, namespace: str = "", identity: Identity = "all"
+) -> T:
+    """A model with updates added to it; as `optax.apply_updates`, and what is shared stays shared.
+
+    The leaves keep their types. Where the update is None stands the very leaf of the model.
+
+    Args:
+        params: The model, a DAG; or a `Dag` of it, which gives a Dag.
+        updates: What `update` of an `optimizer` gives; or any DAG of this structure. It may share
+            more, and must not share less.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
+
+    Raises:
+        SharingError: There are two updates for one leaf.
+        ValueError: The updates are structured in another way.
+
+    >>> w, change = jnp.ones(2), jnp.full(2, -0.5)
+    >>> new = apply_updates({"a": w, "b": w, "n": 3}, {"a": change, "b": change, "n": None})
+    >>> new["a"] is new["b"], new["a"].tolist(), new["n"]
+    (True, [0.5, 0.5], 3)
+    """
+    parts = Parts.of(params, Options(namespace, identity), "params")
+    found = matched(parts.untraced, updates, "the updates", "updates")
+    leaves = [
+        leaf if update is None else _added(leaf, update)
+        for leaf, update in zip(parts.leaves, found, strict=True)
+    ]
+    new: T = parts.build(leaves)
+    return new

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model as an optimizer sees it: a `Dag` of all of it, with None for what isn't trained.
+
+So parameters, gradients, moments, masks and labels are of one structure, whatever is frozen.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from pydag import _core
+from pydag.errors import SharingError
+from pydag.jaxinterop.boundary.argnums import is_differentiable, select_among
+from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.messages.roots import with_roots
+from pydag.jaxinterop.prefixes.treatments import Slot, shortened
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Leaf, Where
+
+_OF_THE_MODEL = ("grad", "params", "updates")
+
+
+class NoUpdate:
+    """Stands in a `Dag` of updates for what isn't trained: a parameter plus this is the parameter.
+
+    So `optax.apply_updates`, which knows no None there, takes Dags. A node without children.
+    """
+
+    __slots__ = ()
+
+    def __radd__(self, parameter: Any) -> Any:
+        return parameter
+
+    def __repr__(self) -> str:
+        return "NoUpdate()"
+
+
+jax.tree_util.register_pytree_node(NoUpdate, lambda _: ((), None), lambda _, __: NoUpdate())
+
+
+def _or_none(leaf: Leaf) -> Leaf:
+    """An update; None where there is none."""
+    is_none = type(leaf) is NoUpdate or getattr(leaf, "dtype", None) == jax.dtypes.float0
+    return None if is_none else leaf
+
+
+class Parts(NamedTuple):
+    """A DAG taken apart."""
+
+    untraced: Untraced
+    leaves: Sequence[Leaf]
+    is_dag: bool  # whether it was given as a `Dag`
+
+    @classmethod
+    def of(cls, tree: AnyDag, options: Options, root: str) -> "Parts":
+        if type(tree) is Dag:
+            return cls(*tree._take_apart(), True)
+        return cls(*take_apart(tree, options, root), False)
+
+    def build(self, leaves: Sequence[Leaf]) -> AnyDag:
+        """A DAG like this one, with other leaves."""
+        return rebuilt(self.untraced, leaves) if self.is_dag else self.untraced.build(leaves)
+
+
+def matched(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf]:
+    """What a tree has at the place of each traced leaf of a structure; None where it has nothing.
+
+    Raises:
+        ValueError: The tree is structured in another way.
+        SharingError: It has two objects where there is one.
+    """
+    if type(tree) is Dag:
+        own, leaves = tree._take_apart()
+        if own.content == untraced.content:
+            return list(map(_or_none, leaves))
+        tree = tree.tree
+    return list(map(_or_none, untraced.match(tree, what, root)))
+
+
+def _marked(untraced: Untraced) -> AnyDag:
+    """A tree of this structure in which every leaf is an object of its own."""
+    return _core.unflatten(untraced.spec, map(Slot, range(untraced.spec.num_leaves)))
+
+
+def check_state(state: Untraced, model: Untraced, root: str) -> None:
+    """Checks that an optimizer's state is for this structure.
+
+    Raises:
+        ValueError: It is for another one.
+        SharingError: For one that is shared in another way.
+    """
+    if state.spec == model.spec and state.positions == model.positions:
+        return
+    shown = with_roots(_core.explain(state.spec, model.spec), root)
+    text = _OTHER.format(shortened(shown or "other leaves are arrays", 1400))
+    for one, other in itertools.permutations((state, model)):
+        try:
+            one.match(_marked(other), "", root)
+        except ValueError as error:
+            raise type(error)(text) from None
+    if state.positions != model.positions:
+        raise ValueError(text)
+
+
+_OTHER = (
+    "the optimizer's state is for another structure than that of the model\n"
+    "  (first: what the state is for, second: the model)\n{}\n"
+    "  Make a new state: init(model)."
+)
+
+
+def is_dag(x: Any) -> bool:
+    """Whether JAX's walk shall stop here."""
+    return isinstance(x, Dag)
+
+
+def dags_in(state: Any) -> list[Dag]:
+    """The Dags in the state of a transformation."""
+    return [x for x in jax.tree.leaves(state, is_leaf=is_dag) if is_dag(x)]
+
+
+def which_are_trained(
+    untraced: Untraced, leaves: Sequence[Leaf], wrt: Where | None, must_match: bool = False
+) -> list[bool]:
+    """Whether each traced leaf is selected, and can be trained."""
+    can = [leaf is not None and is_differentiable(leaf) for leaf in leaves]
+    if wrt is None:
+        return can
+    found = select_among(untraced, leaves, can, wrt, must_match=must_match)
+    return [a and b for a, b in zip(found, can, strict=True)]
+
+
+class OptimizerView:
+    """The structure of a model, and which of its leaves take part.
+
+    Args:
+        active: Whether each traced leaf does.
+        leaves: Of the model, also those that don't; None where they aren't known.
+    """
+
+    def __init__(
+        self, untraced: Untraced, active: Sequence[bool], leaves: Sequence[Leaf] | None
+    ) -> None:
+        self.untraced, self.active, self.leaves = untraced, active, leaves
+
+    def dag(self, leaves: Sequence[Leaf]) -> Dag:
+        """The Dag of these leaves; None for those that don't take part."""
+        pairs = zip(leaves, self.active, strict=True)
+        return rebuilt(self.untraced, [leaf if on else None for leaf, on in pairs])
+
+    def argument(self, name: str, value: Any) -> Any:
+        """An argument of a transformation's, as it should see it.
+
+        What is structured as the model is becomes a Dag, a function of the model a function of such
+        a Dag.
+        """
+        if name in _OF_THE_MODEL or not self.untraced.spec.is_leaf():
+            try:
+                return self.dag(matched(self.untraced, value, name, name))
+            except SharingError:
+                raise
+            except ValueError:
+                pass  # it is something else
+        return self._function(value) if callable(value) else value
+
+    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function, updated=())  # optax reads the names of its parameters
+        def of_dags(*args: Any, **kwargs: Any) -> Any:
+            return function(*map(self._tree, args), **{k: self._tree(v) for k, v in kwargs.items()})
+
+        return of_dags
+
+    def _tree(self, value: Any) -> Any:
+        """The model that a Dag stands for."""
+        if type(value) is not Dag or value._untraced != self.untraced:
+            return value
+        leaves = value._take_apart()[1]
+        rows = zip(leaves, self.leaves or leaves, self.active, strict=True)
+        return self.untraced.build([leaf if on else own for leaf, own, on in rows])
+
+    def without(self, state: Any) -> Any:
+        """A state in which None stands for the moments of leaves that don't take part."""
+        if all(self.active):
+            return state
+        return jax.tree.map(self._without, state, is_leaf=is_dag)
+
+    def _without(self, x: Any) -> Any:
+        if type(x) is not Dag:
+            return x
+        pairs = zip(x._take_apart()[1], self.active, strict=True)
+        # What optax has put there to mark a leaf that isn't its own stays.
+        leaves = [None if not on and _is_array(leaf) else leaf for leaf, on in pairs]
+        return rebuilt(x._untraced, leaves)
+
+
+def _is_array(leaf: Leaf) -> bool:
+    return bool(jax.tree_util.all_leaves([leaf]))
+
+
+def keep_moments(before: Any, after: Any, has_gradient: Sequence[bool]) -> Any:
+    """A state in which leaves without a gradient have the moments that they had before."""
+    if all(has_gradient):
+        return after
+
+    def kept(old: Any, new: Any) -> Any:
+        if not (type(old) is Dag and type(new) is Dag):
+            return new
+        rows = zip(old._take_apart()[1], new._take_apart()[1], has_gradient, strict=True)
+        return rebuilt(new._untraced, [b if has else a for a, b, has in rows])
+
+    return jax.tree.map(kept, before, after, is_leaf=is_dag)
+
+
+def orderly(state: Any, elsewhere: Sequence[Leaf] = ()) -> Any:
+    """A state with each array at one place, and with dicts in the order of their keys.
+
+    A transformation may start two moments as one array, and fill a dict in another order when it
+    updates. A function that was compiled for its first state would then be compiled again for the
+    second one, and no loop could carry them.
+
+    Args:
+        elsewhere: Arrays that aren't the state's, which may hold them only as a start.
+    """
+    leaves, structure = jax.tree.flatten(state)
+    seen = set(map(id, elsewhere))
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, (jax.Array, np.ndarray)):
+            if id(leaf) in seen:
+                leaves[i] = leaf.copy()
+            seen.add(id(leaf))
+    return jax.tree.unflatten(structure, leaves)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done with each leaf of a call (an axis, a sharding, donation): one answer per object.
+
+Treatments come as a tree prefix, in which one treatment stands for everything below it. JAX would
+follow each path on its own; here all paths to one leaf must agree, since it is passed once.
+"""
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import optree
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.errors import SharingError
+from pydag.jaxinterop.messages.roots import shortened as shortened
+from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.untraced import Options
+from pydag.typing import Dag, Leaf, Path
+
+Way = list[tuple[optree.PyTreeAccessor, Dag]]
+"""The objects from a root to one below it, each with the way there."""
+
+
+class Slot:
+    """Stands for a leaf: an object that nothing else is, even where the leaf is a number."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class _Region(NamedTuple):
+    """A part of a tree that has one treatment."""
+
+    root: str
+    accessor: optree.PyTreeAccessor
+    tree: Dag
+    treatment: Any
+
+
+class Question(NamedTuple):
+    """What a prefix says about a leaf, in words for error messages."""
+
+    name: str  # of the prefix, such as "vmap in_axes"
+    describe: Callable[[Any], str]  # "mapped over axis 0"
+    advice: str
+    accepts: Callable[[Any], bool] = lambda _: True  # other things may stand for static leaves
+    # Whether two treatments of a leaf are one: axes -1 and 1 of a matrix are.
+    are_one: Callable[[Any, Any, Leaf], bool] = lambda first, second, _: first == second
+
+
+def one_level(prefix: Any, options: Options) -> tuple[list[Any], list[Any], PyDagSpec]:
+    """Accessors and children of a prefix's root, and its spec: a leaf where it is a treatment."""
+    return _core.flatten_with_accessor(
+        prefix,
+        is_leaf=lambda child: child is not prefix,
+        none_is_leaf=True,
+        namespace=options.namespace,
+        identity="nodes",
+    )
+
+
+def distinct(prefix: Any, question: Question, options: Options) -> list[Any]:
+    """The treatments that occur in a prefix."""
+    found: list[Any] = []
+    for treatment in _core.leaves(
+        prefix, none_is_leaf=True, namespace=options.namespace, identity="nodes"
+    ):
+        if question.accepts(treatment) and treatment not in found:
+            found.append(treatment)
+    if not found and one_level(prefix, options)[2].is_leaf():
+        raise TypeError(f"{question.name} can't be {shortened(repr(prefix))}")
+    return found
+
+
+def _regions(
+    root: str, tree: Dag, prefix: Any, question: Question, options: Options
+) -> Iterator[_Region]:
+    """The regions of one tree. An object under one part of the prefix is visited once."""
+    waiting = [(prefix, tree, optree.PyTreeAccessor())]
+    seen: dict[tuple[int, int], tuple[Any, Dag]] = {}  # owns what the ids are of
+    while waiting:
+        prefix, tree, accessor = waiting.pop()
+        if (id(prefix), id(tree)) in seen:
+            continue
+        seen[id(prefix), id(tree)] = prefix, tree
+        entries, parts, spec = one_level(prefix, options)
+        if spec.is_leaf():
+            yield _Region(root, accessor, tree, prefix)
+            continue
+        try:
+            children = spec.flatten_up_to(tree)
+        except ValueError:
+            where, value = accessor.codify(root), repr(options.flatten(tree)[1])
+            raise ValueError(
+                f"{question.name} must be a tree prefix of the corresponding value, but for "
+                f"{shortened(where)}, which is {shortened(value)}, there is "
+                f"{shortened(repr(prefix))}"
+            ) from None
+        below = zip(parts, children, (accessor + entry for entry in entries), strict=True)
+        waiting.extend(reversed(list(below)))
+
+
+def treatments(
+    trees: Mapping[str, Dag],
+    prefixes: Mapping[str, Any],
+    question: Question,
+    options: Options,
+    only: Container[int] | None = None,
+) -> list[Any]:
+    """The treatment of each distinct leaf of the trees, which have one identity table.
+
+    A leaf that JAX doesn't trace has none.
+
+    Args:
+        trees: By the names that they have in messages.
+        prefixes: The treatments, for each of the trees.
+        only: The leaves that are meant, by their numbers; the others have no treatment.
+
+    Raises:
+        SharingError: Two paths to a leaf that JAX traces give it two treatments.
+        ValueError: A prefix doesn't fit its tree.
+        TypeError: A leaf that JAX traces is given something that is no treatment.
+    """
+    leaves, spec = options.flatten(tuple(trees.values()), tuple(trees))
+    first, *others = prefixes.values()
+    if one_level(first, options)[2].is_leaf() and all(prefix is first for prefix in others):
+        return [first] * len(leaves)
+    found: list[_Region | None] = [None] * len(leaves)
+    static = frozenset(static_positions(leaves, spec, tuple(trees)))
+    copies = _core.unflatten(spec, map(Slot, range(len(leaves))))
+    for (root, prefix), tree in zip(prefixes.items(), copies, strict=True):
+        for region in _regions(root, tree, prefix, question, options):
+            for slot in options.leaves(region.tree):
+                if slot.index in static or (only is not None and slot.index not in only):
+                    continue
+                known = found[slot.index]
+                if not question.accepts(region.treatment):
+                    where = shortened(_way(region, slot, options)[-1][0].codify(root))
+                    raise TypeError(
+                        f"{question.name} can't be {shortened(repr(region.treatment))}, "
+                        f"as it is for {where}"
+                    )
+                if known is None:
+                    found[slot.index] = region
+                elif not question.are_one(known.treatment, region.treatment, leaves[slot.index]):
+                    raise _conflict(slot, known, region, question, options)
+    return [None if region is None else region.treatment for region in found]
+
+
+def _conflict(
+    slot: Slot, first: _Region, second: _Region, question: Question, options: Options
+) -> SharingError:
+    """The paths are to the outermost object that both regions share, on the way to the leaf."""
+    ways = [_way(region, slot, options) for region in (first, second)]
+    while all(len(way) > 1 for way in ways) and ways[0][-2][1] is ways[1][-2][1]:
+        for way in ways:
+            way.pop()
+    places = [
+        shortened(way[-1][0].codify(region.root))
+        for way, region in zip(ways, (first, second), strict=True)
+    ]
+    wanted = [question.describe(region.treatment) for region in (first, second)]
+    return SharingError(
+        f"one object is both {wanted[0]} and {wanted[1]}\n"
+        f"  {places[0]} is {wanted[0]}\n"
+        f"  {places[1]}, the same object, is {wanted[1]}\n"
+        f"  {question.advice}"
+    )
+
+
+def _way(region: _Region, slot: Slot, options: Options) -> Way:
+    """The objects from the root of a region to a leaf."""
+    accessors, leaves, _ = _core.flatten_with_accessor(
+        region.tree, namespace=options.namespace, identity=options.identity
+    )
+    path = next(a for a, leaf in zip(accessors, leaves, strict=True) if leaf is slot)
+    return _walk(region.tree, path.path, region.accessor, options)
+
+
+def _walk(tree: Dag, path: Path, start: optree.PyTreeAccessor, options: Options) -> Way:
+    way = [(start, tree)]
+    for entry in path:
+        accessor, tree = way[-1]
+        children = zip(*one_level(tree, options)[:2], strict=True)
+        way.append(next((accessor + a, child) for a, child in children if a[0].entry == entry))
+    return way
+
+
+def path_text(tree: Dag, path: Path, root: str, options: Options) -> str:
+    """A path as a Python expression, such as `carry['layers'][3].w`."""
+    accessor, _ = _walk(tree, path, optree.PyTreeAccessor(), options)[-1]
+    return shortened(accessor.codify(root))

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which leaves JAX can trace, and what a static leaf is: a part of a compiled function's key."""
+
+import dataclasses
+import enum
+import types
+from typing import Any
+
+import jax
+import numpy as np
+
+from pydag.jaxinterop import jax_private
+from pydag.structure.text import bounded_repr
+
+from .class_table import ClassTable, bases_of, inherits, names_in
+
+# The commonest of the dtypes that JAX takes.
+_dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
+
+
+def is_known_to_jax(cls: type) -> bool:
+    """Whether JAX may take instances of a class for arrays."""
+    known = set(map(id, jax_private.array_classes))
+    return any(id(base) in known for base in bases_of(cls))
+
+
+def _ask_jax(leaf: Any) -> bool:
+    if not is_known_to_jax(type(leaf)):
+        # JAX refuses these, and says what to do.
+        return any("__jax_array__" in names_in(base) for base in bases_of(type(leaf)))
+    try:
+        jax.typeof(leaf)
+    except TypeError:
+        return False
+    except Exception:
+        return True  # JAX has something to say about such leaves: let it
+    return True
+
+
+_is_traced = ClassTable(_ask_jax)
+
+
+def is_traced(leaf: Any) -> bool:
+    """Whether JAX takes this leaf for an array. Asked once per class; NumPy's vary by dtype."""
+    if type(leaf) is np.ndarray:
+        return leaf.dtype in _dtypes or _ask_jax(leaf)
+    return _is_traced.of(leaf)
+
+
+_NUMBERS = (bool, int, float, complex)
+_is_number = ClassTable(
+    lambda leaf: (
+        any(inherits(type(leaf), number) for number in _NUMBERS)
+        and not inherits(type(leaf), np.generic)  # an array without dimensions
+    )
+)
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf is a number or a flag of Python's."""
+    return _is_number.of(leaf)
+
+
+def _typed(value: Any) -> Any:
+    """A key that is equal for values of one type that are equal, tuples item by item."""
+    cls = type(value)
+    if isinstance(value, tuple):
+        return cls, tuple(map(_typed, value))
+    if isinstance(value, frozenset):
+        return cls, frozenset(map(_typed, value))
+    if isinstance(value, float | complex | np.inexact) and (value != value or value == 0):
+        return cls, repr(value)  # NaN is not even equal to itself, and 0.0 is equal to -0.0
+    return cls, value
+
+
+# Immutable. Of the others those are as good that are equal only to themselves.
+_IMMUTABLE = frozenset(map(id, (
+    type(None), bool, int, float, complex, str, bytes, range, type(...),
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType,
+)))  # fmt: skip
+_IMMUTABLE_BASES = (type, enum.Enum, np.dtype, np.generic, jax.sharding.Sharding, jax.sharding.Mesh)
+
+
+def _has_settled_class(value: Any) -> bool:
+    cls = type(value)
+    if id(cls) in _IMMUTABLE or any(inherits(cls, base) for base in _IMMUTABLE_BASES):
+        return True
+    return not _compares(cls, object)
+
+
+def _compares(cls: type, root: type) -> bool:
+    """Whether a class, or one between it and `root`, has an equality or a hash of its own."""
+    own = (names_in(base) for base in bases_of(cls) if not inherits(root, base))
+    return any("__eq__" in names or "__hash__" in names for names in own)
+
+
+_is_settled = ClassTable(_has_settled_class)
+
+
+def _is_made_of_items(value: Any) -> bool:
+    cls = type(value)
+    return inherits(cls, tuple) and not _compares(cls, tuple)
+
+
+def _is_made_of_fields(value: Any) -> bool:
+    """Whether it is of a frozen dataclass that compares fields, as `@dataclass` writes it."""
+    names = names_in(type(value))
+    parameters: Any = names.get("__dataclass_params__")
+    codes = [getattr(names.get(name), "__code__", None) for name in ("__eq__", "__hash__")]
+    if parameters is None or not (parameters.frozen and parameters.eq):
+        return False
+    # The functions that `@dataclass` makes stand in no file.
+    return all(code is not None and code.co_filename == "<string>" for code in codes)
+
+
+_has_items, _has_fields = ClassTable(_is_made_of_items), ClassTable(_is_made_of_fields)
+
+
+def is_settled(value: Any) -> bool:
+    """Whether a value stays equal to what it was, unless it is another object.
+
+    So it is of what can't be changed, of what is equal to itself alone, and of tuples and frozen
+    dataclasses of such.
+    """
+    if type(value) is Static or _is_settled.of(value):
+        return True
+    if _has_items.of(value):
+        return all(map(is_settled, tuple.__iter__(value)))
+    if not _has_fields.of(value):
+        return False
+    try:
+        return all(is_settled(getattr(value, f.name)) for f in dataclasses.fields(value))
+    except (AttributeError, RecursionError):
+        return False
+
+
+class Static:
+    """A leaf that JAX doesn't see. Equal to another of the same type and value: 1 is not True."""
+
+    __slots__ = ("_hash", "_key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._key = _typed(value)
+        self._hash: int | None = None
+
+    @property
+    def inner(self) -> Any:
+        """The value itself; that of a static argument is wrapped once more."""
+        return self.value.inner if isinstance(self.value, Static) else self.value
+
+    def check_hashable(self) -> None:
+        """Raises what the value's own `__hash__` raises."""
+        if isinstance(self.value, Static):
+            self.value.check_hashable()
+        self._hash = hash(self._key)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            try:
+                self._hash = hash(self._key)
+            except TypeError:  # fine in an output, which is compared but never looked up
+                self._hash = hash(type(self.value))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Static):
+            return NotImplemented
+        hashes = self._hash, other._hash
+        if None not in hashes and hashes[0] != hashes[1]:
+            return False  # perhaps the same object, which was changed in between
+        if self.value is other.value:
+            return True
+        try:
+            return bool(self._key == other._key)
+        except Exception:  # such as the truth value of an array
+            return False
+
+    def __repr__(self) -> str:
+        return f"Static({bounded_repr(self.value)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Static, (self.value,)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `static=` says: which leaves are static, beside those that have to be."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.ops.select import is_prefix, select
+from pydag.structure.listing import Listing
+from pydag.structure.text import bounded_repr
+from pydag.typing import Leaf, Where
+
+from .leaves import Static
+
+Shape = str
+"""What a tree is to its owner: "call", the pair of args and kwargs; "trees", a tuple of trees, each
+with a name of its own; or "tree"."""
+
+_DEPTHS = {"tree": 0, "trees": 1, "call": 2}
+
+_ARRAYS = (jax.Array, np.ndarray, jax.core.Tracer)
+
+
+def is_array(leaf: Leaf) -> bool:
+    """Whether a leaf is an array that can't be a part of a key."""
+    return isinstance(leaf, _ARRAYS)
+
+
+class StaticOption:
+    """A selection that may be a part of a key: two are equal if they were given equally."""
+
+    __slots__ = ("_key", "asks", "where")
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+        self.asks = _has(where, lambda item: callable(item) and not isinstance(item, type))
+        self._key = _key(where)
+
+    @classmethod
+    def of(cls, where: "Where | StaticOption | None") -> "StaticOption | None":
+        return where if where is None or isinstance(where, StaticOption) else cls(where)
+
+    @property
+    def is_structural(self) -> bool:
+        """Whether the structure alone says which leaves are selected."""
+        return not _has(self.where, lambda item: not isinstance(item, str) and not is_prefix(item))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StaticOption) and self._key == other._key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StaticOption, (self.where,)
+
+    def __repr__(self) -> str:
+        return f"static={bounded_repr(self.where)}"
+
+    def given(
+        self, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape, must_match: bool = False
+    ) -> list[int]:
+        """Which leaves of a tree that a user gave are selected.
+
+        Args:
+            must_match: Whether it is an error if a pattern matches no path, or nothing is selected.
+
+        Raises:
+            ValueError: Nothing is selected, and something must be; a prefix doesn't fit.
+            SharingError: A prefix gives one object two answers.
+        """
+        where = _placed(_without(self.where, lambda _: False), shape, spec.namespace)
+        found = _chosen(where, leaves, spec, shape, must_match)
+        if must_match and not found and not is_prefix(self.where, spec.namespace):
+            raise ValueError(
+                f"static= selects nothing: there are {len(leaves)} leaves, and none is meant\n"
+                "  Leave it out, or select what there is: a predicate is asked about each leaf; a "
+                "class is that of leaves, or of what holds them."
+            )
+        return found
+
+    def returned(self, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape) -> list[int]:
+        """The same of what a function returned. Arrays are computed, so they aren't static."""
+        if all(map(is_array, leaves)):
+            return []
+        where = [item for item in _items(self.where) if not is_prefix(item, spec.namespace)]
+        if not where:
+            return []
+        found = _chosen(_without(where, is_array), leaves, spec, shape, False)
+        return [i for i in found if not is_array(leaves[i])]
+
+
+def _chosen(
+    where: Where, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape, must_match: bool
+) -> list[int]:
+    depth = _DEPTHS[shape]
+    chosen = select(
+        where, Listing.of(spec), leaves, spec.namespace, depth=depth, must_match=must_match
+    )
+    return [i for i, is_chosen in enumerate(chosen) if is_chosen]
+
+
+def _items(where: Where) -> list[Where]:
+    return where if type(where) is list and not is_prefix(where) else [where]
+
+
+def _has(where: Where, test: Callable[[Any], bool]) -> bool:
+    if type(where) is list and not is_prefix(where):
+        return any(_has(item, test) for item in where)
+    return test(where)
+
+
+def _key(where: Where) -> Hashable:
+    try:
+        hash(where)
+    except TypeError:
+        leaves, spec = _core.flatten(where, identity="nodes")
+        return spec, tuple(type(leaf) for leaf in leaves), tuple(map(_leaf_key, leaves))
+    return type(where), where
+
+
+def _leaf_key(leaf: Any) -> Hashable:
+    try:
+        hash(leaf)
+    except TypeError:
+        return id(leaf)
+    return leaf  # type: ignore[no-any-return]  # hashable, as was just tried
+
+
+def _without(where: Where, skips: Callable[[Leaf], bool]) -> Where:
+    """The selection; its predicates aren't asked about some leaves, nor about static arguments."""
+    if type(where) is list:
+        return [_without(item, skips) for item in where]
+    if not callable(where) or isinstance(where, type):
+        return where
+    return lambda leaf: not (type(leaf) is Static or skips(leaf)) and where(leaf)
+
+
+def _placed(where: Where, shape: Shape, namespace: str) -> Where:
+    """The selection, with prefixes of the positional arguments as prefixes of the call."""
+    if shape != "call" or isinstance(where, bool):
+        return where
+    if is_prefix(where, namespace):
+        return (tuple(where) if isinstance(where, list) else where, False)
+    if type(where) is list:
+        return [_placed(item, shape, namespace) for item in where]
+    return where

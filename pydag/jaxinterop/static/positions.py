@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which leaves of a tree are static: those that JAX can't trace, and what configures a module.
+
+A module's configuration is the numbers and flags whose nearest registered owner, looked for upwards
+through builtin containers, is a module.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.errors import SharingError
+from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
+from pydag.structure.listing import Listing, step_text
+from pydag.typing import Leaf
+
+from .leaves import is_number, is_traced
+
+_MOST_WAYS = 256  # to one leaf are looked through for two to name in an error
+
+
+def static_positions(
+    leaves: Sequence[Leaf],
+    spec: PyDagSpec,
+    roots: Roots = "tree",
+    selected: Sequence[int] = (),
+) -> tuple[int, ...]:
+    """Where the static leaves of a tree stand.
+
+    Args:
+        roots: What errors call the tree.
+        selected: Those that `static=` selects.
+
+    Raises:
+        SharingError: A number is a module's by one path, and data by another.
+    """
+    examples = dict(zip(map(id, map(type, leaves)), leaves, strict=True))
+    numbers: Sequence[int] = ()
+    if any(map(is_number, examples.values())):
+        numbers = _numbers_of_modules(leaves, spec, roots)
+    if id(np.ndarray) not in examples and all(map(is_traced, examples.values())):
+        return tuple(sorted({*numbers, *selected})) if selected else tuple(numbers)
+    chosen = {*numbers, *selected}
+    return tuple(i for i, leaf in enumerate(leaves) if i in chosen or not is_traced(leaf))
+
+
+def _numbers_of_modules(leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots) -> list[int]:
+    owned, mixed = _core.module_leaves(spec)
+    for i in mixed:
+        if is_number(leaves[i]):
+            raise _two_treatments(spec, i, roots)
+    return [i for i in owned if is_number(leaves[i])]
+
+
+def _ways(spec: PyDagSpec, leaf: int, roots: Roots) -> Iterator[tuple[bool, str]]:
+    """For some of the paths to a leaf whether a module owns it there, and the path as text."""
+    listing = Listing.of(spec)
+    for way, _ in zip(listing.ways(listing.leaves[leaf]), range(_MOST_WAYS), strict=False):
+        owners = [listing.records[listing.target(step)] for step in way]
+        registered = [o.type for o in owners if o.kind in ("fields", "custom type")]
+        is_owned = bool(registered) and _core.is_module(registered[-1], spec.namespace)
+        text = "tree" + "".join(step_text(listing.records[step]) for step in way)
+        yield is_owned, shortened(with_roots(text, roots))
+
+
+def _two_treatments(spec: PyDagSpec, leaf: int, roots: Roots) -> SharingError:
+    found: dict[bool, str] = {}
+    for is_owned, text in _ways(spec, leaf, roots):
+        found.setdefault(is_owned, text)
+    return SharingError(
+        "one number is both a module's configuration and data\n"
+        f"  {found.get(True, 'along one path')} is static: a module holds it\n"
+        f"  {found.get(False, 'along another')} is traced: no module holds it there\n"
+        "  The container that holds it is one object at both places: give one of them a copy."
+    )

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mechanism of every wrapper: a DAG taken apart into what JAX traces, and all the rest.
+
+What JAX gets is the distinct traced leaves, as a flat sequence. The rest is an `Untraced`, which
+is compared and hashed: structure, sharing, static leaves. An untraced part and leaves make a DAG
+again.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+import optree
+
+from pydag import _core
+from pydag._core import PyDagSpec, SpecKey
+from pydag.errors import SharingError
+from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, say_roots
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Identity, Leaf, Where
+
+from .leaves import Static, is_number, is_traced
+from .option import Shape, StaticOption
+from .positions import static_positions
+from .unregistered import hidden_array, refusal
+
+Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
+
+
+class Options(NamedTuple):
+    """How a wrapper flattens."""
+
+    namespace: str = ""
+    identity: Identity = "all"
+    static: StaticOption | None = None
+
+    @classmethod
+    def of(cls, namespace: str, identity: Identity, static: Where | None) -> "Options":
+        """The options of a wrapper as its caller gave them."""
+        return cls(namespace, identity, StaticOption.of(static))
+
+    def flatten(self, tree: Dag, roots: Roots = "tree") -> tuple[list[Leaf], PyDagSpec]:
+        """The leaves and the spec of a tree; errors speak of it by the user's names."""
+        return _core.flatten_at(tree, roots, namespace=self.namespace, identity=self.identity)
+
+    def selected(
+        self, leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, is_returned: bool = False
+    ) -> Sequence[int]:
+        """Which leaves of a tree are static because `static=` says so."""
+        if self.static is None:
+            return ()
+        if is_returned:
+            return self.static.returned(leaves, spec, "tree")
+        shape: Shape = "call" if roots == CALL else "tree"
+        return self.static.given(leaves, spec, shape, must_match=shape == "call")
+
+    def check_static(self, *trees: Dag) -> None:
+        """Raises what `StaticOption.given` raises where `static=` selects nothing of some trees."""
+        if self.static is not None:
+            leaves, spec = self.flatten(trees)
+            self.static.given(leaves, spec, "trees", must_match=True)
+
+    def leaves(self, tree: Dag) -> list[Leaf]:
+        return _core.leaves(tree, namespace=self.namespace, identity=self.identity)
+
+
+class Content(NamedTuple):
+    """What JAX may compare of two DAGs that have to be alike: all but the order of dicts."""
+
+    spec: PyDagSpec
+    positions: tuple[int, ...]
+    statics: tuple[Static, ...]
+    options: Options
+
+    def untraced(self) -> "Untraced":
+        """The same, with the order in which the dicts of this one were filled."""
+        return Untraced(_core.spec_key(self.spec), *self[1:])
+
+
+class Untraced(NamedTuple):
+    """A DAG without its traced leaves. Hashable where the static leaves are.
+
+    Those of two DAGs are equal where a function could not tell the DAGs apart by anything but
+    their arrays: the order in which dicts were filled counts.
+    """
+
+    spec_key: SpecKey
+    positions: tuple[int, ...]  # of the static leaves, among all
+    statics: tuple[Static, ...]
+    options: Options  # by which the DAG was, and will be, flattened
+
+    @property
+    def spec(self) -> PyDagSpec:
+        """The structure."""
+        return self.spec_key.spec
+
+    @property
+    def content(self) -> Content:
+        """This, but for the order of dicts."""
+        return Content(self.spec_key.spec, *self[1:])
+
+    def __repr__(self) -> str:
+        return self.describe(lambda accessor: accessor.codify(""))
+
+    def describe(self, text: Callable[[optree.PyTreeAccessor], str]) -> str:
+        """The structure; and the static leaves with their paths, such as `['name']: 'net'`."""
+        structure = repr(self.spec_key).removeprefix("SpecKey(PyDagSpec(").removesuffix("))")
+        if not self.positions:
+            return structure
+        accessors = self.spec.accessors()
+        pairs = zip(self.positions, self.statics, strict=True)
+        values = (f"{text(accessors[i])}: {short_repr(static.inner)}" for i, static in pairs)
+        return f"{structure} with {', '.join(values)}"
+
+    def all_leaves(self, traced: Iterable[Leaf]) -> list[Leaf]:
+        """The leaves of a DAG with these, the static ones where they stand."""
+        leaves = list(traced)
+        for position, static in zip(self.positions, self.statics, strict=True):
+            leaves.insert(position, static.value)
+        return leaves
+
+    def build(self, traced: Iterable[Leaf]) -> Dag:
+        """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""
+        leaves = self.all_leaves(traced) if self.positions else traced
+        return _core.unflatten(self.spec_key.spec, leaves)
+
+    def without_numbers(self) -> "Untraced":
+        """This with None for static numbers and arrays: they have no gradient."""
+        has_none = [is_number(s.inner) or is_traced(s.inner) for s in self.statics]
+        statics = tuple(
+            Static(None) if is_none else s
+            for s, is_none in zip(self.statics, has_none, strict=True)
+        )
+        return self._replace(statics=statics)
+
+    def traced_positions(self) -> list[int]:
+        """Where the traced leaves stand, among all."""
+        skipped = frozenset(self.positions)
+        return [i for i in range(self.spec.num_leaves) if i not in skipped]
+
+    def match(self, tree: Dag, what: str, root: str) -> list[Leaf]:
+        """What stands in a tree of this structure at the place of each traced leaf.
+
+        At the places of static leaves there may be anything.
+
+        Args:
+            what: Says in an error what the tree is, such as "the cotangent".
+            root: Begins the paths in an error, such as "cotangent".
+
+        Raises:
+            ValueError: The tree is structured in another way.
+            SharingError: It has different objects where this one has one.
+        """
+        try:
+            found = self.spec.flatten_up_to(tree)
+        except ValueError as error:
+            if not isinstance(error, SharingError):  # that one is about both trees
+                say_roots(error, root)
+            error.add_note(f"The tree that doesn't fit is {what}.")
+            raise
+        return [found[i] for i in self.traced_positions()] if self.positions else found
+
+
+def picker(positions: Sequence[int], count: int) -> Picker:
+    """Takes the items at `positions` out of a sequence of length `count`, without a loop."""
+    if len(positions) == count:
+        return lambda items: items
+    if not positions:
+        return lambda items: ()
+    if len(positions) == positions[-1] - positions[0] + 1:
+        span = slice(positions[0], positions[-1] + 1)
+        return lambda items: items[span]
+    return itemgetter(*positions)
+
+
+def untraced_of(
+    leaves: Sequence[Leaf],
+    spec: PyDagSpec,
+    positions: tuple[int, ...],
+    options: Options,
+    roots: Roots,
+    selected: Sequence[int] = (),
+) -> Untraced:
+    """The untraced part of a DAG with these leaves, of which those at `positions` are static.
+
+    Args:
+        selected: Those that `static=` selects. They may hold arrays: they are meant as constants.
+
+    Raises:
+        TypeError: One of them is an object that nobody registered, and holds arrays.
+    """
+    exempt = frozenset(selected)
+    for position in positions:
+        leaf = leaves[position]
+        if type(leaf) is Static or position in exempt:
+            continue
+        if (hidden := hidden_array(leaf)) is not None:
+            raise TypeError(refusal(leaf, place_text(spec.accessors()[position], roots), hidden))
+    statics = tuple(Static(leaves[i]) for i in positions)
+    return Untraced(_core.spec_key(spec), positions, statics, options)
+
+
+def take_apart(
+    tree: Dag, options: Options, roots: Roots = "tree", is_returned: bool = False
+) -> tuple[Untraced, Sequence[Leaf]]:
+    """The untraced part of a DAG and its distinct traced leaves, in first-visit order.
+
+    Args:
+        roots: What errors call the tree.
+        is_returned: Whether a function returned it.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object that nobody registered, and holds arrays.
+    """
+    leaves, spec = options.flatten(tree, roots)
+    selected = options.selected(leaves, spec, roots, is_returned)
+    positions = static_positions(leaves, spec, roots, selected)
+    untraced = untraced_of(leaves, spec, positions, options, roots, selected)
+    if not positions:
+        return untraced, leaves
+    skipped = frozenset(positions)
+    return untraced, [x for i, x in enumerate(leaves) if i not in skipped]

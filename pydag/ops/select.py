@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Selects leaves: one vocabulary for all functions that take a selection.
+
+A *selection* is one of these:
+
+* a predicate, called with each distinct leaf;
+* a class, or a tuple of classes: leaves that are instances, and all that lies below nodes that
+  are, on any path;
+* a pattern: text in which `*` stands for anything and `?` for one character. It is held against
+  the path of the leaf as Python text without the root, such as `layers[0].weight`; the whole
+  path, with or without its leading dot, case and all. `[`, `]` and `.` are themselves. A leaf is
+  selected when any of its paths matches;
+* a tree prefix of booleans, or a bare one, checked along every path;
+* a list of such: any of them. (A list whose leaves are all booleans is a prefix.)
+
+All of them are linear in objects and edges, however many paths there are: what has matched so far
+is handed down the DAG, once along each edge.
+"""
+
+import difflib
+import functools
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, Unpack
+
+from pydag import _core
+from pydag._core import PyDagSpec, SharingError
+from pydag.public.options import with_options
+from pydag.structure.kinds import MAPPINGS, NAMED
+from pydag.structure.listing import Listing, Record, shorten, step_text
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Where
+
+_COMPARED = 2000  # so many paths are looked through for one that is spelt as a pattern is
+
+
+class _Pattern:
+    """A pattern as an automaton: its states are the bits of one number."""
+
+    def __init__(self, pattern: str) -> None:
+        while "**" in pattern:
+            pattern = pattern.replace("**", "*")
+        self._stars = sum(1 << i for i, c in enumerate(pattern) if c == "*")
+        self._any = sum(1 << i for i, c in enumerate(pattern) if c == "?")
+        self._literal: dict[str, int] = {}
+        for i, c in enumerate(pattern):
+            if c not in "*?":
+                self._literal[c] = self._literal.get(c, 0) | 1 << i
+        self._accepting = 1 << len(pattern)
+        self._known: dict[tuple[int, str], int] = {}
+        self.start = self._closed(1)
+
+    def _closed(self, state: int) -> int:
+        return state | (state & self._stars) << 1  # two stars never stand side by side
+
+    def advance(self, state: int, text: str) -> int:
+        """The state after some text."""
+        after = self._known.get((state, text))
+        if after is None:
+            after = state
+            for c in text:
+                step = after & (self._literal.get(c, 0) | self._any)
+                after = self._closed(step << 1 | after & self._stars)
+            self._known[state, text] = after
+        return after
+
+    def accepts(self, state: int) -> bool:
+        """Whether the text may end here."""
+        return bool(state & self._accepting)
+
+
+def _roots(listing: Listing, depth: int) -> list[int]:
+    """The positions where paths begin: `depth` levels below the root of the structure."""
+    roots = [0]
+    for _ in range(depth):
+        roots = [child for root in roots for child in listing.children(root)]
+    return roots
+
+
+def _by_pattern(text: str, listing: Listing, depth: int) -> list[bool]:
+    pattern = _Pattern(text)
+    states = [0] * len(listing.records)
+    roots = frozenset(_roots(listing, depth))
+    for position in listing.downwards():
+        is_root = position in roots
+        if is_root:
+            states[position] |= pattern.start
+        state = states[position]
+        if listing.records[position].is_alias:
+            # The alias of an argument begins paths of its own, as the anchor does.
+            states[listing.target(position)] |= state
+            roots = roots | {listing.target(position)} if is_root else roots
+        elif state:
+            for child in listing.children(position):
+                step = step_text(listing.records[child])
+                states[child] |= pattern.advance(state, step)
+                if is_root and step[0] == ".":
+                    states[child] |= pattern.advance(pattern.start, step[1:])
+    return [pattern.accepts(states[leaf]) for leaf in listing.leaves]
+
+
+def _no_such_path(text: str, listing: Listing, depth: int) -> ValueError:
+    """An error that names existing paths with a similar spelling."""
+    paths = []
+    for leaf in listing.leaves[:_COMPARED]:
+        steps = [listing.records[step] for step in listing.way(leaf)[depth:]]
+        paths.append("".join(map(step_text, steps)).removeprefix("."))
+    near = difflib.get_close_matches(text, paths, n=3, cutoff=0.5) or paths[:3]
+    there = f"the nearest that exist: {', '.join(map(shorten, near))}" if near else "there are none"
+    return ValueError(
+        f"which leaves: no path matches the pattern {short_repr(text)}\n  {there}\n"
+        "  A pattern is held against the whole path of a leaf: * stands for anything, ? for one "
+        "character."
+    )
+
+
+def _by_class(classes: tuple[type, ...], listing: Listing, leaves: Sequence[Leaf]) -> list[bool]:
+    below = [False] * len(listing.records)
+    for position in listing.downwards():
+        record = listing.records[position]
+        if record.is_alias:
+            below[listing.target(position)] |= below[position]
+            continue
+        if isinstance(record.type, type) and issubclass(record.type, classes):
+            below[position] = True
+        if below[position]:
+            for child in listing.children(position):
+                below[child] = True
+    return [
+        below[position] or isinstance(leaf, classes)
+        for position, leaf in zip(listing.leaves, leaves, strict=True)
+    ]
+
+
+def _is_named(record: Record) -> bool:
+    return record.kind in NAMED
+
+
+def _entries(listing: Listing, position: int) -> dict[Any, int]:
+    """The position of each child, by its key or field name; empty for other kinds of node."""
+    if not _is_named(listing.records[position]):
+        return {}
+    return {listing.records[child].entry: child for child in listing.children(position)}
+
+
+def _fits(prefix: Record, node: Record) -> bool:
+    """Whether a node of a prefix fits a node; the keys of mappings are not compared here."""
+    if prefix.kind in MAPPINGS and node.kind in MAPPINGS:
+        return prefix.num_children == node.num_children
+    return (prefix.kind, prefix.type, prefix.num_children) == (
+        node.kind,
+        node.type,
+        node.num_children,
+    )
+
+
+_Link = tuple[int, Any]  # a step, and the link of the steps before it; None at the root
+
+
+class _Prefix:
+    """A tree prefix of booleans, and the structure that it is matched with."""
+
+    def __init__(self, flags: Sequence[bool], prefix: Listing, listing: Listing) -> None:
+        self._flags = dict(zip(prefix.leaves, flags, strict=True))
+        self._prefix, self._listing = prefix, listing
+        # The flags that each node got, and for each flag the way on which it came.
+        self._told: list[dict[bool, _Link | None]] = [{} for _ in listing.records]
+
+    def select(self) -> list[bool]:
+        """The flag of each leaf."""
+        self._match()
+        return self._hand_down()
+
+    def _match(self) -> None:
+        """Walks both structures as far as the prefix goes; visits each pair of nodes once."""
+        pending: list[tuple[int, int, _Link | None]] = [(0, 0, None)]
+        seen = set()
+        while pending:
+            inner, outer, link = pending.pop()
+            inner, outer = self._prefix.target(inner), self._listing.target(outer)
+            if (inner, outer) in seen:
+                continue
+            seen.add((inner, outer))
+            if inner in self._flags:
+                self._told[outer].setdefault(self._flags[inner], link)
+            else:
+                pending += [(a, b, (b, link)) for a, b in self._pairs(inner, outer, link)]
+
+    def _pairs(self, inner: int, outer: int, link: _Link | None) -> list[tuple[int, int]]:
+        prefix, node = self._prefix.records[inner], self._listing.records[outer]
+        own, others = _entries(self._prefix, inner), _entries(self._listing, outer)
+        if not _fits(prefix, node) or own.keys() != others.keys():
+            raise ValueError(
+                "the prefix of booleans doesn't fit the tree\n"
+                f"  at {self._text(link)}\n"
+                f"  prefix: {_outline(prefix, own)}\n"
+                f"  tree:   {_outline(node, others)}"
+            )
+        if own:
+            return [(own[entry], others[entry]) for entry in own]
+        return list(zip(self._prefix.children(inner), self._listing.children(outer), strict=True))
+
+    def _hand_down(self) -> list[bool]:
+        listing, told = self._listing, self._told
+        for position in listing.downwards():
+            record, answers = listing.records[position], told[position]
+            if record.is_alias:
+                for flag, link in answers.items():
+                    told[listing.target(position)].setdefault(flag, link)
+            elif answers:
+                for child in listing.children(position):
+                    for flag, link in answers.items():
+                        told[child].setdefault(flag, (child, link))
+        for leaf in listing.leaves:
+            if len(told[leaf]) == 2:
+                raise self._conflict(told[leaf])
+        return [True in told[leaf] for leaf in listing.leaves]
+
+    def _text(self, link: _Link | None) -> str:
+        steps: list[str] = []
+        while link is not None:
+            step, link = link
+            steps.append(step_text(self._listing.records[step]))
+        return shorten("tree" + "".join(reversed(steps)))
+
+    def _conflict(self, answers: dict[bool, _Link | None]) -> SharingError:
+        return SharingError(
+            "the prefix of booleans gives one object two answers\n"
+            f"  {self._text(answers[True])}: True\n  {self._text(answers[False])}: False\n"
+            "  Both paths lead to one object: give them one answer."
+        )
+
+
+def _outline(record: Record, entries: dict[Any, int]) -> str:
+    if record.type is None:
+        return "a leaf"
+    name = getattr(record.type, "__qualname__", str(record.type))
+    if _is_named(record):
+        return f"{name} with {short_repr(list(entries))}"
+    return f"{name} of {record.num_children}"
+
+
+def _flattened(where: Any, namespace: str) -> tuple[list[Leaf], PyDagSpec] | None:
+    """The leaves and the structure of a selection that is a tree; None for a leaf."""
+    if isinstance(where, functools.partial):  # a predicate, though some of them are nodes
+        return None
+    leaves, spec = _core.flatten(where, namespace=namespace, identity="nodes")
+    return None if spec.is_leaf() else (leaves, spec)
+
+
+def _is_bool(x: Any) -> bool:
+    if type(x) is bool:
+        return True
+    cls = type(x)
+    return cls.__name__ in ("bool", "bool_") and cls.__module__ == "numpy"
+
+
+def is_prefix(where: Any, namespace: str = "") -> bool:
+    """Whether a selection is a tree prefix of booleans, or a bare one."""
+    if _is_bool(where):
+        return True
+    if isinstance(where, str | type):
+        return False
+    if type(where) is tuple and where and all(isinstance(item, type) for item in where):
+        return False
+    tree = _flattened(where, namespace)
+    if tree is None or (not tree[0] and type(where) is list):
+        return False
+    return all(map(_is_bool, tree[0]))
+
+
+def select(
+    where: Where,
+    listing: Listing,
+    leaves: Sequence[Leaf],
+    namespace: str = "",
+    *,
+    depth: int = 0,
+    must_match: bool = False,
+) -> list[bool]:
+    """Whether each distinct leaf is selected.
+
+    Args:
+        where: The selection, in the vocabulary of this module.
+        listing: The structure.
+        leaves: Its distinct leaves.
+        namespace: In which a prefix is opened.
+        depth: How many levels below the root of the structure paths begin: each argument of a call
+            is a root of its own.
+        must_match: Whether a pattern that no path matches is an error.
+
+    Raises:
+        TypeError: `where` is nothing of the kind.
+        ValueError: A prefix doesn't fit; or no path matches a pattern, and some must.
+        SharingError: A prefix gives one object two answers.
+    """
+    if _is_bool(where):
+        return [bool(where)] * len(leaves)
+    if isinstance(where, str):
+        found = _by_pattern(where, listing, depth)
+        if must_match and not any(found):
+            raise _no_such_path(where, listing, depth)
+        return found
+    if isinstance(where, type):
+        return _by_class((where,), listing, leaves)
+    if type(where) is tuple and where and all(isinstance(item, type) for item in where):
+        return _by_class(where, listing, leaves)
+    tree = _flattened(where, namespace)
+    if tree is not None and is_prefix(where, namespace):
+        return _Prefix([bool(flag) for flag in tree[0]], Listing.of(tree[1]), listing).select()
+    if type(where) is list:
+        found = [False] * len(leaves)
+        for item in where:
+            chosen = select(item, listing, leaves, namespace, depth=depth, must_match=must_match)
+            found = [a or b for a, b in zip(found, chosen, strict=True)]
+        return found
+    if tree is not None and not callable(where):
+        wrong = next(leaf for leaf in tree[0] if not _is_bool(leaf))
+        raise TypeError(
+            f"which leaves: the leaves of a prefix must be booleans, got {short_repr(wrong)}"
+        )
+    if not callable(where):
+        raise TypeError(
+            "which leaves: expected a predicate, a class or a tuple of classes, a pattern of the "
+            f"path, a prefix of booleans, or a list of such, got {short_repr(where)}"
+        )
+    return [bool(where(leaf)) for leaf in leaves]
+
+
+def where_there(where: Where) -> Where:
+    """The selection; its predicates aren't asked about None, which stands for a missing leaf."""
+    if type(where) is list:
+        return [where_there(item) for item in where]
+    if isinstance(where, type) or not callable(where) or _flattened(where, "") is not None:
+        return where
+    return lambda leaf: leaf is not None and where(leaf)
+
+
+# How a class that stands for a DAG is masked: a function of an instance and a selection.
+masks: dict[type, Callable[[Any, Where], Any]] = {}
+
+
+Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
+"""Tells for each leaf of a structure whether it is selected."""
+
+
+def selector(where: Where, namespace: str = "") -> Selector:
+    """A function that tells for each leaf of a structure whether `where` selects it."""
+    if type(where) is types.FunctionType:  # neither a tree nor any other selection: most are
+        return lambda leaves, spec: [bool(where(leaf)) for leaf in leaves]
+    return lambda leaves, spec: select(where, Listing.of(spec), leaves, namespace)
+
+
+def optional_selector(where: Where | None, options: KeywordOptions) -> Selector | None:
+    """The selector of an optional `where=`; None, which means all leaves, if it was left out."""
+    return None if where is None else selector(where, options.get("namespace", ""))
+
+
+@with_options
+def dag_mask(
+    tree: Dag,
+    where: Where,
+    is_leaf: IsLeaf | None = None,
+    **options: Unpack[KeywordOptions],
+) -> Dag:
+    """The DAG with True for each selected leaf and False for every other one.
+
+    The tree stands first here; in `dag_partition(predicate, tree)` it stands second, as in optree.
+    The mask of a `pydag.jaxinterop.Dag` is another one, by the paths of its tree.
+
+    Args:
+        tree: The DAG.
+        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
+            are instances and all that lies below nodes that are; a pattern of the path, such as
+            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
+            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
+            counts.
+
+    Raises:
+        SharingError: A prefix gives one object two answers.
+        ValueError: A prefix doesn't have the structure of the tree.
+
+    >>> w = [1.0, 2.0]
+    >>> dag_mask({"encoder": w, "decoder": w, "bias": 3.0}, "*encoder*[0]")
+    {'encoder': [True, False], 'decoder': [True, False], 'bias': False}
+    """
+    if type(tree) in masks:
+        return masks[type(tree)](tree, where)
+    leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
+    return _core.unflatten(spec, selector(where, options.get("namespace", ""))(leaves, spec))

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes whose children are their attributes, and which attributes those are."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, overload
+
+import optree
+
+from pydag import _core
+
+from .functions import C, checked_namespace
+from .optree_private import GLOBAL_NAMESPACE
+
+Names = tuple[str, ...]
+
+
+def _slots(cls: type) -> Iterator[str]:
+    """The names of all `__slots__` members as they are stored, bases first.
+
+    A private name is stored with the name that its class had when it was made.
+    """
+    for base in reversed(cls.__mro__):
+        names = base.__dict__.get("__slots__", ())
+        given = [names] if isinstance(names, str) else list(names)
+
+        def place(name: str, given: list[str] = given) -> int:
+            return next((i for i, g in enumerate(given) if name.endswith(g)), len(given))
+
+        exact = {name: i for i, name in enumerate(given)}
+        stored = _core.own_slots(base)
+        yield from sorted(stored, key=lambda name: exact.get(name, place(name)))
+
+
+def _is_static(field: "dataclasses.Field[object]") -> bool:
+    """Whether a dataclass field is marked as no child, in JAX's or in optree's and Flax's way."""
+    return bool(field.metadata.get("static", False)) or not field.metadata.get("pytree_node", True)
+
+
+def check_distinct(data: Names, meta: Names) -> None:
+    """Raises `ValueError` for a name that is given twice."""
+    if both := [name for name in data if name in meta]:
+        raise ValueError(f"fields can't be both data and meta: {both}")
+    for what, names in (("data", data), ("meta", meta)):
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise ValueError(f"{what} fields are named twice: {twice}")
+
+
+def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names]:
+    """(data fields, slots, meta fields).
+
+    Data fields `None` means every attribute that an instance has: its `__dict__`, and those of the
+    slots that are set. A class that inherits from a dataclass without being one itself may have
+    attributes beside the dataclass's fields, so only the class's own `@dataclass` counts.
+    """
+    if data is None and dataclasses.is_dataclass(cls):
+        fields = dataclasses.fields(cls)
+        meta += tuple(f.name for f in fields if _is_static(f) and f.name not in meta)
+        if "__dataclass_fields__" in cls.__dict__:
+            data = tuple(f.name for f in fields if f.name not in meta)
+    slots = (
+        () if data is not None else tuple(dict.fromkeys(s for s in _slots(cls) if s not in meta))
+    )
+    check_distinct(data or (), meta)
+    return data, slots, meta
+
+
+@overload
+def register_fields(
+    cls: C,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> C: ...
+@overload
+def register_fields(
+    cls: None = None,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> Callable[[C], C]: ...
+def register_fields(
+    cls: Any = None,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> Any:
+    """Make a class a node whose children are attributes, which the core reads and writes itself.
+
+    No Python code runs for such a node: instances are made without `__init__`, and the attributes
+    are read from and written to `__dict__` and slots, as `copy.copy` does, past any property,
+    `__getattribute__` or `__setattr__`. A function, a class decorator (bare or with arguments), and
+    fit for `__init_subclass__`: the fields are looked up when the class is first used, so
+    `@dataclass` may come later.
+
+    Args:
+        cls: The class. Left out, `register_fields` returns a decorator.
+        data_fields: The attributes that are children, in this order. None: the fields of a
+            dataclass but for those marked static (`metadata={"static": True}`), which are meta; of
+            any other class all of `__dict__` in insertion order, then every slot of `__slots__`
+            that is set, bases first.
+        meta_fields: The attributes that are part of the structure, compared by `==`.
+        namespace: Where the registration counts; left out: everywhere.
+        preserve_relative_identities: False makes each occurrence of an object a node of its own.
+
+    Raises:
+        ValueError: A name is both data and meta, or the class is registered already.
+        AttributeError: When flattening: a field is not set.
+
+    >>> @register_fields(meta_fields=("name",))
+    ... class Layer:
+    ...     def __init__(self, name):
+    ...         self.name, self.w, self.b = name, [1.0], 0.0
+    >>> layer = Layer("tied")
+    >>> pydag.dag_flatten((layer, layer))
+    ([1.0, 0.0], PyDagSpec((&0 Layer(w=[*], b=*, name='tied'), *0)))
+    """
+    return _register(cls, data_fields, meta_fields, namespace, preserve_relative_identities, False)
+
+
+@overload
+def register_module(
+    cls: C,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> C: ...
+@overload
+def register_module(
+    cls: None = None,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> Callable[[C], C]: ...
+def register_module(
+    cls: Any = None,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] = (),
+    *,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> Any:
+    """Make a class a node, as `register_fields` does, and say that it is a module.
+
+    To `pydag.jaxinterop` the Python numbers and flags that a module holds, itself or in builtin
+    containers, are configuration: not traced, not differentiated, not optimized. A function can
+    branch on them. In records, the classes of `register_fields`, numbers are data. To everything
+    else, and to the structure, the two are the same.
+
+    Args:
+        cls: The class. Left out, `register_module` returns a decorator.
+        data_fields: The attributes that are children. None: as for `register_fields`.
+        meta_fields: The attributes that are part of the structure, compared by `==`.
+        namespace: Where the registration counts; left out: everywhere.
+        preserve_relative_identities: False makes each occurrence of an object a node of its own.
+
+    Raises:
+        ValueError: A name is both data and meta, or the class is registered already.
+        AttributeError: When flattening: a field is not set.
+
+    >>> class Module:
+    ...     def __init_subclass__(cls):
+    ...         register_module(cls)
+    >>> class Dropout(Module):
+    ...     def __init__(self, rate):
+    ...         self.rate, self.is_training = rate, True
+    >>> pydag.dag_leaves(Dropout(0.5))
+    [0.5, True]
+    """
+    return _register(cls, data_fields, meta_fields, namespace, preserve_relative_identities, True)
+
+
+def _register(
+    cls: Any,
+    data_fields: Iterable[str] | None,
+    meta_fields: Iterable[str],
+    namespace: str,
+    has_identity: bool,
+    is_module: bool,
+) -> Any:
+    if cls is None:
+        return lambda cls: _register(
+            cls, data_fields, meta_fields, namespace, has_identity, is_module
+        )
+    namespace = checked_namespace(cls, namespace)
+    for names in (data_fields, meta_fields):
+        if isinstance(names, str):
+            raise TypeError(f"fields are given as a sequence of names, got the string {names!r}")
+    data = None if data_fields is None else tuple(data_fields)
+    meta = tuple(meta_fields)
+    for name in (data or ()) + meta:
+        if type(name) is not str:  # a subclass could run code when it is compared
+            raise TypeError(f"the name of a field must be a string, got {name!r}")
+    check_distinct(data or (), meta)
+    resolved = functools.partial(resolve, cls, data, meta)
+    _core.register_fields(cls, resolved, optree.GetAttrEntry, namespace, has_identity, is_module)
+    return cls

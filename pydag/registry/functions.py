@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registering classes as nodes.
+
+A class that is registered with optree is a node here too. Where a class is registered more than
+once, the order is: pydag in the namespace, optree in the namespace, pydag globally, optree
+globally, JAX (once `pydag.jaxinterop` is imported).
+"""
+
+import builtins
+import functools
+import inspect
+import warnings
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+
+import optree
+
+from pydag import _core
+from pydag.typing import FlattenFunction, UnflattenFunction
+
+from . import lookup
+from .optree_private import GLOBAL_NAMESPACE
+
+C = TypeVar("C", bound=type)
+
+
+class RegistryEntry(NamedTuple):
+    """How a class is opened and built; what `unregister_pydag_node` took out.
+
+    Args:
+        type: The class.
+        flatten_func, unflatten_func: Its functions; None for a class of `register_fields`.
+        path_entry_type: What stands for an entry in an accessor.
+        kind: The kind of node that its instances are.
+        namespace: Where the registration counted; "" is everywhere.
+    """
+
+    type: builtins.type
+    flatten_func: FlattenFunction | None
+    unflatten_func: UnflattenFunction | None
+    path_entry_type: builtins.type[optree.PyTreeEntry]
+    kind: optree.PyTreeKind
+    namespace: str
+
+
+def checked_namespace(cls: object, namespace: object) -> str:
+    """The name of the namespace; TypeError or ValueError for what can't be one, or no class."""
+    if not inspect.isclass(cls):
+        raise TypeError(f"Expected a class, got {cls!r}.")
+    if namespace is GLOBAL_NAMESPACE:
+        return ""
+    _core.check_namespace(namespace)
+    assert isinstance(namespace, str)
+    if not namespace:
+        raise ValueError(
+            "The namespace cannot be an empty string. Leave it out for the global one."
+        )
+    return str.__str__(namespace)  # an enum member hashes in its own way
+
+
+@overload
+def _get(cls: type, /, *, namespace: str = "") -> RegistryEntry | None: ...
+@overload
+def _get(cls: None = None, /, *, namespace: str = "") -> dict[type, RegistryEntry]: ...
+def _get(
+    cls: type | None = None, /, *, namespace: str = ""
+) -> dict[type, RegistryEntry] | RegistryEntry | None:
+    """What is registered for a class, or for all of them.
+
+    Args:
+        cls: The class; left out: all classes that the namespace sees.
+        namespace: Where to look first; the global one is seen from everywhere.
+
+    Returns:
+        The entry of the class, or None where it is a leaf; or a dict of entries by class.
+
+    Raises:
+        TypeError: `cls` is not a class, or the namespace is no string.
+        ValueError: The namespace has a lone surrogate.
+    """
+    if namespace is GLOBAL_NAMESPACE:
+        namespace = ""
+    if cls is not None and cls is not cast("type", namedtuple) and not inspect.isclass(cls):
+        raise TypeError(f"Expected a class or None, got {cls!r}.")
+    _core.check_namespace(namespace)
+    namespace = str.__str__(namespace)
+    if cls is None:
+        return _get_all(namespace)
+    known = lookup.optree_entry(cls, namespace)
+    is_builtin = known is not None and known.type is cls and known.kind != optree.PyTreeKind.CUSTOM
+    if inspect.isclass(cls) and not is_builtin:
+        found = _core.find_registration(cls, namespace)
+        if found is not None:
+            return RegistryEntry(cls, *found[:3], optree.PyTreeKind.CUSTOM, found[3])
+    return None if known is None else _entry_of_optree(known)
+
+
+# By the id of optree's entry, which is kept beside ours.
+_builtin_entries: dict[int, tuple[Any, RegistryEntry]] = {}
+
+
+def _entry_of_optree(entry: Any) -> RegistryEntry:
+    """The same in our words; for a builtin class the same object each time, as in optree."""
+    if id(entry) in _builtin_entries:
+        return _builtin_entries[id(entry)][1]
+    ours = RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
+    if ours.kind != optree.PyTreeKind.CUSTOM:
+        _builtin_entries[id(entry)] = entry, ours
+    return ours
+
+
+def _get_all(namespace: str) -> dict[type, RegistryEntry]:
+    all_of_optree: Any = optree.register_pytree_node.get
+    entries = {
+        cls: _entry_of_optree(entry) for cls, entry in all_of_optree(namespace=namespace).items()
+    }
+    others: list[Any] = [c for space, c in _core.registered_classes() if space in ("", namespace)]
+    for known in lookup.fallback_classes():
+        others += known
+    for cls in others:
+        if isinstance(cls, type) and (entry := _get(cls, namespace=namespace)) is not None:
+            entries[cls] = entry
+    return entries
+
+
+class _Register(Protocol):
+    """The type of `register_pydag_node`: a function that has a function."""
+
+    def __call__(
+        self,
+        cls: C,
+        /,
+        flatten_func: FlattenFunction,
+        unflatten_func: UnflattenFunction,
+        *,
+        path_entry_type: type[optree.PyTreeEntry] = optree.AutoEntry,
+        namespace: str = GLOBAL_NAMESPACE,
+        preserve_relative_identities: bool = True,
+    ) -> C: ...
+
+    @overload
+    def get(self, cls: type, /, *, namespace: str = "") -> RegistryEntry | None: ...
+    @overload
+    def get(self, cls: None = None, /, *, namespace: str = "") -> dict[type, RegistryEntry]: ...
+
+
+def _with_get(function: Any) -> _Register:
+    function.get = _get
+    _get.__name__, _get.__qualname__ = "get", f"{function.__qualname__}.get"
+    return cast("_Register", function)
+
+
+@_with_get
+def register_pydag_node(
+    cls: C,
+    /,
+    flatten_func: FlattenFunction,
+    unflatten_func: UnflattenFunction,
+    *,
+    path_entry_type: type[optree.PyTreeEntry] = optree.AutoEntry,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> C:
+    """Make a class a node, by two functions.
+
+    `register_pydag_node.get(cls, namespace=...)` tells what is registered for a class, here or with
+    another library; without a class it gives all entries, by class.
+
+    Args:
+        cls: The class.
+        flatten_func: `(object) -> (children, aux_data)` or `(children, aux_data, entries)`. It runs
+            once for each distinct object. `entries` names the children in paths; without it they
+            are numbered. Compared by `==`, `aux_data` is part of the structure.
+        unflatten_func: `(aux_data, children) -> object`; `children` is a tuple.
+        path_entry_type: What stands for an entry in an accessor.
+        namespace: Where the registration counts; left out: everywhere.
+        preserve_relative_identities: False makes each occurrence of an object a node of its own.
+
+    Returns:
+        The class.
+
+    Raises:
+        TypeError: `cls` is not a class, or a function can't be called.
+        ValueError: The class is registered in that namespace already, or is a builtin container; or
+            the namespace is an empty string.
+
+    Warns:
+        UserWarning: The class is one of namedtuples or struct sequences, which are nodes anyway.
+
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> _ = register_pydag_node(Pair, lambda p: ((p.x, p.y), None), lambda _, xy: Pair(*xy))
+    >>> pair = Pair(1, 2)
+    >>> pydag.dag_flatten([pair, pair])
+    ([1, 2], PyDagSpec([&0 CustomTreeNode(Pair[None], [*, *]), *0]))
+    """
+    namespace = checked_namespace(cls, namespace)
+    if not (inspect.isclass(path_entry_type) and issubclass(path_entry_type, optree.PyTreeEntry)):
+        raise TypeError(f"Expected a subclass of PyTreeEntry, got {path_entry_type!r}.")
+    for function in (flatten_func, unflatten_func):
+        if not callable(function):
+            raise TypeError(f"Expected a function, got {function!r}.")
+    _core.register_node(
+        cls, flatten_func, unflatten_func, path_entry_type, namespace, preserve_relative_identities
+    )
+    try:
+        _warn_of_override(cls, namespace)
+    except BaseException:  # where warnings are errors
+        _core.unregister(cls, namespace)
+        raise
+    return cls
+
+
+def _warn_of_override(cls: type, namespace: str) -> None:
+    """Classes of tuples with names are nodes by themselves; a registration takes that place."""
+    if _core.is_namedtuple_class(cls):
+        base = "subclass of `collections.namedtuple`"
+    elif _core.is_structseq_class(cls):
+        base = "class of `PyStructSequence`"
+    else:
+        return
+    where = f" in namespace {namespace!r}" if namespace else ""
+    warnings.warn(
+        f"PyTree type {cls!r} is a {base}, which is already registered in the global namespace. "
+        f"Override it with custom flatten/unflatten functions{where}.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _methods(cls: type) -> tuple[FlattenFunction, UnflattenFunction]:
+    for flatten, unflatten in (
+        ("__tree_flatten__", "__tree_unflatten__"),
+        ("tree_flatten", "tree_unflatten"),
+    ):
+        if callable(getattr(cls, flatten, None)) and callable(getattr(cls, unflatten, None)):
+            for new, name in (("__tree_flatten__", flatten), ("__tree_unflatten__", unflatten)):
+                if new != name:  # the older names; both may be used from then on
+                    setattr(cls, new, inspect.getattr_static(cls, name))
+            return getattr(cls, flatten), getattr(cls, unflatten)
+    raise TypeError(
+        f"{cls!r} must define both `__tree_flatten__` and `__tree_unflatten__` methods (or both "
+        "`tree_flatten` and `tree_unflatten`) for registration as a node."
+    )
+
+
+@overload
+def register_pydag_node_class(
+    cls: C,
+    /,
+    *,
+    path_entry_type: type[optree.PyTreeEntry] | None = None,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> C: ...
+@overload
+def register_pydag_node_class(
+    cls: str | None = None,
+    /,
+    *,
+    path_entry_type: type[optree.PyTreeEntry] | None = None,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> Callable[[C], C]: ...
+def register_pydag_node_class(
+    cls: Any = None,
+    /,
+    *,
+    path_entry_type: type[optree.PyTreeEntry] | None = None,
+    namespace: str = GLOBAL_NAMESPACE,
+    preserve_relative_identities: bool = True,
+) -> Any:
+    """Make a class a node, by its own methods. A class decorator, bare or with arguments.
+
+    The class has a method `__tree_flatten__` and a class method `__tree_unflatten__` (or
+    `tree_flatten` and `tree_unflatten`) with the protocol of `register_pydag_node`.
+
+    Args:
+        cls: The class. Left out, `register_pydag_node_class` returns a decorator. A string in its
+            place is the namespace.
+        path_entry_type: What stands for an entry in an accessor; left out: what the class has as
+            `TREE_PATH_ENTRY_TYPE`.
+        namespace: Where the registration counts; left out: everywhere.
+        preserve_relative_identities: False makes each occurrence of an object a node of its own.
+
+    Raises:
+        TypeError: The class doesn't have the methods.
+        ValueError: As `register_pydag_node`; or the namespace is given twice.
+
+    >>> @register_pydag_node_class
+    ... class Box:
+    ...     def __init__(self, content):
+    ...         self.content = content
+    ...     def tree_flatten(self):
+    ...         return (self.content,), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux_data, children):
+    ...         return cls(*children)
+    >>> pydag.dag_leaves(Box([1, 2]))
+    [1, 2]
+    """
+    if isinstance(cls, str) and namespace is not GLOBAL_NAMESPACE:
+        raise ValueError("Cannot specify `namespace` when the first argument is a string.")
+    if cls == "":
+        raise ValueError(
+            "The namespace cannot be an empty string. Leave it out for the global one."
+        )
+    if cls is None or isinstance(cls, str):
+        return functools.partial(
+            register_pydag_node_class,
+            path_entry_type=path_entry_type,
+            namespace=namespace if cls is None else cls,
+            preserve_relative_identities=preserve_relative_identities,
+        )
+    checked_namespace(cls, namespace)
+    flatten_func, unflatten_func = _methods(cls)
+    if path_entry_type is None:
+        path_entry_type = getattr(cls, "TREE_PATH_ENTRY_TYPE", optree.AutoEntry)
+    return register_pydag_node(
+        cls,
+        flatten_func,
+        unflatten_func,
+        path_entry_type=path_entry_type,
+        namespace=namespace,
+        preserve_relative_identities=preserve_relative_identities,
+    )
+
+
+def unregister_pydag_node(cls: type, /, *, namespace: str = GLOBAL_NAMESPACE) -> RegistryEntry:
+    """Take a registration out again; specs that were made with it keep working.
+
+    Args:
+        cls: The class.
+        namespace: That in which it was registered; left out: the global one.
+
+    Returns:
+        What was registered.
+
+    Raises:
+        ValueError: The class is not registered in that namespace, or is a builtin container.
+    """
+    namespace = checked_namespace(cls, namespace)
+    flatten_func, unflatten_func, path_entry_type = _core.unregister(cls, namespace)
+    kind = optree.PyTreeKind.CUSTOM
+    return RegistryEntry(cls, flatten_func, unflatten_func, path_entry_type, kind, namespace)
+
+
+def clear_caches() -> None:
+    """Forget what the core remembers of structures, keys and classes.
+
+    Nothing depends on it but the time that the next calls take, and the memory.
+    """
+    _core.clear_caches()

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the core asks of Python when it meets a class for the first time."""
+
+import enum
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import optree
+
+from pydag import _core
+
+from .optree_private import is_dict_insertion_ordered, optree_registry
+
+# (flatten, unflatten, path_entry_type), or what `_core.foreign_registration` makes of more.
+Foreign = tuple[Callable[..., Any], Callable[..., Any], type] | object
+Lookup = Callable[[type], Foreign | None]
+
+# What `copy.deepcopy` treats as atomic. Instances of subclasses aren't, except classes and enums.
+_VALUES = (
+    type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented),
+    types.FunctionType, types.BuiltinFunctionType, types.CodeType, property, weakref.ref,
+)  # fmt: skip
+# By identity: a metaclass may say that a class is equal to any other.
+_VALUE_IDS = frozenset(map(id, _VALUES))
+
+_fallbacks: list[Lookup] = []
+_fallback_classes: list[Callable[[], Iterable[object]]] = []
+
+
+def add_fallback(lookup: Lookup, classes: Callable[[], Iterable[object]] = lambda: ()) -> None:
+    """Ask `lookup` about every class that neither pydag nor optree knows, in every namespace.
+
+    Args:
+        classes: Lists the classes that it knows.
+    """
+    _fallbacks.append(lookup)
+    _fallback_classes.append(classes)
+    _core.clear_caches()
+
+
+def fallback_classes() -> list[Iterable[object]]:
+    """The classes that each of these lookups knows."""
+    return [classes() for classes in _fallback_classes]
+
+
+def is_found_by_identity(cls: type) -> bool:
+    """Whether a dict finds a class by identity: a metaclass could make it equal to any other."""
+    meta = type(cls)
+    return meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__
+
+
+def optree_entry(cls: type, namespace: str) -> Any:
+    """What optree has registered for a class, or None."""
+    if is_found_by_identity(cls):
+        return optree.register_pytree_node.get(cls, namespace=namespace)
+    entries = list(optree_registry.values())
+    found = (e for e in entries if e.type is cls and e.namespace == namespace)
+    return next(found, None)
+
+
+def _find_foreign(cls: type, namespace: str) -> Foreign | None:
+    """How a class registered with another library, in just this namespace, is opened and built."""
+    entry = optree_entry(cls, namespace)
+    if (
+        entry is not None
+        and entry.kind == optree.PyTreeKind.CUSTOM
+        and entry.namespace == namespace
+    ):
+        return entry.flatten_func, entry.unflatten_func, entry.path_entry_type
+    if namespace == "":
+        for lookup in _fallbacks:
+            if (found := lookup(cls)) is not None:
+                return found
+    return None
+
+
+def _is_value(cls: type) -> bool:
+    numpy = sys.modules.get("numpy")
+    is_numpy_bool = numpy is not None and cls is getattr(numpy, "bool_", None)
+    return id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, type | enum.Enum)
+
+
+_core.set_lookup(_find_foreign, _is_value, is_dict_insertion_ordered)
+_core.watch_registry(optree_registry)

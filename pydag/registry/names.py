@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registered classes by their names: `module.qualname`.
+
+What is written to a file names classes; only a class that is registered by the time of reading is
+found, or one that the reader names. Nothing is imported for it.
+"""
+
+import builtins
+import collections
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import optree
+
+from pydag import _core
+
+from . import lookup
+
+# What a name stands for: the class of a node, that of a namedtuple or struct sequence, a default
+# factory, or a class that is itself a value.
+Role = Literal["node", "class", "factory", "value"]
+# Calling one of these runs no code but Python's own.
+_PLAIN = (
+    bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, type(None),
+    collections.OrderedDict, collections.defaultdict, collections.deque,
+)  # fmt: skip
+_SHOWN = 8  # of the classes in an error
+_own_module = type.__dict__["__module__"].__get__
+_own_qualname = type.__dict__["__qualname__"].__get__
+
+
+def class_name(cls: type) -> str:
+    """The name under which a class is written. No code of its metaclass runs."""
+    return f"{_own_module(cls)}.{_own_qualname(cls)}"
+
+
+# Typed for one class; without one it gives all of them.
+_optree_entries: Any = optree.register_pytree_node.get
+
+
+def _registered(namespace: str) -> Iterator[Iterable[object]]:
+    spaces = ("", namespace)
+    yield [cls for space, cls in _core.registered_classes() if space in spaces]
+    yield list(_optree_entries(namespace=namespace))
+    yield from lookup.fallback_classes()
+
+
+class UnaskedError(ValueError):
+    """A file names classes that it may not use by itself.
+
+    Args:
+        classes: All of them.
+        where: Where the first one stands.
+    """
+
+    def __init__(self, classes: list[type], where: str = "") -> None:
+        self.classes, shown = classes, classes[:_SHOWN]
+        more = len(classes) - len(shown)
+        names = ", ".join(class_name(cls)[:120] for cls in shown) + f" and {more} more" * bool(more)
+        short = ", ".join(_own_qualname(cls)[:80] for cls in shown) + ", ..." * bool(more)
+        super().__init__(
+            f"{where}the file names classes that have code of their own: {names}\n"
+            f"  If you trust the file with them, name them, classes=[{short}]; "
+            "or fill a model that you have built, like=."
+        )
+
+
+def _is_among(cls: type, classes: Iterable[type]) -> bool:
+    return any(cls is other for other in classes)
+
+
+def _by_name(classes: Iterable[object]) -> dict[str, list[type]]:
+    """Distinct classes by their names."""
+    found: dict[str, list[type]] = {}
+    for cls in classes:
+        if isinstance(cls, type):
+            same = found.setdefault(class_name(cls), [])
+            if not _is_among(cls, same):
+                same.append(cls)
+    return found
+
+
+def _is_quiet(cls: type) -> bool:
+    """Whether a class can be hashed, compared and looked at without code of its metaclass."""
+    meta = type(cls)
+    looks = meta.__getattribute__ is type.__getattribute__ and not hasattr(meta, "__getattr__")
+    return looks and lookup.is_found_by_identity(cls)
+
+
+class ClassNames:
+    """The registered classes that a namespace sees: its own, the global ones, and JAX's.
+
+    Args:
+        asked: The classes that the reader of a file named. Beside them the file may use only what
+            runs no code of a class: builtin ones, and those of `register_fields`. None: all of
+            them, since nothing is built.
+    """
+
+    def __init__(self, namespace: str, asked: Iterable[type] | None = None) -> None:
+        self.namespace = namespace
+        self._asked = None if asked is None else _by_name(asked)
+        self._classes = _by_name(cls for group in _registered(namespace) for cls in group)
+
+    def knows(self, cls: type) -> bool:
+        """Whether this very class is registered."""
+        return _is_among(cls, self._classes.get(class_name(cls), ()))
+
+    def has(self, name: str) -> bool:
+        """Whether a class is registered under this name."""
+        return name in self._classes
+
+    def is_ambiguous(self, cls: type) -> bool:
+        """Whether another registered class has its name."""
+        return any(cls is not other for other in self._classes.get(class_name(cls), ()))
+
+    def find(self, name: str, role: Role) -> type:
+        """The class of that name.
+
+        Raises:
+            UnaskedError: The file may not use it so by itself.
+            ValueError: None is registered, or more than one.
+        """
+        asked = (self._asked or {}).get(name)
+        found = asked or self._classes.get(name) or _builtin(name)
+        if len(found) == 1:
+            if not asked and not self._is_free(found[0], role):
+                raise UnaskedError(found)
+            return found[0]
+        place = f" in namespace {self.namespace!r}" if self.namespace else ""
+        if found:
+            raise ValueError(f"{len(found)} classes are registered as {name!r}{place}")
+        raise ValueError(
+            f"no class {name!r} is registered{place}: import the module that registers it first"
+        )
+
+    def _is_free(self, cls: type, role: Role) -> bool:
+        """Whether a file may use a class that its reader did not name."""
+        if self._asked is None:
+            return role != "value" or _is_quiet(cls)  # a value may be a key, which is hashed
+        if role in ("factory", "value") and _is_among(cls, _PLAIN):
+            return True
+        return role in ("node", "value") and _is_quiet(cls) and self._is_built_by_fields(cls)
+
+    def _is_built_by_fields(self, cls: type) -> bool:
+        """Whether instances are made and dropped without any function of the class."""
+        found = _core.find_registration(cls, self.namespace)
+        return found is not None and found[0] is None and not hasattr(cls, "__del__")
+
+
+def _builtin(name: str) -> list[type]:
+    module, _, rest = name.rpartition(".")
+    found = getattr(builtins, rest, None) if module == "builtins" else None
+    return [found] if isinstance(found, type) else []

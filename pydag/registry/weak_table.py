@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of objects, as long as they live: classes, structures, modules.
+
+An object is found by what it is, never by `==`, and is not kept alive. To be told of its death by a
+callback is not enough: a collector that finds it in garbage may clear a weak reference without
+calling back, and another object may get its address. So whoever looks asks the weak reference.
+"""
+
+import weakref
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+Default = TypeVar("Default")
+
+
+class WeakTable(Generic[Value]):
+    """A value for each of some objects; they need neither a hash nor an equality of their own."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[object], Value]] = {}
+        self._room = 64  # how many there may be before the dead ones are looked for
+
+    def get(self, owner: object, default: Default) -> Value | Default:
+        """What was set for this very object."""
+        found = self._known.get(id(owner))
+        return default if found is None or found[0]() is not owner else found[1]
+
+    def set(self, owner: object, value: Value) -> None:
+        """Keeps a value for an object, in the place of the one that it had.
+
+        Raises:
+            TypeError: There are no weak references to the object.
+        """
+        known, place = self._known, id(owner)
+
+        def forget(dead: "weakref.ref[object]") -> None:
+            if (found := known.get(place)) is not None and found[0] is dead:
+                del known[place]
+
+        known[place] = weakref.ref(owner, forget), value
+        if len(known) > self._room:
+            self._forget_dead()
+
+    def discard(self, owner: object) -> None:
+        """Forgets an object, if it is known."""
+        self._forget(id(owner), owner)
+
+    def _forget(self, place: int, owner: object) -> None:
+        found = self._known.get(place)
+        if found is not None and found[0]() is owner:
+            self._known.pop(place, None)
+
+    def _forget_dead(self) -> None:
+        for place in list(self._known):
+            self._forget(place, None)
+        self._room = 2 * len(self._known) + 64
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A structure as JSON, and back. Reading it imports nothing and runs no code of a class.
+
+    {"pydag": 1, "none_is_leaf": false, "namespace": "", "nodes": [...], "refs": [...]}
+
+`nodes` has the nodes in pre-order: a leaf is "*", None is null, an alias the number of its anchor,
+and any other node [kind, number of children, references ...]. An anchor is marked by "&": "&*",
+"&list". Anchors are numbered in their order. A reference is an index of `refs`, in which stands
+
+    {"keys": [...], "order": [...]}   keys as they were inserted, and their order of traversal
+    {"node": "module.Name", "namespace": ""}     a registered class
+    {"class": "module.Name"}                     a namedtuple or struct sequence
+    {"factory": "builtins.list"}                 of a defaultdict
+    {"value": ...}                               maxlen, aux_data, entries, values of meta fields
+
+The order is left out where it is that of insertion. How values are written: values.py.
+"""
+
+import json
+import struct
+from typing import Any
+
+from pydag._core import PyDagSpec
+from pydag.registry.names import ClassNames, class_name
+from pydag.structure.listing import Listing, shorten
+
+from .document import KINDS, Document, parse
+from .values import UnwritableError, encode
+
+
+def _factory(x: Any, names: ClassNames) -> str | None:
+    """How a default factory is written: None, a builtin type, or a registered class."""
+    if x is None:
+        return None
+    is_builtin = isinstance(x, type) and x.__module__ == "builtins"
+    if is_builtin or (isinstance(x, type) and names.knows(x) and not names.is_ambiguous(x)):
+        return class_name(x)
+    raise UnwritableError(f"the default factory {x!r}, which is no builtin or registered class")
+
+
+def _named(cls: type, names: ClassNames) -> str:
+    if names.is_ambiguous(cls):
+        raise ValueError(f"another class is registered as {class_name(cls)!r}, too")
+    return class_name(cls)
+
+
+class _Writer:
+    """Writes the nodes and references of a spec's state."""
+
+    def __init__(self, spec: PyDagSpec) -> None:
+        _, self._none_is_leaf, self._namespace, self._nodes, places, self._refs = (
+            spec.__getstate__()
+        )
+        width = 1 if len(self._refs) <= 0x100 else 2 if len(self._refs) <= 0x10000 else 4
+        self._places = iter(
+            int.from_bytes(places[i : i + width], "little") for i in range(0, len(places), width)
+        )
+        self._names = ClassNames(self._namespace)
+        self._written: dict[tuple[str, int], int] = {}
+        self._table: list[Any] = []
+
+    def document(self) -> dict[str, Any]:
+        """The whole of it."""
+        nodes = list(self._each_node())
+        return {
+            "pydag": 1,
+            "none_is_leaf": self._none_is_leaf,
+            "namespace": encode(self._namespace, None),
+            "nodes": nodes,
+            "refs": self._table,
+        }
+
+    def _each_node(self) -> Any:
+        for position, (number, anchor, _, count) in enumerate(
+            struct.iter_unpack("<BBHI", self._nodes)
+        ):
+            kind = KINDS[number]
+            mark = "&" if anchor else ""
+            if kind.name == "alias":
+                yield count
+            elif kind.name == "None":
+                yield None
+            elif kind.name == "*":
+                yield mark + "*"
+            else:
+                refs = [self._ref(role, position) for role in kind.roles]
+                yield [mark + kind.name, count, *refs]
+
+    def _ref(self, role: str, position: int) -> int:
+        place = next(self._places)
+        known = self._written.get((role, place))
+        if known is None:
+            try:
+                self._table.append(self._encode(role, self._refs[place]))
+            except (UnwritableError, ValueError) as error:
+                raise _FailedError(error, position) from None
+            known = self._written[role, place] = len(self._table) - 1
+        return known
+
+    def _encode(self, role: str, ref: Any) -> Any:
+        if role == "keys":
+            inserted, places = ref
+            keys = {"keys": [encode(key, self._names) for key in inserted]}
+            return keys if places is None else keys | {"order": list(places)}
+        if role == "node":
+            return {"node": _named(ref[0], self._names), "namespace": encode(ref[1], None)}
+        if role == "class":
+            return {"class": _named(ref, self._names)}
+        if role == "factory":
+            return {"factory": _factory(ref, self._names)}
+        return {"value": encode(ref, self._names)}
+
+
+class _FailedError(Exception):
+    def __init__(self, error: Exception, position: int) -> None:
+        self.error, self.position = error, position
+
+
+def document_of(spec: PyDagSpec) -> dict[str, Any]:
+    """A spec as what JSON is written from.
+
+    Raises:
+        TypeError: A key, aux_data or the value of a meta field can't be written; the path is named.
+        ValueError: Two registered classes have one name.
+    """
+    try:
+        return _Writer(spec).document()
+    except _FailedError as failed:
+        where = shorten(Listing.of(spec).path_text(failed.position, "tree"))
+        kind = TypeError if isinstance(failed.error, UnwritableError) else ValueError
+        raise kind(
+            f"the structure can't be written as JSON\n  at {where}: {failed.error}\n"
+            "  Keys, aux_data and meta fields may be None, bool, int, float, str, bytes, tuples of "
+            "them, and registered classes. files.save(..., structure=False) does without."
+        ) from None
+
+
+def to_json(spec: PyDagSpec) -> str:
+    """The structure as JSON, which `from_json` reads back, in any process.
+
+    Keys, aux_data and the values of meta fields may be None, bool, int, float, str, bytes, tuples
+    of them, and registered classes, which are written by name.
+
+    Args:
+        spec: The structure.
+
+    Raises:
+        TypeError: One of them is something else; the path is named.
+        ValueError: Two registered classes have one name.
+
+    >>> w = [1.0]
+    >>> pydag.dag_structure((w, w)).to_json()
+    '{"pydag":1,"none_is_leaf":false,"namespace":"","nodes":[["tuple",2],["&list",1],"*",0],"refs":[]}'
+    """
+    return json.dumps(document_of(spec), separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
+    """The structure that was written by `to_json`. Nothing is imported for it.
+
+    No code of a class runs, either: the text names classes that are registered here, and makes a
+    structure of them. Building from it, `unflatten`, calls the functions of these classes with
+    what the text says. `pydag.files.load` refuses classes that its caller didn't name.
+
+    Args:
+        text: What `to_json` gave. It need not be believed.
+        namespace: In which registered classes are looked up; None: that which was written.
+
+    Raises:
+        ValueError: The text is malformed, or a class in it isn't registered here. The field is
+            named.
+
+    >>> spec = pydag.dag_structure({"a": [1, 2]})
+    >>> pydag.PyDagSpec.from_json(spec.to_json()) == spec
+    True
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"expected text, got {type(text)!r}")
+    return Document.read(parse(text)).spec(namespace)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core's table of the kinds of node, for code that reads listings and pickles."""
+
+from typing import NamedTuple
+
+from pydag import _core
+
+
+class NodeKind(NamedTuple):
+    """A kind of node.
+
+    Args:
+        name: As listings have it.
+        code: Its number in pickles.
+        roles: What its references are, in their order: "keys", "names", "class",
+            "default_factory", "maxlen", "registration", "aux_data", "meta", "entries".
+        is_mapping: Such kinds match one another.
+        has_identity: False for a value, which can't be shared.
+    """
+
+    name: str
+    code: int
+    roles: tuple[str, ...]
+    is_mapping: bool
+    has_identity: bool
+
+
+NODE_KINDS = tuple(NodeKind._make(row) for row in _core.node_kinds())
+BY_NAME = {kind.name: kind for kind in NODE_KINDS}
+MAPPINGS = frozenset(kind.name for kind in NODE_KINDS if kind.is_mapping)
+# Their children are found by a key or by the name of a field.
+NAMED = frozenset(kind.name for kind in NODE_KINDS if {"keys", "names"} & set(kind.roles))
+# What these kinds hold besides children: the last field of a record of a listing.
+DETAILS = {
+    kind.name: role
+    for kind in NODE_KINDS
+    for role in kind.roles
+    if role in ("aux_data", "default_factory", "maxlen", "meta")
+}

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A structure as a list of records, one for each node: what views, files and selectors read.
+
+The core makes the list (`PyDagSpec._listing`); nothing here looks at an object of the user's.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pydag._core import PyDagSpec
+from pydag.structure.text import short_repr
+from pydag.typing import Path
+
+_EXACT = (str, int, float, bool, bytes, type(None))
+
+
+class Record(NamedTuple):
+    """A node. A class that is known by name alone (from a file) stands as that name."""
+
+    kind: str
+    number: int  # for an anchor its own, for an alias its anchor's; else -1
+    num_children: int
+    entry: Any  # in the parent
+    attribute: str | None  # the name, where the entry is an attribute
+    type: Any  # the class of a node; None for leaves and aliases
+    detail: Any  # aux_data, (name, value) of the meta fields, a factory, maxlen
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this is a leaf, at its anchor."""
+        return self.kind == "leaf"
+
+    @property
+    def is_alias(self) -> bool:
+        """Whether this is a later occurrence of a shared object."""
+        return self.kind == "alias"
+
+
+def python_text(entry: Any) -> str:
+    """`repr(entry)`; an outline where that raises."""
+    if type(entry) in _EXACT:
+        return repr(entry)
+    try:
+        return str(repr(entry))
+    except Exception:
+        return short_repr(entry)
+
+
+def shorten(text: str, longest: int = 400) -> str:
+    """The text, without its middle where it is long."""
+    if len(text) <= longest:
+        return text
+    half = (longest - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
+def step_text(record: Record) -> str:
+    """The step from the parent to this node as Python text: `.name` or `[entry]`."""
+    if record.attribute is not None and record.attribute.isidentifier():
+        return "." + record.attribute
+    return f"[{python_text(record.entry if record.attribute is None else record.attribute)}]"
+
+
+class Listing:
+    """The records of a structure, and how they are connected. A position is a record's index."""
+
+    def __init__(self, records: Iterable[Any]) -> None:
+        self.records = [Record._make(record) for record in records]
+        self.parents: list[int] = []
+        self.ends = [0] * len(self.records)  # where the subtree of a node ends
+        self.anchors: list[int] = []  # the position of each anchor, by its number
+        self.leaves: list[int] = []
+        self._closed: list[int] = []  # the nodes in the order in which they end
+        open_nodes: list[list[int]] = []  # position, number of children to come
+        for position, record in enumerate(self.records):
+            self.parents.append(open_nodes[-1][0] if open_nodes else -1)
+            if record.is_leaf:
+                self.leaves.append(position)
+            if record.number >= 0 and not record.is_alias:
+                self.anchors.append(position)
+            open_nodes.append([position, record.num_children])
+            while open_nodes and open_nodes[-1][1] == 0:
+                done = open_nodes.pop()[0]
+                self.ends[done] = position + 1
+                self._closed.append(done)
+                if open_nodes:
+                    open_nodes[-1][1] -= 1
+        self.slots: list[list[int]] = [[anchor] for anchor in self.anchors]
+        for position, record in enumerate(self.records):
+            if record.is_alias:
+                self.slots[record.number].append(position)
+
+    @classmethod
+    def of(cls, spec: PyDagSpec) -> "Listing":
+        """The listing of a spec."""
+        return cls(spec._listing())
+
+    def target(self, position: int) -> int:
+        """For an alias the position of its anchor; for any other node its own."""
+        record = self.records[position]
+        return self.anchors[record.number] if record.is_alias else position
+
+    def children(self, position: int) -> list[int]:
+        """The positions of a node's children."""
+        found = []
+        child = position + 1
+        for _ in range(self.records[position].num_children):
+            found.append(child)
+            child = self.ends[child]
+        return found
+
+    def downwards(self) -> Iterator[int]:
+        """All positions, in an order in which every node comes after all that lead to it.
+
+        A node comes after its parent, and an anchor after its aliases. So when it is a node's turn,
+        everything that is handed down to it has arrived.
+        """
+        return reversed(self._closed)
+
+    def upwards(self) -> Sequence[int]:
+        """All positions, in an order in which every node comes after all that it leads to."""
+        return self._closed
+
+    def slots_of(self, position: int) -> list[int]:
+        """The slots that hold a node, its own first."""
+        number = self.records[position].number
+        return [position] if number < 0 else self.slots[number]
+
+    def way(self, position: int) -> list[int]:
+        """The positions on the way from the root to a node, through anchors."""
+        found = []
+        while position > 0:
+            found.append(position)
+            position = self.parents[position]
+        return found[::-1]
+
+    def path(self, position: int) -> Path:
+        """The entries on that way."""
+        return tuple(self.records[step].entry for step in self.way(position))
+
+    def path_text(self, position: int, root: str = "") -> str:
+        """The same as Python text."""
+        return root + "".join(step_text(self.records[step]) for step in self.way(position))
+
+    def ways(self, position: int) -> Iterator[list[int]]:
+        """Every way from the root to a node; the one through anchors comes first.
+
+        There may be astronomically many; each costs its own length.
+        """
+        # Each entry: a node that must still be reached, and the steps behind it, linked.
+        pending: list[tuple[int, Any]] = [(position, None)]
+        while pending:
+            node, behind = pending.pop()
+            if node == 0:
+                steps = []
+                while behind is not None:
+                    step, behind = behind
+                    steps.append(step)
+                yield steps
+                continue
+            for slot in reversed(self.slots_of(node)):
+                pending.append((self.parents[slot], (slot, behind)))
+
+    def num_ways(self) -> list[int]:
+        """How many ways lead to each node; for an alias, how many lead through it."""
+        numbers = [0] * len(self.records)
+        numbers[0] = 1
+        for position in self.downwards():
+            for child in self.children(position):
+                numbers[child] += numbers[position]
+            if self.records[position].is_alias:
+                numbers[self.target(position)] += numbers[position]
+        return numbers

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an object is shown: briefly in an error message, elsewhere in full if that isn't too long.
+
+A shared structure can be exponentially long when it is written out, and a class's own `__repr__`
+may write out anything. So a message asks only classes whose `__repr__` is known to be brief.
+Elsewhere an object is asked if it consists of few others; one that is met again counts again.
+"""
+
+import collections
+import gc
+import itertools
+import reprlib
+import sys
+import types
+from typing import Any
+
+# Of these only arrays are long.
+_BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
+_UNNAMED = "unnamed field"  # as CPython calls it
+_BRIEF = (
+    int, float, complex, range, type(...), type(NotImplemented), types.FunctionType,
+    types.BuiltinFunctionType,
+)  # fmt: skip
+
+
+def _is_filled(x: Any) -> bool:
+    """Whether all items of a list or tuple are there. One that is still being filled may be seen.
+
+    The collector doesn't show items that aren't there; to look at one would be a crash.
+    """
+    return len(gc.get_referents(x)) == len(x)
+
+
+def _module(cls: type) -> str:
+    """The name of the class's module, whatever the class says of it."""
+    name = getattr(cls, "__module__", None)
+    return name if isinstance(name, str) else "?"
+
+
+# How the names of dtypes are shortened, as JAX writes them.
+_KINDS = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
+
+
+def outline(array: Any) -> str | None:
+    """An array by its dtype and shape, such as `f32[128,64]`; None for other objects.
+
+    Only objects whose class is NumPy's or JAX's are asked: others may give any shape.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is None or isinstance(array, numpy.generic):
+        return None
+    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+    if not isinstance(shape, tuple) or dtype is None:
+        return None
+    name = str(getattr(dtype, "name", dtype))
+    kind = next((kind for kind in _KINDS if name.startswith(kind)), "")
+    return f"{_KINDS.get(kind, '')}{name[len(kind) :]}[{','.join(map(str, shape))}]"
+
+
+class _ShortRepr(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxtuple = self.maxlist = self.maxdict = self.maxset = self.maxdeque = 12
+        self.maxstring = self.maxlong = self.maxother = 200
+
+    def shortened(self, text: str) -> str:
+        """Without its middle, where it is long."""
+        half = (self.maxother - 3) // 2
+        return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
+
+    def repr1(self, x: Any, level: int) -> str:
+        cls = type(x)
+        if cls in (tuple, list) and not _is_filled(x):
+            return f"<{cls.__name__} of {len(x)} that isn't filled yet>"
+        if cls in (tuple, list, dict, set, frozenset, collections.deque, str, bytes, int):
+            return super().repr1(x, level)
+        if isinstance(x, tuple) and (names := self._names(cls)) is not None:
+            is_namedtuple = hasattr(cls, "_fields")
+            name = cls.__name__ if is_namedtuple else f"{_module(cls)}.{cls.__qualname__}"
+            if level <= 0:
+                return f"{name}(...)"
+            shown = itertools.islice(zip(names, x, strict=False), self.maxtuple)
+            pairs = [f"{label}={self.repr1(item, level - 1)}" for label, item in shown]
+            return f"{name}({', '.join(pairs + ['...'] * (len(x) > len(pairs)))})"
+        if cls is collections.OrderedDict:
+            if sys.version_info >= (3, 12):
+                return f"OrderedDict({self.repr_dict(x, level) if x else ''})"
+            return f"OrderedDict({self.repr_list(list(x.items()), level) if x else ''})"
+        if cls is collections.defaultdict:
+            factory = self.repr1(x.default_factory, level - 1)
+            return f"defaultdict({factory}, {self.repr_dict(x, level)})"
+        if cls is getattr(sys.modules.get("pydag._core"), "PyDagSpec", None):
+            return self.shortened(x._brief_repr())
+        is_brief = _module(cls).partition(".")[0] in _BRIEF_MODULES
+        if is_brief and (array := outline(x)) is not None:
+            return array
+        has_default = getattr(cls, "__repr__", None) is object.__repr__
+        if x is None or isinstance(x, (*_BRIEF, type)) or is_brief or has_default:
+            return self.repr_instance(x, level)
+        return f"<{_module(cls)}.{cls.__qualname__} object at {id(x):#x}>"
+
+    @staticmethod
+    def _names(cls: type) -> "tuple[str, ...] | None":
+        """Of the items, for the class of a namedtuple or of a struct sequence."""
+        fields = getattr(cls, "_fields", None)
+        if isinstance(fields, tuple):
+            return fields
+        core = sys.modules.get("pydag._core")
+        if core is None or not core.is_structseq_class(cls):
+            return None
+        names = enumerate(core.structseq_fields(cls))
+        return tuple(f"<unnamed@{i}>" if name == _UNNAMED else name for i, name in names)
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        """In the dict's own order."""
+        if level <= 0 and x:
+            return "{...}"
+        shown = list(itertools.islice(x.items(), self.maxdict))
+        pairs = [f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}" for k, v in shown]
+        return "{" + ", ".join(pairs + ["..."] * (len(x) > len(pairs))) + "}"
+
+    def repr_deque(self, x: collections.deque[Any], level: int) -> str:
+        """With its greatest length, where it has one."""
+        text = super().repr_deque(x, level)
+        return text if x.maxlen is None else f"{text[:-1]}, maxlen={x.maxlen})"
+
+
+def short_repr(x: object) -> str:
+    """`repr(x)` where that is short; else an outline of it."""
+    return _ShortRepr().repr(x)
+
+
+_MOST_WRITTEN = 10_000
+# What is written by name, whatever it refers to.
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+
+
+def _is_bearable(x: object) -> bool:
+    """Whether `repr(x)` writes but so many objects, as far as those show that `x` refers to.
+
+    An object within itself is written as `...`.
+    """
+    left = _MOST_WRITTEN
+    within: list[object] = []  # the objects whose parts are being counted, outermost first
+    addresses: set[int] = set()  # theirs
+    pending = [iter([x])]
+    while pending:
+        for y in pending[-1]:
+            has_default = getattr(type(y), "__repr__", None) is object.__repr__
+            if has_default or isinstance(y, _NAMED) or id(y) in addresses:
+                continue
+            parts = gc.get_referents(y)
+            left -= len(parts)
+            if left < 0:
+                return False
+            if parts:
+                within.append(y)
+                addresses.add(id(y))
+                pending.append(iter(parts))
+                break
+        else:
+            pending.pop()
+            if within:
+                addresses.discard(id(within.pop()))
+    return True
+
+
+def bounded_repr(x: object) -> str:
+    """`repr(x)`, or an outline where that could be exponentially long."""
+    return repr(x) if _is_bearable(x) else short_repr(x)
+
+
+def fields_repr(x: Any) -> str:
+    """The `__repr__` of a dataclass, with values that may be shared again and again."""
+    shown = (f"{name}={bounded_repr(getattr(x, name))}" for name in x.__dataclass_fields__)
+    return f"{type(x).__qualname__}({', '.join(shown)})"

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values as JSON, exactly: what keys, aux_data, meta fields and leaves may hold.
+
+None, booleans, ordinary integers, finite floats and text stand as they are. All else is an object
+with one field that says what it is:
+
+    {"int": "-0x1f"}            an integer that other readers of JSON would round
+    {"float": "7ff8000000000000"}   infinity and NaN, as the bits of a double
+    {"str": "eda080"}           text with lone surrogates, as UTF-8 that lets them pass
+    {"bytes": "AAE="}           base64
+    {"tuple": [...]}
+    {"class": "module.Name"}    a registered class
+
+and for leaves alone {"complex": [..., ...]}, {"range": [0, 9, 1]}, {"constant": "Ellipsis"},
+{"numpy.bool": true}.
+"""
+
+import base64
+import binascii
+import math
+import re
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pydag.registry.names import ClassNames, class_name
+
+_DEEPEST = 100  # tuples in tuples; JSON's readers have their limits
+_LARGEST = 1_000_000  # items in one value
+_PLAIN_INT = 2**53
+_CONSTANTS = {"Ellipsis": ..., "NotImplemented": NotImplemented}
+
+
+def _is_numpy_bool(x: object) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type(x) is numpy.bool_
+
+
+def _encode_float(x: float) -> Any:
+    return x if math.isfinite(x) else {"float": struct.pack(">d", x).hex()}
+
+
+def _encode_str(x: str) -> Any:
+    try:
+        x.encode()
+    except UnicodeEncodeError:
+        return {"str": x.encode("utf-8", "surrogatepass").hex()}
+    return x
+
+
+_ENCODE: dict[type, Callable[[Any], Any]] = {
+    type(None): lambda x: x,
+    bool: lambda x: x,
+    int: lambda x: x if -_PLAIN_INT <= x <= _PLAIN_INT else {"int": hex(x)},
+    float: _encode_float,
+    str: _encode_str,
+    bytes: lambda x: {"bytes": base64.b64encode(x).decode()},
+}
+_ENCODE_LEAF: dict[type, Callable[[Any], Any]] = {
+    complex: lambda x: {"complex": [_encode_float(x.real), _encode_float(x.imag)]},
+    range: lambda x: {"range": [encode(part, None) for part in (x.start, x.stop, x.step)]},
+    type(...): lambda _: {"constant": "Ellipsis"},
+    type(NotImplemented): lambda _: {"constant": "NotImplemented"},
+}
+
+
+class UnwritableError(TypeError):
+    """A value has no place in JSON. The text says what it is, not where."""
+
+
+class _Encoder:
+    def __init__(self, names: ClassNames | None) -> None:
+        self._names, self._left = names, _LARGEST
+
+    def encode(self, x: Any, depth: int = 0) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise UnwritableError(f"a value of more than {_LARGEST} items")
+        if (write := _ENCODE.get(type(x))) is not None:
+            return write(x)
+        if type(x) is tuple:
+            if depth == _DEEPEST:
+                raise UnwritableError(f"tuples nested more than {_DEEPEST} deep")
+            return {"tuple": [self.encode(item, depth + 1) for item in x]}
+        if isinstance(x, type) and self._names is not None:
+            return {"class": self._class(x)}
+        raise UnwritableError(f"an object of {type(x)!r}")
+
+    def _class(self, cls: type) -> str:
+        assert self._names is not None
+        if self._names.is_ambiguous(cls):
+            raise UnwritableError(f"{cls!r}, whose name another registered class has, too")
+        if not self._names.knows(cls):
+            raise UnwritableError(f"{cls!r}, which isn't registered")
+        return class_name(cls)
+
+
+def encode(x: Any, names: ClassNames | None) -> Any:
+    """A key, aux_data or the value of a meta field as JSON.
+
+    Args:
+        names: The registered classes; None: none may occur.
+
+    Raises:
+        UnwritableError: It is nothing that JSON can bring back.
+    """
+    return _Encoder(names).encode(x)
+
+
+def encode_leaf(x: Any, names: ClassNames) -> Any:
+    """A leaf that is a value, as JSON. Raises `UnwritableError`."""
+    if (write := _ENCODE_LEAF.get(type(x))) is not None:
+        return write(x)
+    return {"numpy.bool": bool(x)} if _is_numpy_bool(x) else encode(x, names)
+
+
+def _text(x: Any) -> str:
+    if type(x) is not str:
+        raise ValueError(f"expected text, got {type(x).__name__}")
+    return x
+
+
+def _decode_float(x: Any) -> float:
+    if not re.fullmatch("[0-9a-f]{16}", _text(x)):
+        raise ValueError("a float is written as 16 hexadecimal digits")
+    value = struct.unpack(">d", bytes.fromhex(x))[0]
+    return float(value)
+
+
+def _decode_int(x: Any) -> int:
+    if not re.fullmatch("-?0x[0-9a-f]+", _text(x)):
+        raise ValueError("an integer is written as hexadecimal digits behind 0x")
+    return int(x, 16)
+
+
+def _decode_str(x: Any) -> str:
+    return bytes.fromhex(_text(x)).decode("utf-8", "surrogatepass")
+
+
+def _decode_bytes(x: Any) -> bytes:
+    try:
+        return base64.b64decode(_text(x), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"bytes are written in base64: {error}") from None
+
+
+def _numbers(x: Any, count: int, cls: type) -> list[Any]:
+    if type(x) is not list or len(x) != count:
+        raise ValueError(f"expected a list of {count} numbers")
+    found = [_Decoder(None).decode(item) for item in x]
+    if any(type(item) is not cls for item in found):
+        raise ValueError(f"expected a list of {count} numbers")
+    return found
+
+
+def _constant(x: Any) -> Any:
+    if _text(x) not in _CONSTANTS:
+        raise ValueError(f"unknown constant {x[:40]!r}")
+    return _CONSTANTS[x]
+
+
+def _numpy_bool(x: Any) -> Any:
+    if type(x) is not bool:
+        raise ValueError("expected true or false")
+    import numpy as np
+
+    return np.bool_(x)
+
+
+_DECODE: dict[str, Callable[[Any], Any]] = {
+    "int": _decode_int,
+    "float": _decode_float,
+    "str": _decode_str,
+    "bytes": _decode_bytes,
+}
+_DECODE_LEAF: dict[str, Callable[[Any], Any]] = {
+    "complex": lambda x: complex(*_numbers(x, 2, float)),
+    "range": lambda x: range(*_numbers(x, 3, int)),
+    "constant": _constant,
+    "numpy.bool": _numpy_bool,
+}
+
+
+class _Decoder:
+    def __init__(self, names: ClassNames | None) -> None:
+        self._names = names
+
+    def decode(self, x: Any, depth: int = 0) -> Any:
+        if type(x) is list:
+            raise ValueError("a list is no value")
+        if type(x) is not dict:
+            if type(x) is float and not math.isfinite(x):
+                raise ValueError("a number is too large for a float")
+            return x
+        tag, content = only_field(x)
+        if tag == "tuple":
+            if type(content) is not list:
+                raise ValueError("a tuple is written as a list")
+            if depth == _DEEPEST:
+                raise ValueError(f"tuples nested more than {_DEEPEST} deep")
+            return tuple([self.decode(item, depth + 1) for item in content])
+        if tag == "class":
+            name = _text(content)
+            return name if self._names is None else self._names.find(name, "value")
+        if tag not in _DECODE:
+            raise ValueError(f"unknown kind of value {tag[:40]!r}")
+        return _DECODE[tag](content)
+
+
+def only_field(x: dict[str, Any]) -> tuple[str, Any]:
+    """The name and the content of an object with one field; ValueError where it has more."""
+    if len(x) != 1:
+        raise ValueError(f"expected an object with one field, got {len(x)}")
+    return next(iter(x.items()))
+
+
+def decode(x: Any, names: ClassNames | None) -> Any:
+    """The value that `encode` was given; a class stands as its name where `names` is None.
+
+    Raises:
+        ValueError: The text was not made by `encode`, or a class isn't registered.
+    """
+    return _Decoder(names).decode(x)
+
+
+def decode_leaf(x: Any, names: ClassNames | None) -> Any:
+    """The value that `encode_leaf` was given. Raises ValueError."""
+    if type(x) is dict and len(x) == 1 and (read := _DECODE_LEAF.get(next(iter(x)))) is not None:
+        return read(next(iter(x.values())))
+    return decode(x, names)

@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""What a DAG looks like: text, table, drawing, HTML, all made from one listing of its nodes."""
-
-from ._view import View as View
-from ._view import view as view

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A DAG as HTML that folds, and links aliases to their anchors and back.
+
+It is one piece and loads nothing from elsewhere. Ids are unique for each time that a view is shown,
+so two of them on one page don't link into each other.
+"""
+
+import html
+import secrets
+
+from .model import Model, Row
+
+_DEEPEST = 64  # browsers open no more than some hundred levels
+_BACK = 5  # aliases that an anchor links to
+
+_STYLE = """
+.pydag-view{padding-left:1.2em;font:13px/1.5 ui-monospace,Menlo,Consolas,monospace;
+white-space:pre-wrap}
+.pydag-view details,.pydag-view .leaf{margin-left:1.4em}
+.pydag-view>details{margin-left:0}
+.pydag-view summary{cursor:pointer;margin-left:-1.1em}
+.pydag-view .step{opacity:.65}
+.pydag-view .conf{color:#8a6d00}
+.pydag-view a{color:#0b62c4;text-decoration:none;font-weight:bold;scroll-margin-top:3em}
+.pydag-view a:target{background:#ffe08a}
+.pydag-view .totals{margin-top:.4em;opacity:.8}
+@media (prefers-color-scheme:dark){.pydag-view a{color:#7db7ff}.pydag-view .conf{color:#d8b94a}
+.pydag-view a:target{background:#665200}}
+"""
+
+# Opens what is folded around the target of a link.
+_SCRIPT = """
+(function(){var open=function(hash){var n=hash&&document.getElementById(hash.slice(1));
+for(;n;n=n.parentElement)if(n.tagName==="DETAILS")n.open=true;};
+var root=document.getElementById("%s");
+root&&root.addEventListener("click",function(e){var a=e.target.closest&&e.target.closest("a");
+if(a)open(a.getAttribute("href"));});open(location.hash);})();
+"""
+
+
+def _text(text: str) -> str:
+    return html.escape(text.encode("utf-8", "backslashreplace").decode())
+
+
+class _Writer:
+    def __init__(self, model: Model, depth: int | None, limit: int | None) -> None:
+        self._model, self._id = model, f"pydag-{secrets.token_hex(6)}"
+        depth = _DEEPEST if depth is None else min(depth, _DEEPEST)
+        self._rows = list(model.rows(depth, limit))
+        self._seen = {row.position for row in self._rows}
+
+    def write(self) -> str:
+        """The whole piece."""
+        parts: list[str] = []
+        level = 0  # how many details are open
+        for row in self._rows:
+            parts.append("</details>" * (level - row.level))
+            level = min(level, row.level)
+            line = self._line(row)
+            if row.has_rows:
+                is_open = " open" if row.level < 2 else ""
+                parts.append(f"<details{is_open}><summary>{line}</summary>")
+                level += 1
+            else:
+                parts.append(f'<div class="leaf">{line}</div>')
+        parts.append("</details>" * level)
+        if self._model.has_more(self._rows):
+            parts.append(f"<div>... and {self._model.more(self._rows)} more objects</div>")
+        parts.append(f'<div class="totals">{_text(str(self._model.totals))}</div>')
+        return (
+            f'<div class="pydag-view" id="{self._id}"><style>{_STYLE}</style>'
+            f"{''.join(parts)}<script>{_SCRIPT % self._id}</script></div>"
+        )
+
+    def _line(self, row: Row) -> str:
+        model, position = self._model, row.position
+        parts = []
+        if step := model.step(position):
+            parts.append(f'<span class="step">{_text(step)}:</span>')
+        if mark := self._mark(position):
+            parts.append(mark)
+        parts.append(_text(model.name(position)))
+        if configuration := model.configuration(position):
+            parts.append(f'<span class="conf">{_text(configuration)}</span>')
+        if row.hidden:
+            parts.append(f"… {row.hidden} more objects")
+        return " ".join(part for part in parts if part)
+
+    def _mark(self, position: int) -> str:
+        record, listing = self._model.listing.records[position], self._model.listing
+        mark = self._model.mark(position)
+        if not mark:
+            return ""
+        if record.is_alias:
+            target = listing.target(position)
+            if target not in self._seen:
+                return f"{_text(mark)} ({_text(self._model.path(target))})"
+            return self._link(position, target, mark)
+        aliases = [slot for slot in listing.slots_of(position)[1:] if slot in self._seen]
+        if not aliases:
+            return _text(mark)
+        back = [self._link(None, slot, "↩") for slot in aliases[1:_BACK]]
+        return " ".join([self._link(position, aliases[0], mark), *back])
+
+    def _link(self, source: int | None, target: int, text: str) -> str:
+        own = "" if source is None else f' id="{self._id}-{source}"'
+        path = _text(self._model.path(target))
+        return f'<a{own} href="#{self._id}-{target}" title="{path}">{_text(text)}</a>'
+
+
+def html_piece(model: Model, depth: int | None, limit: int | None) -> str:
+    """The HTML of a view, to stand within a page."""
+    return _Writer(model, depth, limit).write()
+
+
+def html_page(piece: str) -> str:
+    """A whole page."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>pydag</title>'
+        f"</head><body>{piece}</body></html>\n"
+    )

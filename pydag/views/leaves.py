@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a leaf or a value of the configuration is shown, and how many bytes a leaf has.
+
+A leaf may be any object: its `repr` may be endless, raise, or hold control characters.
+"""
+
+import math
+import types
+from typing import Any, NamedTuple
+
+from pydag.structure.text import short_repr
+
+_LONGEST = 60
+_SHORT = {"bfloat16": "bf16", "bool": "bool"}
+_KINDS = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
+
+
+class LeafInfo(NamedTuple):
+    """A leaf as it is shown."""
+
+    text: str
+    dtype: str  # of what is no array, its class
+    shape: tuple[int, ...] | None  # None: no array
+    parameters: int
+    bytes: int
+
+
+def printable(text: str) -> str:
+    """The text with all characters escaped that are invisible or that move others."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text that is too long."""
+    return text if len(text) <= longest else text[: max(longest - 1, 0)] + "…"
+
+
+def brief(x: Any, longest: int = _LONGEST) -> str:
+    """A value in a few words, whatever it is."""
+    try:
+        if type(x) in (str, bytes):
+            text = repr(x[: longest + 1])
+        elif type(x) is int and x.bit_length() > 400:
+            text = f"<int of {x.bit_length()} bits>"
+        elif isinstance(x, type):
+            text = x.__qualname__
+        elif isinstance(x, (types.FunctionType, types.BuiltinFunctionType)):
+            text = f"<function {x.__qualname__}>"
+        else:
+            text = short_repr(x)
+            if text.startswith("<") and " object at 0x" in text:
+                text = f"<{type(x).__qualname__}>"
+    except Exception:
+        text = f"<{type(x).__qualname__}>"
+    return printable(cut(text, longest))
+
+
+def short_dtype(dtype: Any) -> str:
+    """A type of numbers in JAX's short form: `f32`, `bf16`, `i8`, `f8_e4m3fn`."""
+    name = str(getattr(dtype, "name", dtype))
+    if name in _SHORT:
+        return _SHORT[name]
+    for long, short in _KINDS:
+        if name.startswith(long) and name[len(long) : len(long) + 1].isdigit():
+            return short + name[len(long) :]
+    return printable(cut(name, 30))
+
+
+def array_info(dtype: str, shape: tuple[int, ...], size_in_bytes: int) -> LeafInfo:
+    """An array of this type and shape."""
+    text = f"{dtype}[{','.join(map(str, shape))}]"
+    return LeafInfo(text, dtype, shape, math.prod(shape), size_in_bytes)
+
+
+def leaf_info(leaf: Any) -> LeafInfo:
+    """What is shown of a leaf, and its size."""
+    if hasattr(type(leaf), "shape") and hasattr(type(leaf), "dtype"):
+        try:
+            shape = tuple(int(n) for n in leaf.shape)
+            size = getattr(leaf, "nbytes", None)
+            if size is None:
+                size = math.prod(shape) * int(leaf.dtype.itemsize)
+            return array_info(short_dtype(leaf.dtype), shape, int(size))
+        except Exception:
+            pass  # it only looks like an array
+    return LeafInfo(brief(leaf), printable(cut(type(leaf).__qualname__, 30)), None, 0, 0)

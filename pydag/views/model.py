@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all views are made from: the records of a structure, and what its leaves are."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pydag.structure.kinds import DETAILS
+from pydag.structure.listing import Listing, shorten, step_text
+
+from .leaves import LeafInfo, brief, cut, printable
+
+
+class Counts(NamedTuple):
+    """How much there is. `objects` are containers and leaves."""
+
+    objects: int
+    leaves: int
+    parameters: int
+    bytes: int
+
+    def __str__(self) -> str:
+        words = ("objects", "leaves", "parameters", "bytes")
+        return ", ".join(f"{number} {word}" for number, word in zip(self, words, strict=True))
+
+
+class Totals(NamedTuple):
+    """How much there is, and how much there would be without sharing."""
+
+    objects: int
+    leaves: int
+    parameters: int
+    bytes: int
+    unfolded: Counts
+
+    def __str__(self) -> str:
+        own = Counts(self.objects, self.leaves, self.parameters, self.bytes)
+        return str(own) if own == self.unfolded else f"{own}; unfolded: {self.unfolded}"
+
+
+class Row(NamedTuple):
+    """A node that is shown."""
+
+    position: int
+    level: int
+    is_last: bool  # of its parent's children
+    hidden: int  # objects below it that are not shown
+    has_rows: bool  # whether rows of its children follow
+
+
+class Model:
+    """A structure with its leaves, to be shown.
+
+    Args:
+        listing: The structure.
+        leaves: What is shown of each of its distinct leaves.
+    """
+
+    def __init__(self, listing: Listing, leaves: Sequence[LeafInfo]) -> None:
+        self.listing = listing
+        self.leaves = dict(zip(listing.leaves, leaves, strict=True))
+        self.totals = self._totals()
+
+    def _totals(self) -> Totals:
+        own, unfolded = [0, 0, 0, 0], [0, 0, 0, 0]
+        for record, position, ways in zip(
+            self.listing.records,
+            range(len(self.listing.records)),
+            self.listing.num_ways(),
+            strict=True,
+        ):
+            if record.is_alias or record.kind == "None":
+                continue
+            leaf = self.leaves.get(position)
+            weights = (1, 0, 0, 0) if leaf is None else (1, 1, leaf.parameters, leaf.bytes)
+            for i, weight in enumerate(weights):
+                own[i] += weight
+                unfolded[i] += weight * ways
+        return Totals._make([*own, Counts(*unfolded)])
+
+    def step(self, position: int) -> str:
+        """The step to a node: `.name`, `['key']`, `[0]`; empty for the root."""
+        if position == 0:
+            return ""
+        return printable(cut(step_text(self.listing.records[position]), 80))
+
+    def path(self, position: int) -> str:
+        """The whole path to a node, as Python text without the root."""
+        return printable(shorten(self.listing.path_text(position).removeprefix("."), 200))
+
+    def mark(self, position: int) -> str:
+        """`&0` for an anchor, `*0` for an alias, else nothing."""
+        record = self.listing.records[position]
+        if record.number < 0:
+            return ""
+        return f"{'*' if record.is_alias else '&'}{record.number}"
+
+    def name(self, position: int) -> str:
+        """The class of a node, or the leaf."""
+        record = self.listing.records[position]
+        if record.is_leaf:
+            return self.leaves[position].text
+        if record.is_alias:
+            return ""
+        if record.kind == "None":
+            return "None"
+        name = printable(cut(str(getattr(record.type, "__qualname__", record.type)), 80))
+        return name if record.num_children else f"{name} (empty)"
+
+    def configuration(self, position: int) -> str:
+        """What a node holds besides its children, in brackets; empty if there is nothing."""
+        record = self.listing.records[position]
+        detail, role = record.detail, DETAILS.get(record.kind)
+        if role == "meta":
+            parts = [
+                f"{printable(cut(name, 40))}={brief(value)}" if name else brief(value)
+                for name, value in detail
+            ]
+        elif detail is None:
+            parts = []
+        else:
+            parts = [brief(detail) if role == "aux_data" else f"{role}={brief(detail)}"]
+        if not parts:
+            return ""
+        return f"[{cut(', '.join(parts), 200)}]"
+
+    def label(self, position: int) -> str:
+        """Mark, class and configuration of a node."""
+        parts = [self.mark(position), self.name(position), self.configuration(position)]
+        return " ".join(part for part in parts if part)
+
+    def rows(self, depth: int | None, limit: int | None) -> Iterator[Row]:
+        """The rows that are shown, in order, at most `limit`."""
+        listing = self.listing
+        pending = [0]  # how many children of each open node are still to come
+        position = given = 0
+        while position < len(listing.records) and (limit is None or given < limit):
+            record, level = listing.records[position], len(pending) - 1
+            is_cut = depth is not None and level >= depth and record.num_children > 0
+            yield Row(
+                position,
+                level,
+                level == 0 or pending[-1] == 1,
+                self._objects(position + 1, listing.ends[position]) if is_cut else 0,
+                record.num_children > 0 and not is_cut,
+            )
+            given += 1
+            pending[-1] -= 1
+            if record.num_children and not is_cut:
+                pending.append(record.num_children)
+                position += 1
+            else:
+                position = listing.ends[position]
+            while len(pending) > 1 and pending[-1] == 0:
+                pending.pop()
+
+    def _objects(self, start: int, end: int) -> int:
+        kinds = (self.listing.records[i].kind for i in range(start, end))
+        return sum(kind not in ("alias", "None") for kind in kinds)
+
+    def more(self, shown: Sequence[Row]) -> int:
+        """How many objects stand behind the last row."""
+        last = shown[-1]
+        end = last.position + 1 if last.has_rows else self.listing.ends[last.position]
+        return self._objects(end, len(self.listing.records))
+
+    def has_more(self, shown: Sequence[Row]) -> bool:
+        """Whether there are rows behind the last one."""
+        last = shown[-1]
+        end = last.position + 1 if last.has_rows else self.listing.ends[last.position]
+        return end < len(self.listing.records)

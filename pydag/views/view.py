@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pydag.view`: what a DAG looks like."""
+
+import os
+from pathlib import Path
+from typing import Any, Unpack
+
+from pydag import _core
+from pydag._core import PyDagSpec
+from pydag.public.options import with_options
+from pydag.structure.listing import Listing
+from pydag.typing import Dag, FlattenOptions
+
+from .dot import dot, svg
+from .html import html_page, html_piece
+from .leaves import LeafInfo, leaf_info
+from .model import Model, Totals
+from .other import rich_text, treescope_tree
+from .table import Table, table
+from .text import text
+
+_SUFFIXES = (".html", ".svg", ".dot", ".txt")
+
+
+class View:
+    """What a DAG looks like: as text, in a notebook as HTML, as a table, as a drawing.
+
+    Made by `pydag.view`. It shows the DAG as it was then.
+    """
+
+    def __init__(
+        self, model: Model, depth: int | None, width: int | None, limit: int | None
+    ) -> None:
+        self._model, self._depth, self._width, self._limit = model, depth, width, limit
+
+    @property
+    def totals(self) -> Totals:
+        """Objects, leaves, parameters and bytes; and `unfolded`, what they would be unshared."""
+        return self._model.totals
+
+    def __str__(self) -> str:
+        return text(self._model, self._depth, self._width, self._limit)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_piece(self._model, self._depth, self._limit)
+
+    def __rich__(self) -> Any:
+        return rich_text(str(self))
+
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        return treescope_tree(self._model, self._depth, self._limit, path)
+
+    def table(self) -> Table:
+        """A row for each distinct leaf: path, further paths, shape, dtype, bytes."""
+        return table(self._model, self._width, self._limit)
+
+    def dot(self) -> str:
+        """The text that Graphviz draws: a box for each object, an arrow for each slot."""
+        return dot(self._model, self._depth, self._limit)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the view to a file: `.html`, `.svg`, `.dot` or `.txt`.
+
+        Args:
+            path: The file. Its suffix says in which form.
+
+        Raises:
+            ValueError: Another suffix.
+            ImportError: An SVG is wanted, and Graphviz isn't installed.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix not in _SUFFIXES:
+            raise ValueError(
+                f"a view is saved as one of {', '.join(_SUFFIXES)}, not as {suffix!r}: {path}"
+            )
+        if suffix == ".html":
+            content = html_page(self._repr_html_())
+        elif suffix == ".svg":
+            content = svg(self.dot())
+        else:
+            content = self.dot() if suffix == ".dot" else str(self) + "\n"
+        Path(path).write_text(content, "utf-8", errors="backslashreplace")
+
+
+def _check(depth: int | None, width: int | None, limit: int | None) -> None:
+    for name, value, least in (("depth", depth, 0), ("width", width, 8), ("limit", limit, 1)):
+        if value is not None and value < least:
+            raise ValueError(f"{name} must be None or at least {least}, got {value}")
+
+
+@with_options
+def view(
+    tree: Dag,
+    depth: int | None = None,
+    width: int | None = 100,
+    limit: int | None = 200,
+    **options: Unpack[FlattenOptions],
+) -> View:
+    """What a DAG looks like: each shared object once, `&0` at its anchor, `*0` at each alias.
+
+    Arrays are shown by type and shape, configuration (meta fields, aux_data) in brackets. The last
+    line counts objects (containers and leaves), leaves, parameters (elements of arrays) and bytes,
+    and what they would be if nothing were shared. A notebook shows HTML that folds and links.
+
+    Args:
+        tree: A DAG, or a `PyDagSpec`.
+        depth: How many levels below the root are shown; None: all.
+        width: The longest line, in characters; None: any length.
+        limit: The most lines, and rows of the table; None: all of them.
+
+    >>> import numpy as np
+    >>> w = np.zeros((128, 64), np.float32)
+    >>> model = {"encoder": w, "decoder": {"out": w, "eps": 1e-6}}
+    >>> print(pydag.view(model))  # doctest: +NORMALIZE_WHITESPACE
+    dict
+    ├─ ['decoder']: dict
+    │  ├─ ['eps']: 1e-06
+    │  └─ ['out']: &0 f32[128,64]
+    └─ ['encoder']: *0
+    4 objects, 2 leaves, 8192 parameters, 32768 bytes;
+    unfolded: 5 objects, 3 leaves, 16384 parameters, 65536 bytes
+    """
+    _check(depth, width, limit)
+    if isinstance(tree, PyDagSpec):
+        unknown = LeafInfo("*", "", None, 0, 0)
+        return View(Model(Listing.of(tree), [unknown] * tree.num_leaves), depth, width, limit)
+    leaves, spec = _core.flatten(tree, **options)
+    return View(Model(Listing.of(spec), [leaf_info(x) for x in leaves]), depth, width, limit)

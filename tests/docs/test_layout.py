@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folders of the Python side are its architecture: who may import what."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYTHON = sorted((ROOT / "pydag").rglob("*.py"))
+
+# Each room imports from itself and from those before it.
+ROOMS = [
+    "pydag._core",
+    "pydag.errors",
+    "pydag.typing",
+    "pydag.accessors",
+    "pydag.registry",
+    "pydag.dataclasses",
+    "pydag.structure",
+    "pydag.public",
+    "pydag.ops",
+    "pydag.functools",
+    "pydag.sharing",
+    "pydag.files",
+    "pydag.views",
+    "pydag.integrations",
+    "pydag.dag",
+    "pydag.dagspec",
+    "pydag",
+    "pydag.__main__",
+    "pydag.jaxinterop.jax_private",
+    "pydag.jaxinterop.equinox_private",
+    "pydag.jaxinterop.chex_private",
+    "pydag.jaxinterop.messages",
+    "pydag.jaxinterop.static",
+    "pydag.jaxinterop.prefixes",
+    "pydag.jaxinterop.boundary",
+    "pydag.jaxinterop.compiled",
+    "pydag.jaxinterop.wrappers",
+    "pydag.jaxinterop.registries",
+    "pydag.jaxinterop.files",
+    "pydag.jaxinterop.optimizers",
+    "pydag.jaxinterop",
+]
+
+
+def module_of(file: Path) -> str:
+    """The name of the module that a file is."""
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> str:
+    """The room that a module, or a name in one, belongs to."""
+    parts = module.split(".")
+    return next(
+        room for length in range(len(parts), 0, -1) if (room := ".".join(parts[:length])) in ROOMS
+    )
+
+
+def imported(source: str, module: str, is_package: bool = False) -> Iterator[str]:
+    """What a module imports from the package: modules, or names in them.
+
+    The core calls for what Python does at its errors, and a function may import what is only needed
+    when it runs; so an import within a function counts, and one for types alone does, too.
+    """
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "pydag")
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1]
+            start = ".".join(base) if node.level else ""
+            name = ".".join(part for part in (start, node.module) if part)
+            if name.split(".")[0] == "pydag":
+                yield from (f"{name}.{alias.name}" for alias in node.names)
+
+
+def downward_imports(source: str, module: str, is_package: bool = False) -> list[str]:
+    """What a module imports from a room below its own, or from the package's own `__init__`."""
+    room = ROOMS.index(room_of(module))
+    return [
+        name
+        for name in imported(source, module, is_package)
+        if ROOMS.index(room_of(name)) > room or room_of(name) == "pydag" != room_of(module)
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from pydag.files.save import save",
+        "from ..files import save",
+        "from pydag import files",
+        "import pydag.files",
+        "import pydag",
+        "from pydag import dag_map",
+        "def f():\n    from pydag.jaxinterop.static.leaves import Static",
+    ],
+)
+def test_downward_imports_are_found(line: str) -> None:
+    """The rule of the next test sees what it forbids, and nothing else."""
+    allowed = (
+        "import optree\nfrom pydag import _core\nfrom pydag.errors import X\nfrom .map import f\n"
+    )
+    assert downward_imports(allowed, "pydag.ops.flatten") == []
+    assert len(downward_imports(f"{allowed}{line}\n", "pydag.ops.flatten")) == 1
+
+
+# An object of the core calls these; what does the work is imported when they are called.
+CALLED_BY_THE_CORE = {"pydag._core", "pydag.structure.spec_methods"}
+
+
+def test_modules_import_upward() -> None:
+    """A module imports from its own room and from those above it, and never the package itself."""
+    found = {
+        module: downward_imports(file.read_text("utf-8"), module, file.name == "__init__.py")
+        for file in PYTHON
+        if (module := module_of(file)) not in CALLED_BY_THE_CORE
+    }
+    assert {module: names for module, names in found.items() if names} == {}
+
+
+def shadowed(package: object) -> list[str]:
+    """The modules of a package that its attribute of the same name is not."""
+    assert inspect.ismodule(package)
+    return [
+        name
+        for _, name, _ in pkgutil.iter_modules(package.__path__)
+        if name in vars(package) and not inspect.ismodule(vars(package)[name])
+    ]
+
+
+@pytest.mark.parametrize("name", ["pydag", "pydag.jaxinterop"])
+def test_no_module_is_called_like_a_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`from pydag import x` and `import pydag.x` never mean two things."""
+    if name == "pydag.jaxinterop":
+        pytest.importorskip("jax")
+    package = importlib.import_module(name)
+    assert shadowed(package) == []
+    monkeypatch.setattr(package, "files", lambda: None)
+    assert shadowed(package) == ["files"]
