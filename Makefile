@@ -2,7 +2,10 @@
 #
 # make demo      train a tied autoencoder by plain JAX and by pydag; draws out/tied_autoencoder.png
 # make demo EXAMPLE=object_graph   another one: tied_transformer, einsum_graph, derivatives
+# make dev       build what has changed; what is edited in Python counts at once
+# make dev TEST=tests/core/test_values.py   and run these tests; options of pytest, too
 # make test      linters, type checks and all tests
+# make test-core the core's tests alone, which need nothing of JAX
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make fuzz      random campaigns against the core, under the sanitizers, a minute long
 # make fuzz SECONDS=600 SEED=1   longer ones; a seed that found something finds it again
@@ -17,8 +20,9 @@
 # make help      this list; so does make alone
 #
 # Each of those that run something has a virtual environment of its own, one per version of Python
-# (`make test PYTHON=python3.13`), in which the package is installed as a user would have it. The
-# build directory is kept there, so that only what has changed is compiled again.
+# (`make test PYTHON=python3.13`), in which the package is installed as a user would have it; that of
+# `make dev` has the sources themselves. The build directory is kept there, so that only what has
+# changed is compiled again.
 
 PYTHON ?= python3
 EXAMPLE ?= tied_autoencoder
@@ -39,6 +43,8 @@ endif
 endif
 
 demo := .venv/demo-$(version)
+dev := .venv/dev-$(version)
+core := .venv/core-$(version)
 test := .venv/test-$(version)
 bench := .venv/bench-$(version)
 sanitized := .venv/sanitize-$(version)
@@ -49,8 +55,8 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo test lint types pytest sanitize fuzz coverage bench bench-instructions docs \
-    format stub clean
+.PHONY: help demo dev test test-core lint types pytest sanitize fuzz coverage bench \
+    bench-instructions docs format stub clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -58,7 +64,16 @@ help:
 demo: $(demo)/installed
 	$(demo)/bin/python examples/$(EXAMPLE).py
 
+dev: $(dev)/installed
+	$(if $(BUILD),$(dev)/bin/cmake -DCMAKE_BUILD_TYPE=$(BUILD) $(dev)/build >/dev/null)
+	@$(dev)/bin/cmake --build $(dev)/build
+	@ln -sf $(dev)/build/compile_commands.json .
+	$(if $(TEST),$(dev)/bin/pytest -n 0 $(TEST))
+
 test: lint types pytest
+
+test-core: $(core)/installed
+	$(core)/bin/pytest -n auto --dist worksteal $(or $(PYTEST_ARGS),tests/core)
 
 lint: $(test)/installed
 	$(test)/bin/ruff check
@@ -123,18 +138,28 @@ docs: $(docs)/installed
 	@echo "out/docs/index.html"
 
 clean:
-	rm -rf .venv build dist out
+	rm -rf .venv build dist out compile_commands.json pydag/_core*.so
 
 $(demo)/installed: extras := demo
+$(core)/installed: extras := test-core
+$(dev)/installed: extras := test
+$(dev)/installed: settings := --editable --config-settings cmake.build-type=Debug --config-settings cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON
 $(bench)/installed: extras := bench
 $(docs)/installed: extras := docs
 $(docs)/installed: settings := --requirements-only
 $(test)/installed: extras := test
 $(test)/installed: settings := --config-settings cmake.define.PYDAG_WERROR=ON
-$(sanitized)/installed: extras := test-core
+$(sanitized)/installed: extras := test-api
 $(sanitized)/installed: settings := --config-settings cmake.define.PYDAG_SANITIZE=ON --config-settings cmake.build-type=Debug
 $(covered)/installed: extras := coverage
-$(covered)/installed: settings := --config-settings cmake.define.PYDAG_COVERAGE=ON --config-settings cmake.build-type=Debug
+# Without the precompiled header, so that somebody notices a file that lacks an include.
+$(covered)/installed: settings := --config-settings cmake.define.PYDAG_COVERAGE=ON --config-settings cmake.build-type=Debug \
+    --config-settings cmake.define.CMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+
+# What is edited later, the environment has already; the core's own build knows what to compile.
+$(dev)/installed: pyproject.toml
+	@$(PYTHON) .ci/environment.py $(@D) $(extras) $(settings)
+	@touch $@
 
 # Without build isolation: a build directory is only good for the nanobind that it was made with.
 .venv/%/installed: $(sources)

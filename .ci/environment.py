@@ -3,6 +3,9 @@
 
     python3 .ci/environment.py FOLDER EXTRA [SETTING ... | --requirements-only]
 
+A SETTING is an option of `pip install`. Environments and clones share what they compile, by ccache
+where it is installed.
+
 Shows what it is doing. What can be wrong with a machine (no compiler, no headers, no package index)
 is looked for first, and told in one line that says what to do. All that pip and the compiler say is
 in FOLDER/setup.log.
@@ -28,6 +31,14 @@ ROOT = Path(__file__).parents[1]
 START = time.monotonic()
 WIDTH = 76
 REQUIREMENTS_ONLY = "--requirements-only"  # without the project itself
+EDITABLE = "--editable"  # the sources themselves, not a copy of them
+# Paths in commands become relative; a precompiled header is taken for what was compiled, not for
+# when; and what a clone is called doesn't count.
+CCACHE = [
+    f"CCACHE_BASEDIR={ROOT}",
+    "CCACHE_NOHASHDIR=1",
+    "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime",
+]
 ESTIMATE = "The first time this takes two to five minutes on two cores."
 
 
@@ -150,7 +161,8 @@ class Environment:
     def pip(self, arguments: Sequence[str], progress: Progress) -> list[str] | None:
         """Run `pip install`."""
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
-        command = [str(self.python), "-m", "pip", "install", "--retries", "2", *options, *arguments]
+        options += ["--retries", "2", "--no-compile"]  # six of ten modules are never imported
+        command = [str(self.python), "-m", "pip", "install", *options, *arguments]
         return self.run(command, progress)
 
     def make(self) -> None:
@@ -196,7 +208,12 @@ class Environment:
             "--config-settings",
             f"build-dir={self.folder}/build",
         ]
-        if said := self.pip([*build, *settings, "."], _object):
+        if ccache := shutil.which("ccache"):
+            launcher = ";".join(["env", *CCACHE, ccache])
+            build += ["--config-settings", f"cmake.define.CMAKE_CXX_COMPILER_LAUNCHER={launcher}"]
+        project = ["--editable", "."] if EDITABLE in settings else ["."]
+        options = [setting for setting in settings if setting != EDITABLE]
+        if said := self.pip([*build, *options, *project], _object):
             print("\n".join(_errors(said)), file=sys.stderr)
             fail(f"the core can't be compiled; what was said is above and in {self.log}")
 

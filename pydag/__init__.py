@@ -20,6 +20,16 @@
 
 from typing import TYPE_CHECKING
 
+try:  # before anything else, so that a clone says what it lacks
+    from ._core import PyDagSpec as PyDagSpec
+except ModuleNotFoundError as error:
+    if error.name != f"{__name__}._core":
+        raise
+    raise ImportError(
+        f"pydag's compiled core isn't in {__path__[0]}: if that is a clone, run `pip install -e .` "
+        "or `make dev` there with this Python, or start Python in another folder"
+    ) from None
+
 from optree import NONE_IS_LEAF as NONE_IS_LEAF
 from optree import NONE_IS_NODE as NONE_IS_NODE
 from optree import AutoEntry as AutoEntry
@@ -57,7 +67,6 @@ from . import files as files
 from . import functools as functools
 from . import integrations as integrations
 from . import typing as typing
-from ._core import PyDagSpec as PyDagSpec
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
 from .ops.broadcast import broadcast_common as broadcast_common

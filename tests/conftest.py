@@ -21,6 +21,17 @@ if importlib.util.find_spec("pydag._core") is None:
 # The same for the interpreters that tests start: `python -c` would look here first.
 os.environ["PYTHONSAFEPATH"] = "1"
 
+# Most of the time of the tests with JAX is XLA's. So what was compiled is kept for the next run,
+# under a key that has all that it depends on; and LLVM optimizes nothing, since what is compiled
+# here runs once or twice. Whoever sets one of these variables gets what it says.
+for name, value in {
+    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / "out" / "compiled-by-jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    "XLA_FLAGS": "--xla_backend_optimization_level=0",
+}.items():
+    os.environ.setdefault(name, value)
+
 # The sanitizers take this one: an example costs them many times as much, and what the tests claim
 # is shown by the other runs.
 settings.register_profile("few", max_examples=20)

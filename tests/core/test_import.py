@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Importing the package: quietly, and without what it doesn't need."""
 
+import os
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from operations import run_apart
+
+import pydag
 
 
 @pytest.mark.parametrize("options", [(), ("-X", "dev", "-W", "error"), ("-O",)])
@@ -24,6 +30,23 @@ pydag.reref(pydag.deref([(w := [1]), w]))
 print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} & {"jax", "numpy"}))
 """
     assert run_apart(source) == "[]\n"
+
+
+def test_sources_without_the_core_say_what_to_run(tmp_path: Path) -> None:
+    """In a clone in which nothing was built, the import fails with one sentence."""
+    folder = tmp_path / "pydag"
+    folder.mkdir()
+    shutil.copy(Path(pydag.__file__), folder)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import pydag"],  # without what is installed
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: pydag's compiled core isn't in {folder}: if that is a clone, run "
+        "`pip install -e .` or `make dev` there with this Python, or start Python in another folder"
+    )
 
 
 def test_without_jax_the_boundary_says_what_to_install() -> None:

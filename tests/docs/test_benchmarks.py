@@ -30,6 +30,7 @@ from words import duration, significant
 
 import pydag
 
+pytestmark = pytest.mark.once
 HASTE = Effort(rounds=1, turn=1e-6, patience=10)
 
 

@@ -22,6 +22,7 @@ import optax
 import pydag
 from pydag import jaxinterop
 
+pytestmark = pytest.mark.once
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OPTIONS = {
     "derivatives": ["--steps", "3"],

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
 ROOT = Path(__file__).parents[2]
 CORE = sorted(p for p in (ROOT / "pydag/core").rglob("*") if p.suffix in (".h", ".cpp"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
