@@ -44,6 +44,13 @@ class Call(InnerDag):
         return dag_of(cls, (args, kwargs), options, CALL)
 
     @classmethod
+    def told_apart(cls, args: Args, kwargs: Kwargs, options: Options) -> "Call":
+        """A call of which arguments that are arrays themselves are variables of their own."""
+        found = options.separated((*args, *kwargs.values()))
+        names = dict(zip(kwargs, found[len(args) :], strict=True))
+        return cls.of(tuple(found[: len(args)]), names, options)
+
+    @classmethod
     def keyed(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
         """A call that is part of the key of what JAX traces: `hashable`."""
         return hashable(cls.of(args, kwargs, options, static), argument_text)

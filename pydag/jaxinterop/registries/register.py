@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.dag import keys_of
+from pydag.jaxinterop.boundary.derivatives import opens_as_pydag
 from pydag.jaxinterop.boundary.remembered import Remembered, may_hide
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Identity, Leaf, Where
@@ -103,4 +104,5 @@ def register(
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     asked_pydag.set(cls, True)
+    opens_as_pydag(cls, options, _remember)
     return cls

@@ -19,7 +19,8 @@ from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, say_roots
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
-from .leaves import Static, is_number, is_traced
+from .bare_arrays import separated, without_bare
+from .leaves import Static
 from .option import Shape, StaticOption
 from .positions import static_positions
 from .unregistered import hidden_array, refusal
@@ -59,6 +60,12 @@ class Options(NamedTuple):
         if self.static is not None:
             leaves, spec = self.flatten(trees)
             self.static.given(leaves, spec, "trees", must_match=True)
+
+    def separated(self, arguments: Sequence[Dag]) -> list[Dag]:
+        """Arguments that are told apart: `bare_arrays.separated`."""
+        if self.identity == "nodes":
+            return list(arguments)
+        return separated(arguments, self.leaves)
 
     def leaves(self, tree: Dag) -> list[Leaf]:
         return _core.leaves(tree, None, False, self.namespace, self.identity)
@@ -124,14 +131,9 @@ class Untraced(NamedTuple):
         leaves = self.all_leaves(traced) if self.positions else traced
         return _core.unflatten(self.spec_key.spec, leaves)
 
-    def without_numbers(self) -> "Untraced":
-        """This with None for static numbers and arrays: they have no gradient."""
-        has_none = [is_number(s.inner) or is_traced(s.inner) for s in self.statics]
-        statics = tuple(
-            Static(None) if is_none else s
-            for s, is_none in zip(self.statics, has_none, strict=True)
-        )
-        return self._replace(statics=statics)
+    def without_statics(self) -> "Untraced":
+        """This with None for each static leaf."""
+        return self._replace(statics=(Static(None),) * len(self.statics))
 
     def traced_positions(self) -> list[int]:
         """Where the traced leaves stand, among all."""
@@ -213,7 +215,8 @@ def take_apart(
         CycleError: An object contains itself.
         TypeError: A leaf is an object that nobody registered, and holds arrays.
     """
-    leaves, spec = options.flatten(tree, roots)
+    found, spec = options.flatten(tree, roots)
+    leaves = without_bare(found)
     selected = options.selected(leaves, spec, roots, is_returned)
     positions = static_positions(leaves, spec, roots, selected)
     untraced = untraced_of(leaves, spec, positions, options, roots, selected)

@@ -55,8 +55,8 @@ def scan(
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
-        SharingError: An array is both carried and scanned, or the body changes what the carry
-            shares.
+        SharingError: An array in a container is both carried and scanned, or the body changes what
+            the carry shares.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda carry, _: (pydag.dag_map(lambda x: 2 * x, carry), carry["a"])
@@ -66,6 +66,7 @@ def scan(
     """
     options = Options.of(namespace, identity, static)
     options.check_static(init, xs)
+    init, xs = options.separated((init, xs))
     if options.flatten((init, xs), ("init", "xs"))[1].num_shared:
         treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
 

@@ -50,7 +50,8 @@ def vmap(
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
-    A shared array is mapped once, and is one array inside and in the result. Leaves that JAX can't
+    A shared array is mapped once, and is one array inside and in the result. Arguments that are
+    arrays themselves and have axes of their own are mapped each by its own. Leaves that JAX can't
     trace are in the result where the function put them, without an axis.
 
     Args:
@@ -65,7 +66,8 @@ def vmap(
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
-        SharingError: When called: two places of one array are given two axes.
+        SharingError: When called: two places of one array are given two axes, and one of them is in
+            a container.
 
     >>> w = jnp.arange(3.0)
     >>> out = vmap(lambda p: {"c": p["a"] * p["b"], "d": p["a"]})({"a": w, "b": w})
@@ -96,7 +98,7 @@ def vmap(
 
     @functools.wraps(fun, updated=())
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        call = Call.of(args, kwargs, options)
+        call = (Call.of if is_one_in else Call.told_apart)(args, kwargs, options)
         last.spec = call._untraced.spec
         prefixes = {"args": in_axes, "kwargs": 0}
         function = over_one_axis

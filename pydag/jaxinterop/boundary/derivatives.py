@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients, cotangents, tangents and updates as trees: None at every leaf that has none.
+
+Nothing of the tree that one is for stands in it. To JAX an instance of a class of
+`pydag.jaxinterop.register` has in it the structure that it has in that tree: there `jax.tree.map`
+takes the two together.
+"""
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from pydag import _core
+from pydag.jaxinterop.static.differentiable import is_differentiable
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Leaf
+
+from .remembered import Remembered
+
+
+class _NodeOfJax(NamedTuple):
+    ref: "weakref.ref[type]"
+    options: Options
+    remember: Callable[[Any, Remembered], None]
+
+
+# The classes whose instances JAX opens as pydag does: by their ids.
+_nodes_of_jax: dict[int, _NodeOfJax] = {}
+
+
+def opens_as_pydag(
+    cls: type, options: Options, remember: Callable[[Any, Remembered], None]
+) -> None:
+    """Says that JAX sees the instances of a class as it sees a `Dag` of them.
+
+    Args:
+        options: By which they are flattened.
+        remember: Notes what an instance shall be to JAX.
+    """
+    place, known = id(cls), _nodes_of_jax
+    known[place] = _NodeOfJax(weakref.ref(cls, lambda _: known.pop(place, None)), options, remember)
+
+
+def _outermost(tree: AnyDag, options: Options) -> list[tuple[Any, _NodeOfJax]]:
+    """The instances of such classes that are in no other one, in first-visit order."""
+    found: list[tuple[Any, _NodeOfJax]] = []
+
+    def is_one(node: Any) -> bool:
+        known = _nodes_of_jax.get(id(type(node)))
+        if known is not None:
+            found.append((node, known))
+        return known is not None
+
+    if _nodes_of_jax:
+        _core.leaves(tree, is_one, False, options.namespace, options.identity)
+    return found
+
+
+class Structures(NamedTuple):
+    """What JAX sees of a tree: the structures of the outermost nodes that it opens as pydag does."""
+
+    parts: tuple[Untraced, ...]
+
+    @classmethod
+    def of(cls, tree: AnyDag, untraced: Untraced) -> "Structures":
+        """Those of a tree, of which this is the untraced part."""
+        found = _outermost(tree, untraced.options)
+        return cls(tuple(take_apart(node, known.options)[0] for node, known in found))
+
+    def note(self, tree: AnyDag, options: Options) -> None:
+        """Gives the nodes of a tree that is alike these structures, as JAX sees them."""
+        if not self.parts:
+            return
+        found = _outermost(tree, options)
+        if len(found) != len(self.parts):
+            return
+        for (node, known), untraced in zip(found, self.parts, strict=True):
+            try:
+                leaves = untraced.match(node, "the derivative", "tree")
+            except ValueError:
+                continue  # it has its own structure, as it was built
+            known.remember(node, Remembered.as_it_is(node, untraced, leaves))
+
+
+NO_STRUCTURES = Structures(())
+
+
+def derivative(
+    untraced: Untraced, leaves: Iterable[Leaf], structures: Structures = NO_STRUCTURES
+) -> AnyDag:
+    """A tree with these leaves, None where there is none, and None for what JAX doesn't trace.
+
+    Args:
+        untraced: The untraced part of the tree that it is for.
+        leaves: For each traced leaf of that tree; None for what has none.
+        structures: What JAX sees of that tree.
+    """
+    found = list(leaves)
+    tree = untraced.without_statics().build(found)
+    if untraced.positions or any(leaf is None for leaf in found):
+        structures.note(tree, untraced.options)
+    return tree
+
+
+def without_float0(leaves: Iterable[Leaf]) -> list[Leaf]:
+    """Tangents or cotangents of JAX's, with None for those of what has no derivative."""
+    return [None if _is_float0(leaf) else leaf for leaf in leaves]
+
+
+def _is_float0(leaf: Leaf) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype == jax.dtypes.float0
+
+
+def tangents_for(types: Sequence[Any], leaves: Sequence[Leaf]) -> list[Leaf]:
+    """What JAX takes for tangents: its zeros at what has no derivative, whatever was given there.
+
+    Args:
+        types: Of the leaves that these are tangents, or cotangents, of; or those leaves.
+    """
+    return [
+        leaf if is_differentiable(aval) else np.zeros(np.shape(aval), jax.dtypes.float0)
+        for aval, leaf in zip(types, leaves, strict=True)
+    ]
