@@ -122,7 +122,7 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         return static_cast<uint32_t>(count);
     }
 
-    // All attributes: those in `__dict__`, then the `__slots__` members that are set. No key is asked
+    // All attributes that aren't cached: those in `__dict__`, then the `__slots__` members that are set. No key is asked
     // whether it is equal to a name: that could change the dict.
     const auto has = [](const std::vector<FieldAccess> &fields, PyObject *name) {
         const auto is_it = [=](const FieldAccess &field) { return is_same_name(field.name.ptr(), name); };
@@ -137,7 +137,7 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
             if (has(registration.slot_access, key))
                 fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__",
                      checked(PyUnicode_FromObject(key)).ptr(), Py_TYPE(object)->tp_name);
-            if (!has(registration.meta_access, key)) items.add(key, value);
+            if (!has(registration.meta_access, key) && !has(registration.cached_access, key)) items.add(key, value);
         }
     }
     for (const FieldAccess &slot : registration.slot_access)

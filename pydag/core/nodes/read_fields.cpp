@@ -85,7 +85,7 @@ size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
     return i;
 }
 
-// All attributes but the meta fields: those in `__dict__`, then the `__slots__` members that are
+// All attributes but the meta fields and what is cached: those in `__dict__`, then the `__slots__` members that are
 // set. Calls `add(name, value)`, which says whether to go on. False also for a name in `__dict__` that
 // is a slot's, set or not: written back it could go to either.
 template <class Add>
@@ -100,6 +100,7 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
             const size_t i = find_name(fields, key);
             if (i < fields.size()) meta[i] = value, num_meta += fields[i].offset == 0;  // a slot hides the key
+            else if (find_name(registration.cached_access, key) < registration.cached_access.size()) continue;
             else if (find_name(slots, key) < slots.size() || !add(key, value)) return false;
         }
     }

@@ -4,9 +4,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import optree
+
 from pydag import _core
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, as_numbers, by_argument, joined
-from pydag.jaxinterop.prefixes.treatments import Question, Slot, shortened
+from pydag.jaxinterop.prefixes.treatments import COPIES, Question, Slot, shortened
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
@@ -23,7 +25,8 @@ from .derivatives import Structures, derivative
 QUESTION = Question(
     "argnums",
     lambda by: "differentiated" if by else "not differentiated",
-    "Differentiate by both arguments, or give one of them a copy.",
+    "Differentiate by both arguments, or give one of them a copy; or differentiate by both, and "
+    f"take jax.lax.stop_gradient of one inside.\n  {COPIES}",
 )
 
 
@@ -103,7 +106,7 @@ class Divided:
         self.call = Call.told_apart(args, kwargs, options)
         args, kwargs = self.call.tree
         tree = args[self.wanted[0]] if argnums.is_one else tuple(args[i] for i in self.wanted)
-        self._tree = tree
+        self._tree, self._depth = tree, 0 if argnums.is_one else 1
         self._structures: Structures | None = None
         copies = None if options.static is None else self._copies()
         self.untraced, self._own = self._own_part(tree, copies, argnums.is_one)
@@ -112,8 +115,7 @@ class Divided:
         else:
             copies = copies or self._copies()
             places = self._places(copies, argnums.is_one)
-        self._depth = 0 if argnums.is_one else 1
-        self._wrt = wrt
+        self.untraced.check_not_lazy("differentiated by", self._path)
         if not self._own and self.untraced.positions:
             raise TypeError(self._no_arrays(args))
         can = [is_differentiable(leaf, allow_int) for leaf in self._own]
@@ -207,9 +209,12 @@ class Divided:
     def _own_with_paths(self) -> Iterator[tuple[str, Leaf]]:
         accessors = self.untraced.spec.accessors()
         for position, leaf in zip(self.untraced.traced_positions(), self._own, strict=True):
-            accessor = accessors[position]
-            first = self.wanted[accessor[0].entry if self._depth else 0]
-            yield accessor[self._depth :].codify(f"args[{first}]"), leaf
+            yield self._path(accessors[position]), leaf
+
+    def _path(self, accessor: optree.PyTreeAccessor) -> str:
+        """The path of a leaf of the wanted arguments."""
+        first = self.wanted[accessor[0].entry if self._depth else 0]
+        return shortened(accessor[self._depth :].codify(f"args[{first}]"))
 
     def run(self, fun: Callable[..., Any], by: Sequence[Leaf], others: Sequence[Leaf]) -> Any:
         """What a function returns for the call with these leaves."""

@@ -187,6 +187,11 @@ def to_dag(tree: AnyDag, options: Options, roots: Roots = "result") -> InnerDag:
     return dag_of(InnerDag, tree, options, roots, True)
 
 
+def argument(tree: AnyDag, options: Options, roots: Roots) -> InnerDag:
+    """The Dag of an argument."""
+    return dag_of(InnerDag, tree, options, roots)
+
+
 def to_outcome(tree: AnyDag, options: Options, roots: Roots = "result") -> Outcome:
     """The Dag of what a function returned, for a wrapper with these options."""
     return dag_of(Outcome, tree, options, roots, True)

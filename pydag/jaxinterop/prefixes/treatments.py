@@ -30,6 +30,12 @@ class Slot:
         self.index = index
 
 
+COPIES = (
+    "pj.tree.map(jnp.copy, ...) makes copies; with identity=\"nodes\" an array at two places is two."
+)
+"""What to do where one array is meant as two."""
+
+
 class _Region(NamedTuple):
     """A part of a tree that has one treatment."""
 

@@ -46,17 +46,12 @@ def is_traced(leaf: Any) -> bool:
     return _is_traced.of(leaf)
 
 
-_NUMBERS = (bool, int, float, complex)
-_is_number = ClassTable(
-    lambda leaf: (
-        any(inherits(type(leaf), number) for number in _NUMBERS)
-        and not inherits(type(leaf), np.generic)  # an array without dimensions
-    )
-)
+_NUMBERS = (bool, int, float, complex, np.bool_, np.number)
+_is_number = ClassTable(lambda leaf: any(inherits(type(leaf), number) for number in _NUMBERS))
 
 
 def is_number(leaf: Any) -> bool:
-    """Whether a leaf is a number or a flag of Python's."""
+    """Whether a leaf is a number or a flag of Python's, or a scalar of NumPy's."""
     return _is_number.of(leaf)
 
 

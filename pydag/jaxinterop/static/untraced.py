@@ -23,7 +23,7 @@ from .bare_arrays import separated, without_bare
 from .leaves import Static
 from .option import Shape, StaticOption
 from .positions import static_positions
-from .unregistered import hidden_array, refusal
+from .unregistered import check_leaf, is_lazy, lazy_text
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
 
@@ -131,6 +131,24 @@ class Untraced(NamedTuple):
         leaves = self.all_leaves(traced) if self.positions else traced
         return _core.unflatten(self.spec_key.spec, leaves)
 
+    def check_not_lazy(
+        self, what: str, place: Callable[[optree.PyTreeAccessor], str | None]
+    ) -> None:
+        """Checks that there is no iterator and no view, in which JAX sees no arrays.
+
+        Args:
+            what: Says what is done with the arrays, such as "mapped over".
+            place: Writes down the way to a leaf; None for one that isn't meant.
+
+        Raises:
+            TypeError: There is one.
+        """
+        for position, static in zip(self.positions, self.statics, strict=True):
+            if is_lazy(static.inner):
+                where = place(self.spec.accessors()[position])
+                if where is not None:
+                    raise TypeError(lazy_text(static.inner, where, what))
+
     def without_statics(self) -> "Untraced":
         """This with None for each static leaf."""
         return self._replace(statics=(Static(None),) * len(self.statics))
@@ -182,22 +200,24 @@ def untraced_of(
     options: Options,
     roots: Roots,
     selected: Sequence[int] = (),
+    is_returned: bool = False,
 ) -> Untraced:
     """The untraced part of a DAG with these leaves, of which those at `positions` are static.
 
     Args:
         selected: Those that `static=` selects. They may hold arrays: they are meant as constants.
+        is_returned: Whether a function returned it.
 
     Raises:
-        TypeError: One of them is an object that nobody registered, and holds arrays.
+        TypeError: One of them is an object that nobody registered, and holds arrays; or a result
+            with such an array, or with an iterator.
     """
     exempt = frozenset(selected)
     for position in positions:
         leaf = leaves[position]
         if type(leaf) is Static or position in exempt:
             continue
-        if (hidden := hidden_array(leaf)) is not None:
-            raise TypeError(refusal(leaf, place_text(spec.accessors()[position], roots), hidden))
+        check_leaf(leaf, lambda at=position: place_text(spec.accessors()[at], roots), is_returned)
     statics = tuple(Static(leaves[i]) for i in positions)
     return Untraced(_core.spec_key(spec), positions, statics, options)
 
@@ -219,7 +239,7 @@ def take_apart(
     leaves = without_bare(found)
     selected = options.selected(leaves, spec, roots, is_returned)
     positions = static_positions(leaves, spec, roots, selected)
-    untraced = untraced_of(leaves, spec, positions, options, roots, selected)
+    untraced = untraced_of(leaves, spec, positions, options, roots, selected, is_returned)
     if not positions:
         return untraced, leaves
     skipped = frozenset(positions)

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.argnums import QUESTION
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, to_dag, to_outcome
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, argument, to_outcome
 from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
@@ -76,7 +76,7 @@ class Custom(Generic[P, R]):
         return result
 
     def _pack(self, tree: Any, root: str) -> InnerDag:
-        return to_dag(tree, self._options, root)
+        return argument(tree, self._options, root)
 
     def _outcome(self, tree: Any) -> Outcome:
         """The result of the function or of a rule: JAX wants them alike."""

@@ -2,13 +2,22 @@
 """`jax.vjp`, `jax.jvp` and `jax.linearize` for functions of DAGs."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar, cast, overload
 
 import jax
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.blame import blame_tangent
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, dag_like, rebuilt, to_dag, to_tree
+from pydag.jaxinterop.boundary.dag import (
+    Dag,
+    InnerDag,
+    argument,
+    dag_like,
+    rebuilt,
+    to_dag,
+    to_tree,
+)
 from pydag.jaxinterop.boundary.derivatives import (
     Structures,
     derivative,
@@ -16,6 +25,7 @@ from pydag.jaxinterop.boundary.derivatives import (
     without_float0,
 )
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
+from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity, Leaf
 
@@ -83,6 +93,14 @@ class LinearMap:
             expected = rebuilt(self.untraced, self.types, InnerDag)
             blame_tangent(error, expected.with_paths(point), dag.with_paths(direction))
             raise
+
+
+def _point(primals: Sequence[Any], options: Options) -> InnerDag:
+    """The Dag of primals, of which arrays are variables of their own."""
+    by = argument(tuple(options.separated(primals)), options, "primals")
+    text = partial(place_text, roots="primals")
+    by._untraced.check_not_lazy("differentiated by", text)
+    return by
 
 
 def types_of(dag: Dag) -> tuple[Any, ...]:
@@ -160,7 +178,7 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    by = to_dag(tuple(options.separated(primals)), options, "primals")
+    by = _point(primals, options)
     value, pullback, *aux = cast(Any, jax.vjp)(
         _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
@@ -223,7 +241,7 @@ def jvp(
                 f"type {type(trees).__name__}"
             )
     options = Options(namespace, identity)
-    by = to_dag(tuple(options.separated(primals)), options, "primals")
+    by = _point(primals, options)
     along = dag_like(by, tuple(tangents), "the tuple of the tangents", "tangents")
     along = rebuilt(by._untraced, tangents_for(types_of(by), along._leaves), InnerDag)
     try:
@@ -284,7 +302,7 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
-    by = to_dag(tuple(options.separated(primals)), options, "primals")
+    by = _point(primals, options)
     value, pushforward, *aux = cast(Any, jax.linearize)(
         _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
