@@ -20,10 +20,12 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .bare_arrays import separated, without_bare
+from .constants import with_state
 from .leaves import Static
 from .option import Shape, StaticOption
 from .positions import static_positions
 from .unregistered import check_leaf, is_lazy, lazy_text
+from .weak_references import check_weak, holds_weak
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
 
@@ -148,6 +150,21 @@ class Untraced(NamedTuple):
                 where = place(self.spec.accessors()[position])
                 if where is not None:
                     raise TypeError(lazy_text(static.inner, where, what))
+
+    def with_states(self, exempt: Sequence[int] = ()) -> "Untraced":
+        """This as part of a key: what constant objects hold counts.
+
+        Args:
+            exempt: Positions of leaves of which it doesn't.
+        """
+        pairs = zip(self.positions, self.statics, strict=True)
+        return self._replace(statics=tuple(x if i in exempt else with_state(x) for i, x in pairs))
+
+    def check_weak(self, tree: Dag, roots: Roots) -> None:
+        """`weak_references.check_weak` of the tree that this was taken from."""
+        if any(holds_weak(static.inner) for static in self.statics):
+            leaves, spec = self.options.flatten(tree, roots)
+            check_weak(tree, leaves, spec, self.options.identity, roots)
 
     def without_statics(self) -> "Untraced":
         """This with None for each static leaf."""
