@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -325,3 +326,54 @@ def test_the_text_stays() -> None:
 
     f: Any = jaxinterop.custom_jvp(plain)
     assert (f.__name__, f.__doc__) == ("plain", "Gives x.")
+
+
+def test_a_cotangent_for_each_place_of_a_result() -> None:
+    """A rule that adds them counts each use once; the result is shared as the function has it."""
+
+    @jaxinterop.custom_vjp
+    def f(x: Any) -> Any:
+        return x, x
+
+    f.defvjp(lambda x: ((x, x), None), lambda _, g: (g[0] + g[1],))
+    assert float(jaxinterop.grad(lambda x: sum(f(x)))(1.0)) == 2.0
+    assert float(jaxinterop.grad(lambda x: f(x)[0])(1.0)) == 1.0
+    assert float(jaxinterop.grad(lambda x: f(x)[1])(1.0)) == 1.0
+
+
+def test_a_rule_that_maps_the_cotangent_of_a_tied_model() -> None:
+    """What it gives to the places of a tied weight is added up."""
+
+    @jaxinterop.custom_vjp
+    def clipped(model: Any) -> Any:
+        return model
+
+    clip = lambda g: None if g is None else jnp.clip(g, -4.0, 4.0)  # noqa: E731
+    clipped.defvjp(lambda m: (m, None), lambda _, g: (pydag.dag_map(clip, g),))
+
+    def loss(model: Any) -> Any:
+        model = clipped(model)
+        assert model["a"] is model["b"]
+        return 3.0 * model["a"] + 5.0 * model["b"]
+
+    gradient = jaxinterop.grad(loss)(tied())
+    assert gradient["a"] is gradient["b"]
+    assert (float(gradient["a"]), gradient["name"]) == (4.0, None)
+
+
+def test_rules_as_jax_takes_them() -> None:
+    """Lists, leaves for nodes with one leaf, partials, and defaults of keyword-only arguments."""
+
+    @jaxinterop.custom_vjp
+    def f(p: Any, y: Any) -> Any:
+        return p[0] * y
+
+    f.defvjp(lambda p, y: (f(p, y), (p, y)), lambda saved, g: [g * saved[1], g * saved[0][0]])
+    assert jaxinterop.grad(f, argnums=(0, 1))([2.0], 3.0) == ([3.0], 2.0)
+    part = functools.partial(lambda x, y, a: x + y * a, a=0.5)
+    g = jaxinterop.custom_jvp(part)
+    g.defjvp(lambda p, t: (g(*p), t[0] + 0.5 * t[1]))
+    assert jaxinterop.grad(g, argnums=(0, 1))(1.0, 2.0) == (1.0, 0.5)
+    h = jaxinterop.custom_vjp(part)
+    h.defvjp(lambda x, y: (h(x, y), None), lambda _, ct: (ct, 0.5 * ct))
+    assert jaxinterop.grad(h, argnums=(0, 1))(1.0, 2.0) == (1.0, 0.5)

@@ -55,7 +55,7 @@ def numbers(gradient: Any) -> list[Any]:
 
 
 def test_what_has_no_derivative_is_passed_through() -> None:
-    """Integers, flags and keys need no `wrt`: the gradient has None there, as for text and functions."""
+    """Integers, flags and keys need no `wrt`: the gradient has None there, as for text."""
     gradient = pj.grad(loss)(model())
     assert numbers(gradient) == [17.0, 5.0, 1.0]
     others = ("steps", "flag", "key", "name", "function")

@@ -122,8 +122,8 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         return static_cast<uint32_t>(count);
     }
 
-    // All attributes that aren't cached: those in `__dict__`, then the `__slots__` members that are set. No key is asked
-    // whether it is equal to a name: that could change the dict.
+    // All attributes that aren't cached: those in `__dict__`, then the `__slots__` members that are set. No key is
+    // asked whether it is equal to a name: that could change the dict.
     const auto has = [](const std::vector<FieldAccess> &fields, PyObject *name) {
         const auto is_it = [=](const FieldAccess &field) { return is_same_name(field.name.ptr(), name); };
         return std::any_of(fields.begin(), fields.end(), is_it);

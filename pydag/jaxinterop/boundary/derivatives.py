@@ -61,7 +61,7 @@ def _outermost(tree: AnyDag, options: Options) -> list[tuple[Any, _NodeOfJax]]:
 
 
 class Structures(NamedTuple):
-    """What JAX sees of a tree: the structures of the outermost nodes that it opens as pydag does."""
+    """What JAX sees of a tree: the structures of the outermost nodes that it opens as pydag."""
 
     parts: tuple[Untraced, ...]
 

@@ -30,7 +30,8 @@ def _description(leaf: Leaf) -> Leaf:
         return leaf
     is_weak = bool(getattr(leaf, "weak_type", False))
     try:
-        return jax.ShapeDtypeStruct(shape, dtype, weak_type=is_weak)
+        make: Any = jax.ShapeDtypeStruct
+        return make(shape, dtype, weak_type=is_weak)
     except (TypeError, ValueError):
         return leaf  # these say something else than JAX's do
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays by the places where they stand: an array that stands at two is two there, a node is one."""
+"""Arrays by the places where they stand: one that stands at two is two there, a node is one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

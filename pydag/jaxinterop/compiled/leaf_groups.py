@@ -171,9 +171,10 @@ class LeafGroups:
         they stay as they are.
         """
         static = self.pick_static(leaves)
-        if self.recent is not None and all(map(is_, static, self.recent[0])):
-            if all(state.is_current() for state in self.watched):
-                return self.recent[1]
+        recent = self.recent
+        is_recent = recent is not None and all(map(is_, static, recent[0]))
+        if recent is not None and is_recent and all(state.is_current() for state in self.watched):
+            return recent[1]
         found = self.keys.get(tuple(with_state(Static(leaf)) for leaf in static))
         if found is not None:
             self._set_recent(static, found)

@@ -31,7 +31,7 @@ class Slot:
 
 
 COPIES = (
-    "pj.tree.map(jnp.copy, ...) makes copies; with identity=\"nodes\" an array at two places is two."
+    'pj.tree.map(jnp.copy, ...) makes copies; with identity="nodes" an array at two places is two.'
 )
 """What to do where one array is meant as two."""
 

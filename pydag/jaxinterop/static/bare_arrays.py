@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that are arrays themselves: each is a variable of its own, also where two are one array.
+"""Arguments that are arrays themselves: each is a variable of its own, also if two are one array.
 
 So it is where a wrapper is told what to do with each argument: `grad(f, argnums=(0, 1))(x, x)` is
 two partial derivatives. An array that a container of another argument holds as well is one.

@@ -16,7 +16,7 @@ _REF: type | None = getattr(jax, "Ref", None)
 
 def is_ref(leaf: Any) -> bool:
     """Whether it is a mutable array of JAX's, traced or not, or the type of one."""
-    if _REF is None or isinstance(leaf, jax.Array | np.ndarray) and not _is_tracer(leaf):
+    if _REF is None or (isinstance(leaf, jax.Array | np.ndarray) and not _is_tracer(leaf)):
         return False
     return isinstance(leaf, _REF) or hasattr(leaf, "inner_aval")
 

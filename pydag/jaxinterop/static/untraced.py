@@ -7,6 +7,7 @@ again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -210,6 +211,10 @@ def picker(positions: Sequence[int], count: int) -> Picker:
     return itemgetter(*positions)
 
 
+def _place(spec: PyDagSpec, position: int, roots: Roots) -> str:
+    return place_text(spec.accessors()[position], roots)
+
+
 def untraced_of(
     leaves: Sequence[Leaf],
     spec: PyDagSpec,
@@ -234,7 +239,7 @@ def untraced_of(
         leaf = leaves[position]
         if type(leaf) is Static or position in exempt:
             continue
-        check_leaf(leaf, lambda at=position: place_text(spec.accessors()[at], roots), is_returned)
+        check_leaf(leaf, partial(_place, spec, position, roots), is_returned)
     statics = tuple(Static(leaves[i]) for i in positions)
     return Untraced(_core.spec_key(spec), positions, statics, options)
 

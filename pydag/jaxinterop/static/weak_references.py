@@ -17,7 +17,7 @@ from pydag.typing import Dag, Identity, Leaf
 from .class_table import inherits
 from .parts import readers_of, search
 
-_KINDS = (weakref.ReferenceType, *weakref.ProxyTypes)
+_KINDS: tuple[type, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
 
 
 def is_weak(leaf: Any) -> bool:
@@ -54,10 +54,10 @@ def check_weak(
         def is_meant(node: Any, reference: Any = reference) -> bool:
             return any(known is reference for known in weakref.getweakrefs(node))
 
-        accessors, found, _ = _core.flatten_with_accessor(
+        accessors, nodes, _ = _core.flatten_with_accessor(
             tree, is_meant, False, spec.namespace, identity
         )
-        for accessor, node in zip(accessors, found, strict=True):
+        for accessor, node in zip(accessors, nodes, strict=True):
             if is_meant(node):
                 where = place_text(spec.accessors()[i], roots) + way
                 raise TypeError(_text(where, place_text(accessor, roots)))

@@ -55,7 +55,9 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
             *others, primals, tangents = args
-            found = jvp(*others, tuple(map(opened, primals)), tuple(map(opened_derivative, tangents)))
+            found = jvp(
+                *others, tuple(map(opened, primals)), tuple(map(opened_derivative, tangents))
+            )
             result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
             dag = self._outcome(result)
             what = f"the tangent that {name_of(jvp)} returned"

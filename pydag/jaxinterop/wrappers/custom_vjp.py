@@ -67,10 +67,10 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         Args:
             fwd: `fwd(*args)` returns `(result, saved)`.
-            bwd: `bwd(*nondiff_args, saved, cotangent)` returns a tuple or list with a cotangent for each
-                differentiable argument. Each is structured as its argument is, and shares at least
-                as much; or it is a leaf, where the argument has but one. None stands for zero; anything
-                may stand for leaves that JAX can't trace.
+            bwd: `bwd(*nondiff_args, saved, cotangent)` returns a tuple or list with a cotangent for
+                each differentiable argument. Each is structured as its argument is, and shares at
+                least as much; or it is a leaf, where the argument has but one. None stands for
+                zero; anything may stand for leaves that JAX can't trace.
             symbolic_zeros, optimize_remat, jax_options: As in JAX.
 
         Raises:

@@ -45,9 +45,10 @@ def value_and_grad(
 
     The gradient of a shared array is the sum over all its uses, and stands, shared, wherever the
     array stood, in one argument or in several. Arguments that are arrays themselves are variables
-    of their own: `grad(f, argnums=(0, 1))(x, x)` is two partial derivatives. Leaves that aren't differentiated by, such as
-    integers, random keys, text, functions, numbers of modules and what `wrt` leaves out, are passed
-    through; the gradient has None there. So a map over the gradient sees derivatives alone.
+    of their own: `grad(f, argnums=(0, 1))(x, x)` is two partial derivatives. Leaves that aren't
+    differentiated by, such as integers, random keys, text, functions, numbers of modules and what
+    `wrt` leaves out, are passed through; the gradient has None there. So a map over the gradient
+    sees derivatives alone.
 
     Args:
         fun: The function; it returns a number.

@@ -81,9 +81,7 @@ class LinearMap:
             )
         leaves = self.untraced.match(given[0], "the cotangent", "cotangent")
         (cotangents,) = self._apply(leaves, "result", "cotangent")
-        return derivative(
-            cotangents._untraced, without_float0(cotangents._leaves), self.gives
-        )
+        return derivative(cotangents._untraced, without_float0(cotangents._leaves), self.gives)
 
     def _apply(self, leaves: list[Leaf], point: str, direction: str) -> Any:
         dag = rebuilt(self.untraced, tangents_for(self.types, leaves), InnerDag)

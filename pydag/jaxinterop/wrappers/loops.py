@@ -21,9 +21,7 @@ Y = TypeVar("Y")
 
 Get = Callable[[], Callable[..., Any]]
 
-_SCAN = Question(
-    "scan", str, f"Carry both or scan over both: give one of them a copy.\n  {COPIES}"
-)
+_SCAN = Question("scan", str, f"Carry both or scan over both: give one of them a copy.\n  {COPIES}")
 
 
 def scan(

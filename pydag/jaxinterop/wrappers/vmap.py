@@ -98,8 +98,8 @@ def vmap(
 
     def mapped_place(accessor: optree.PyTreeAccessor) -> str | None:
         root, first = accessor[0].entry, accessor[1].entry
-        is_mapped = root == 1 or is_one_in or in_axes[first] is not None
-        return argument_text(accessor) if is_mapped and in_axes is not None else None
+        axis = in_axes[first] if isinstance(in_axes, tuple) and root == 0 else in_axes
+        return None if axis is None else argument_text(accessor)
 
     over_one_axis = mapping(in_axes) if is_one_in else None
 
