@@ -59,7 +59,7 @@ def test_scan() -> None:
 
 def test_arrays_that_a_container_holds_too() -> None:
     """They are one, with one treatment; the error names the cures."""
-    g = lambda x, p: x**2 * p["w"]  # noqa: E731
+    g = lambda x, p: x**2 * p["w"]  # noqa: E731 (a name for what is called)
     found = pj.grad(g, argnums=(0, 1))(X, {"w": X})
     assert found == (27.0, {"w": 27.0})
     assert found[0] is found[1]["w"]

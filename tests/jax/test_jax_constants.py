@@ -60,7 +60,7 @@ def test_equal_values() -> None:
     config.rate, config.name = float("0.5"), "".join(["s", "gd"])
     step(W, config)
     assert len(traces) == 1
-    config.rate = jnp.float32  # type: ignore[assignment]
+    config.rate = jnp.float32  # type: ignore[assignment]  # another kind of value
     config.inner = [1]
     config.rate = 0.5
     step(W, config)
@@ -148,9 +148,9 @@ def test_what_is_exempt() -> None:
     equal = Equal("x")
     step, traces = counted(lambda w, *others: w)
     for i in range(3):
-        function.count = Config.count = equal.count = i  # type: ignore[attr-defined]
+        function.count = Config.count = equal.count = i  # type: ignore[attr-defined]  # new attributes
         step(W, function, Config, Kind.ONE, equal)
-    del Config.count  # type: ignore[attr-defined]
+    del Config.count  # type: ignore[attr-defined]  # as above
     assert len(traces) == 1
 
 

@@ -348,7 +348,7 @@ def test_a_rule_that_maps_the_cotangent_of_a_tied_model() -> None:
     def clipped(model: Any) -> Any:
         return model
 
-    clip = lambda g: None if g is None else jnp.clip(g, -4.0, 4.0)  # noqa: E731
+    clip = lambda g: None if g is None else jnp.clip(g, -4.0, 4.0)  # noqa: E731 (a name for what is mapped)
     clipped.defvjp(lambda m: (m, None), lambda _, g: (pydag.dag_map(clip, g),))
 
     def loss(model: Any) -> Any:
