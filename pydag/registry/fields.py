@@ -51,12 +51,22 @@ def check_distinct(data: Names, meta: Names) -> None:
             raise ValueError(f"{what} fields are named twice: {twice}")
 
 
-def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names]:
-    """(data fields, slots, meta fields).
+def _cached(cls: type) -> Iterator[str]:
+    """The names under which a `functools.cached_property` stores what it has computed."""
+    names = {name: None for base in cls.__mro__ for name in base.__dict__}
+    for name in names:
+        found = next(base.__dict__[name] for base in cls.__mro__ if name in base.__dict__)
+        if isinstance(found, functools.cached_property):
+            yield found.attrname or name
+
+
+def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names, Names]:
+    """(data fields, slots, meta fields, what is cached).
 
     Data fields `None` means every attribute that an instance has: its `__dict__`, and those of the
     slots that are set. A class that inherits from a dataclass without being one itself may have
-    attributes beside the dataclass's fields, so only the class's own `@dataclass` counts.
+    attributes beside the dataclass's fields, so only the class's own `@dataclass` counts. What is
+    cached is no attribute: a new instance computes it when it is asked for.
     """
     if data is None and dataclasses.is_dataclass(cls):
         fields = dataclasses.fields(cls)
@@ -67,7 +77,8 @@ def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, N
         () if data is not None else tuple(dict.fromkeys(s for s in _slots(cls) if s not in meta))
     )
     check_distinct(data or (), meta)
-    return data, slots, meta
+    cached = () if data is not None else tuple(n for n in _cached(cls) if n not in meta)
+    return data, slots, meta, cached
 
 
 @overload
@@ -108,8 +119,9 @@ def register_fields(
         cls: The class. Left out, `register_fields` returns a decorator.
         data_fields: The attributes that are children, in this order. None: the fields of a
             dataclass but for those marked static (`metadata={"static": True}`), which are meta; of
-            any other class all of `__dict__` in insertion order, then every slot of `__slots__`
-            that is set, bases first.
+            any other class all of `__dict__` in insertion order but for what a
+            `functools.cached_property` has stored, then every slot of `__slots__` that is set,
+            bases first.
         meta_fields: The attributes that are part of the structure, compared by `==`.
         namespace: Where the registration counts; left out: everywhere.
         preserve_relative_identities: False makes each occurrence of an object a node of its own.

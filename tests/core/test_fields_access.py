@@ -3,7 +3,6 @@
 
 import abc
 import dataclasses
-import functools
 import sys
 import typing
 import warnings
@@ -105,13 +104,6 @@ class Inherited(Descriptor): ...
 
 
 @pydag.register_fields
-class Lazy(Base):
-    @functools.cached_property
-    def w(self) -> Any:
-        raise AssertionError
-
-
-@pydag.register_fields
 class Default(Base):
     w = "of the class"
 
@@ -121,9 +113,7 @@ class Method(Base):
     def w(self) -> None: ...
 
 
-@pytest.mark.parametrize(
-    "cls", [ReadOnly, Descriptor, Named, Meta, Inherited, Lazy, Default, Method]
-)
+@pytest.mark.parametrize("cls", [ReadOnly, Descriptor, Named, Meta, Inherited, Default, Method])
 def test_no_descriptor_has_a_say(cls: Any) -> None:
     """Attributes are read from and written to `__dict__`, whatever the class has of that name."""
     node = cls([0.5])
@@ -132,7 +122,7 @@ def test_no_descriptor_has_a_say(cls: Any) -> None:
     assert pydag.dag_leaves(node) == ([] if cls is Meta else [0.5])
 
 
-@pytest.mark.parametrize("cls", [ReadOnly, Descriptor, Named, Inherited, Lazy, Default, Method])
+@pytest.mark.parametrize("cls", [ReadOnly, Descriptor, Named, Inherited, Default, Method])
 def test_no_descriptor_has_a_say_in_an_update(cls: Any) -> None:
     """What is written into an instance that is there is written into its `__dict__`, too."""
     node = cls(0.5)

@@ -187,8 +187,8 @@ def test_optax() -> None:
 
     @jaxinterop.jit
     def step(model: Any, state: Any) -> Any:
-        gradient = jaxinterop.grad(loss)(model)
-        updates, state = tx.update(Dag(gradient), state, Dag(model))
+        gradient = jaxinterop.grad(lambda dag: loss(dag.tree))(Dag(model))
+        updates, state = tx.update(gradient, state, Dag(model))
         return optax.apply_updates(Dag(model), updates).tree, state
 
     model = dag.tree

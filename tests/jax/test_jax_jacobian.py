@@ -66,21 +66,23 @@ def test_over_several_arguments(jacobian: Any) -> None:
 
 @BOTH
 def test_aux_and_static_leaves(jacobian: Any) -> None:
-    """What is passed on comes back; static leaves stand where they stood, on both sides."""
+    """What is passed on comes back; None stands for static leaves, on both sides."""
 
     def f(p: Any) -> Any:
         return {"out": p["w"] ** 2, "name": "out"}, [p["w"], p["name"]]
 
     found, aux = jacobian(f, has_aux=True)({"w": jnp.float32(3.0), "name": "net"})
-    assert found == {"out": {"w": 6.0, "name": "net"}, "name": "out"}
+    assert found == {"out": {"w": 6.0, "name": None}, "name": None}
     assert aux == [3.0, "net"]
 
 
 @BOTH
 def test_nothing_to_differentiate(jacobian: Any) -> None:
-    """An argument without arrays has a derivative of its own form."""
-    f = jacobian(lambda p, x: [x, p["name"]], has_aux=False)
-    assert f({"name": "net", "none": None}, 2.0) == [{"name": "net", "none": None}, "net"]
+    """An argument without leaves has a derivative of its own form; one of text alone has none."""
+    f = jacobian(lambda p, x: [x, "text"], has_aux=False)
+    assert f({"none": None}, 2.0) == [{"none": None}, None]
+    with pytest.raises(TypeError, match=r"nothing to differentiate by: args\[0\] holds no array"):
+        f({"name": "net", "none": None}, 2.0)
 
 
 def test_options() -> None:

@@ -101,9 +101,31 @@ def test_containers() -> None:
     layer = [jnp.ones(2)]
 
     def copied(model: Any) -> Any:
-        return {key: list(part) for key, part in model.items()}
+        return {"net": {key: list(part) for key, part in model["net"].items()}}
 
-    [text] = warned(lambda: pj.jit(copied)({"a": layer, "b": layer}))
+    [text] = warned(lambda: pj.jit(copied)({"net": {"a": layer, "b": layer}}))
+    assert "args[0]['net']['a'] and args[0]['net']['b'] are one object" in text
+
+
+def test_whole_items_of_a_dict() -> None:
+    """Parts that start as one by habit may come apart; ties inside of each are told, and leaves."""
+
+    def step(state: Any) -> Any:
+        half = pydag.dag_map(lambda x: x / 2, state["target"])
+        return {"params": state["params"], "target": half}
+
+    params = {"w": jnp.ones(2), "b": jnp.zeros(2)}
+    assert warned(lambda: pj.jit(step)({"params": params, "target": params})) == []
+
+    def untied(state: Any) -> Any:
+        return {"params": state["params"], "target": jax.tree.map(jnp.copy, state["target"])}
+
+    w = jnp.ones(2)
+    params = {"w": w, "v": w}
+    [text] = warned(lambda: pj.jit(untied)({"params": params, "target": params}))
+    assert "args[0]['params']['v'] and args[0]['params']['w'] are one object" in text
+    assert "result['target']['v'] and result['target']['w'] are two" in text
+    [text] = warned(lambda: pj.jit(lambda t: {"a": t["a"] + 1, "b": t["b"] + 2})({"a": w, "b": w}))
     assert "args[0]['a'] and args[0]['b'] are one object" in text
 
 

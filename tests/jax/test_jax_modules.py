@@ -148,10 +148,11 @@ def test_arrays_in_the_place_of_numbers_are_traced() -> None:
         seen.append(isinstance(norm.eps, jax.core.Tracer))
         return norm.eps * 2
 
-    values: list[Any] = [jnp.float32(0.5), 0.5, np.float32(0.5), 0.5, np.float64(0.5), True, 1]
+    array = np.array(0.5, "float32")
+    values: list[Any] = [jnp.float32(0.5), 0.5, array, 0.5, np.float64(0.5), True, 1]
     assert [float(f(Norm(value))) for value in values] == [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
     assert seen[:2] == [True, False]
-    assert seen.count(False) == 3  # 0.5, True and 1
+    assert seen.count(False) == 4  # 0.5, NumPy's 0.5, True and 1
     assert [float(f(Norm(value))) for value in values] == [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
 
 

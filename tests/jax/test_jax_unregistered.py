@@ -320,13 +320,15 @@ def test_no_code_of_the_class_runs() -> None:
     assert ran == []
 
 
-def test_it_is_asked_when_a_key_is_made() -> None:
-    """Not at each call: an array that comes later into a known object is not looked for."""
+def test_it_is_asked_when_an_object_has_changed() -> None:
+    """An array that comes later into an attribute of a known object is found at the next call."""
     config = Sub("text")
     f = jaxinterop.jit(lambda tree: tree["w"])
-    f({"w": W, "config": config})
+    for _ in range(3):
+        f({"w": W, "config": config})
     config.w = W
-    f({"w": W, "config": config})
+    with pytest.raises(TypeError, match="holds an array"):
+        f({"w": W, "config": config})
     with pytest.raises(TypeError, match="holds an array"):
         f({"w": W, "config": Sub()})
 

@@ -129,13 +129,15 @@ def test_two_axes_for_one_object() -> None:
         "  args[0]['a'] is mapped over axis 0",
         "  args[0]['b'], the same object, is not mapped",
         "  Give both places one axis, or one of them a copy.",
+        "  pj.tree.map(jnp.copy, ...) makes copies; "
+        'with identity="nodes" an array at two places is two.',
     ]
     with pytest.raises(
-        pydag.SharingError, match=r"args\[1\], the same object, is mapped over axis 1"
+        pydag.SharingError, match=r"args\[1\]\[0\], the same object, is mapped over axis 1"
     ):
-        jaxinterop.vmap(lambda x, y: x, in_axes=(0, 1))(w, w)
+        jaxinterop.vmap(lambda x, y: x, in_axes=(0, 1))(w, [w])
     with pytest.raises(pydag.SharingError, match=r"kwargs\['y'\], the same object, is mapped over"):
-        jaxinterop.vmap(lambda x, y: x, in_axes=1)(w, y=w)
+        jaxinterop.vmap(lambda x, y: x, in_axes=1)([w], y=w)
 
 
 def test_one_axis_counted_from_both_ends() -> None:
@@ -149,7 +151,7 @@ def test_one_axis_counted_from_both_ends() -> None:
     assert both[0] is both[1][0]
     assert both[0].tolist() == w.tolist()
     with pytest.raises(pydag.SharingError, match="mapped over axis 0 and mapped over axis -1"):
-        jaxinterop.vmap(lambda x, y: x, in_axes=(0, -1))(w, w)
+        jaxinterop.vmap(lambda x, y: x, in_axes=(0, -1))(w, [w])
     with pytest.raises(pydag.SharingError, match="mapped over axis 0 and mapped over axis -1"):
         jaxinterop.vmap(lambda x: (x, x), out_axes=(0, -1))(w)
 

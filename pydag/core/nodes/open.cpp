@@ -122,9 +122,9 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         return static_cast<uint32_t>(count);
     }
 
-    // All attributes: those in `__dict__`, then the `__slots__` members that are set. No key is asked
-    // whether it is equal to a name: that could change the dict. A name that two keys have is refused: which of them
-    // is the field, and which would be left out?
+    // All attributes that aren't cached: those in `__dict__`, then the `__slots__` members that are set. No key is
+    // asked whether it is equal to a name: that could change the dict. A name that two keys have is refused: which of
+    // them is the field, and which would be left out?
     const auto place_in = [](const std::vector<FieldAccess> &fields, PyObject *name) {
         const auto is_it = [=](const FieldAccess &field) { return is_same_name(field.name.ptr(), name); };
         return static_cast<size_t>(std::find_if(fields.begin(), fields.end(), is_it) - fields.begin());
@@ -133,7 +133,8 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
     nb::object dict;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
         dict = checked(PyObject_GenericGetDict(object, nullptr));
-        const auto &slots = registration.slot_access, &fields = registration.meta_access;
+        const auto &slots = registration.slot_access, &fields = registration.meta_access,
+                   &cached = registration.cached_access;
         std::vector<bool> is_met(fields.size());
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
@@ -141,6 +142,7 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
             if (place_in(slots, key) < slots.size())
                 fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__",
                      checked(PyUnicode_FromObject(key)).ptr(), Py_TYPE(object)->tp_name);
+            if (place_in(cached, key) < cached.size()) continue;
             if (field == fields.size()) items.add(key, value);
             else if (is_met[field])
                 fail(PyExc_ValueError,

@@ -85,7 +85,7 @@ size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
     return i;
 }
 
-// All attributes but the meta fields: those in `__dict__`, then the `__slots__` members that are
+// All attributes but the meta fields and what is cached: those in `__dict__`, then the `__slots__` members that are
 // set. Calls `add(name, value)`, which says whether to go on. False also for a name in `__dict__` that
 // is a slot's, set or not: written back it could go to either. And for a meta field's name that is no exact
 // string: whether the dict finds it under that name, and whether it has another one of the same text, only its
@@ -102,6 +102,8 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
             const size_t i = find_name(fields, key);
             if (i == fields.size()) {
+                const auto &cached = registration.cached_access;
+                if (find_name(cached, key) < cached.size()) continue;
                 if (find_name(slots, key) < slots.size() || !add(key, value)) return false;
             } else if (fields[i].offset == 0) {  // a slot hides the key
                 if (!is_exact_str(key)) return false;

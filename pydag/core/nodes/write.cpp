@@ -34,6 +34,21 @@ bool is_writable(Kind kind) {
     }
 }
 
+namespace {
+
+// What was computed from the children that the instance had before.
+void forget_cached(PyObject *object, const Registration &registration) {
+    if (registration.cached_access.empty()) return;
+    const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
+    for (const FieldAccess &field : registration.cached_access) {
+        const nb::object owned = nb::borrow(PyDict_GetItemWithError(dict.ptr(), field.name.ptr()));
+        if (owned.is_valid()) checked(PyDict_DelItem(dict.ptr(), field.name.ptr()));
+        else if (PyErr_Occurred()) nb::raise_python_error();
+    }
+}
+
+}  // namespace
+
 void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject *const *children, uint32_t count) {
     switch (kind) {
         case Kind::kList:
@@ -49,7 +64,8 @@ void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject
             return;
         case Kind::kFields: {
             const FieldsRefs fields{refs};
-            return write_fields(object, fields.registration(), fields.keys_box(), children);
+            write_fields(object, fields.registration(), fields.keys_box(), children);
+            return forget_cached(object, fields.registration());
         }
         default:
             nb::raise("children of this kind of node can't be changed");

@@ -93,10 +93,11 @@ bool has_distinct_slots(const Registration &registration) {
 void resolve_fields(Registration &registration) {
     if (registration.resolve_fields.is_none()) return;
     const nb::object resolve = registration.resolve_fields, answer = call(resolve);
-    nb::object data(answer[0]), slots(answer[1]), meta(answer[2]);
+    nb::object data(answer[0]), slots(answer[1]), meta(answer[2]), cached(answer[3]);
     std::vector<FieldAccess> slot_access = access_to(registration.type, slots);
     std::erase_if(slot_access, [](const FieldAccess &slot) { return slot.offset == 0; });
     std::vector<FieldAccess> meta_access = access_to(registration.type, meta), data_access;
+    std::vector<FieldAccess> cached_access = access_to(registration.type, cached);
     if (!data.is_none()) {
         data_access = access_to(registration.type, data);
         data = keys_of(&PyTuple_GET_ITEM(data.ptr(), 0), data_access.size(), false);
@@ -107,6 +108,7 @@ void resolve_fields(Registration &registration) {
     registration.slot_access = std::move(slot_access);
     registration.meta_access = std::move(meta_access);
     registration.data_access = std::move(data_access);
+    registration.cached_access = std::move(cached_access);
     registration.meta_names = std::move(meta);
     registration.data = std::move(data);
     registration.has_distinct_slots = has_distinct_slots(registration);

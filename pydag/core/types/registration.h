@@ -30,10 +30,12 @@ struct Registration {
     nb::object flatten;     // (object) -> (children, aux_data[, entries]); None where no instance needs it
     nb::object unflatten;   // (aux_data, children) -> object; None likewise
     nb::object path_entry_type;
-    nb::object resolve_fields;  // () -> (data, slots, meta), until fields are first used
+    nb::object resolve_fields;  // () -> (data, slots, meta, cached), until fields are first used
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
     nb::object meta_names;      // tuple of str
     std::vector<FieldAccess> data_access, slot_access, meta_access;
+    // What `functools.cached_property` has stored in `__dict__` is no field, unless it was named.
+    std::vector<FieldAccess> cached_access;
     // The named fields that aren't slots, in the order in which the last instance had them.
     mutable std::vector<FieldPlace> dict_order;
     mutable TakenNames taken_names;
@@ -52,7 +54,7 @@ struct Registration {
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
 // cycle.
-static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 4 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8,
+static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 5 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8,
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
 

@@ -4,26 +4,29 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+import optree
 
 from pydag import _core
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, as_numbers, by_argument, joined
-from pydag.jaxinterop.prefixes.treatments import Question, Slot, shortened
+from pydag.jaxinterop.prefixes.treatments import COPIES, Question, Slot, shortened
+from pydag.jaxinterop.static.bare_arrays import without_bare
+from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
 from pydag.ops.select import select, where_there
 from pydag.structure.listing import Listing
+from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
 
 from .blame import type_text
 from .call import Call, argument_paths
 from .dag import rebuilt
+from .derivatives import Structures, derivative
 
 QUESTION = Question(
     "argnums",
     lambda by: "differentiated" if by else "not differentiated",
-    "Differentiate by both arguments, or give one of them a copy.",
+    "Differentiate by both arguments, or give one of them a copy; or differentiate by both, and "
+    f"take jax.lax.stop_gradient of one inside.\n  {COPIES}",
 )
 
 
@@ -47,23 +50,6 @@ class Argnums(NamedTuple):
     @classmethod
     def of(cls, argnums: int | Iterable[int]) -> "Argnums":
         return cls(as_numbers(argnums), not isinstance(argnums, Iterable))
-
-
-def is_differentiable(leaf: Leaf, allow_int: bool = False) -> bool:
-    """Whether JAX differentiates by an array or a number of this type."""
-    dtype = getattr(leaf, "dtype", None)
-    if dtype is None:
-        return allow_int or isinstance(leaf, float | complex)
-    known = _known.get((dtype, allow_int))
-    if known is None:
-        kind: Any = jax.dtypes.extended
-        is_key = jnp.issubdtype(dtype, kind)
-        known = not is_key and (allow_int or bool(jnp.issubdtype(dtype, np.inexact)))
-        _known[dtype, allow_int] = known
-    return known
-
-
-_known: dict[tuple[Any, bool], bool] = {}
 
 
 def select_among(
@@ -117,8 +103,11 @@ class Divided:
         allow_int: bool = False,
     ) -> None:
         self.wanted = _wanted(argnums.numbers, len(args))
-        self.call = Call.of(args, kwargs, options)
+        self.call = Call.told_apart(args, kwargs, options)
+        args, kwargs = self.call.tree
         tree = args[self.wanted[0]] if argnums.is_one else tuple(args[i] for i in self.wanted)
+        self._tree, self._depth = tree, 0 if argnums.is_one else 1
+        self._structures: Structures | None = None
         copies = None if options.static is None else self._copies()
         self.untraced, self._own = self._own_part(tree, copies, argnums.is_one)
         if not kwargs and self.wanted == tuple(range(len(args))):
@@ -126,8 +115,9 @@ class Divided:
         else:
             copies = copies or self._copies()
             places = self._places(copies, argnums.is_one)
-        self._depth = 0 if argnums.is_one else 1
-        self._wrt = wrt
+        self.untraced.check_not_lazy("differentiated by", self._path)
+        if not self._own and self.untraced.positions:
+            raise TypeError(self._no_arrays(args))
         can = [is_differentiable(leaf, allow_int) for leaf in self._own]
         chosen = can if wrt is None else self._selected(wrt, can)
         if wrt is None and not any(can):
@@ -154,7 +144,8 @@ class Divided:
         static = frozenset(self.call._untraced.positions)
         numbers = [slot.index for slot in self._slots(copies, is_one)]
         positions = tuple(i for i, number in enumerate(numbers) if number in static)
-        leaves, spec = options.flatten(tree)
+        flattened, spec = options.flatten(tree)
+        leaves = without_bare(flattened)
         untraced = untraced_of(leaves, spec, positions, options, "tree", positions)
         return untraced, [x for x, n in zip(leaves, numbers, strict=True) if n not in static]
 
@@ -186,6 +177,17 @@ class Divided:
             raise TypeError(self._nothing(found))
         return chosen
 
+    def _no_arrays(self, args: Args) -> str:
+        """The text of an error: the arguments hold nothing that JAX takes for an array."""
+        places = " and ".join(f"args[{i}]" for i in self.wanted)
+        shown = shortened(", ".join(short_repr(args[i]) for i in self.wanted))
+        return (
+            f"there is nothing to differentiate by: {places} holds no array and no number that is "
+            f"data, {shown}\n"
+            "  Pass the arrays in a list, a dict or an object of a registered class, such as "
+            "list(params.values()) for a view; or name another argument by argnums."
+        )
+
     def _nothing(self, selected: Sequence[bool]) -> str:
         """The text of an error: nothing that is selected can be differentiated by."""
 
@@ -207,9 +209,12 @@ class Divided:
     def _own_with_paths(self) -> Iterator[tuple[str, Leaf]]:
         accessors = self.untraced.spec.accessors()
         for position, leaf in zip(self.untraced.traced_positions(), self._own, strict=True):
-            accessor = accessors[position]
-            first = self.wanted[accessor[0].entry if self._depth else 0]
-            yield accessor[self._depth :].codify(f"args[{first}]"), leaf
+            yield self._path(accessors[position]), leaf
+
+    def _path(self, accessor: optree.PyTreeAccessor) -> str:
+        """The path of a leaf of the wanted arguments."""
+        first = self.wanted[accessor[0].entry if self._depth else 0]
+        return shortened(accessor[self._depth :].codify(f"args[{first}]"))
 
     def run(self, fun: Callable[..., Any], by: Sequence[Leaf], others: Sequence[Leaf]) -> Any:
         """What a function returns for the call with these leaves."""
@@ -219,11 +224,13 @@ class Divided:
     def gradient(self, leaves: Iterable[Any]) -> Any:
         """What was computed for each of `by`, in the form of the arguments `argnums`.
 
-        None stands for arrays and numbers that aren't differentiated by.
+        None stands at all other leaves.
         """
         found = dict(zip(self.picked, leaves, strict=True))
-        untraced = self.untraced.without_numbers()
-        return untraced.build([found.get(place) for place in self._chosen])
+        if self._structures is None:
+            self._structures = Structures.of(self._tree, self.untraced)
+        own = [found.get(place) for place in self._chosen]
+        return derivative(self.untraced, own, self._structures)
 
     def by_with_paths(self) -> Iterator[tuple[str, Leaf]]:
         """The leaves that are differentiated by, with their paths."""

@@ -24,7 +24,7 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .blame import blame_value
-from .dag import InnerDag, Outcome, dag_of, hashable, paths_of, rebuilt, to_outcome, to_tree
+from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
 from .function_cache import cached_for_function, kept_with_function
 
 _NONE = Chosen((), ())
@@ -41,7 +41,14 @@ class Call(InnerDag):
     def of(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
         if static != _NONE:
             args, kwargs = wrap_static(static, args, kwargs)
-        return dag_of(cls, (args, kwargs), options, CALL)
+        return checked_dag(cls, (args, kwargs), options, CALL)
+
+    @classmethod
+    def told_apart(cls, args: Args, kwargs: Kwargs, options: Options) -> "Call":
+        """A call of which arguments that are arrays themselves are variables of their own."""
+        found = options.separated((*args, *kwargs.values()))
+        names = dict(zip(kwargs, found[len(args) :], strict=True))
+        return cls.of(tuple(found[: len(args)]), names, options)
 
     @classmethod
     def keyed(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":

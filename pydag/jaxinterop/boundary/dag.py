@@ -183,9 +183,21 @@ def dag_of(
     return dag
 
 
+def checked_dag(cls: type[Inner], tree: AnyDag, options: Options, roots: Roots) -> Inner:
+    """The Dag of arguments, with no weak reference into them."""
+    dag = dag_of(cls, tree, options, roots)
+    dag._untraced.check_weak(tree, roots)
+    return dag
+
+
 def to_dag(tree: AnyDag, options: Options, roots: Roots = "result") -> InnerDag:
     """The Dag of what a function returned, or of the like, for a wrapper with these options."""
     return dag_of(InnerDag, tree, options, roots, True)
+
+
+def argument(tree: AnyDag, options: Options, roots: Roots) -> InnerDag:
+    """The Dag of an argument."""
+    return checked_dag(InnerDag, tree, options, roots)
 
 
 def to_outcome(tree: AnyDag, options: Options, roots: Roots = "result") -> Outcome:
@@ -199,12 +211,12 @@ def keyed(tree: AnyDag, root: str, options: Options) -> InnerDag:
     Args:
         root: The name of the tree, for paths in errors.
     """
-    dag = dag_of(InnerDag, tree, options, root)
+    dag = checked_dag(InnerDag, tree, options, root)
     return hashable(dag, lambda accessor: accessor.codify(root))
 
 
 def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
-    """The Dag, which JAX may use as a part of a key.
+    """The Dag, which JAX may use as a part of a key. What constant objects hold is part of it.
 
     Args:
         text: Writes down the way to a leaf.
@@ -219,6 +231,7 @@ def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
         except TypeError as error:
             where = text(untraced.spec.accessors()[position])
             raise unhashable(where, error, static.value) from error
+    dag._untraced = untraced.with_states()
     return dag
 
 

@@ -75,6 +75,11 @@ class Remembered(NamedTuple):
             return None
         return cls(untraced, leaves, look)
 
+    @classmethod
+    def as_it_is(cls, tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> "Remembered":
+        """That a tree, as it looks now, has this structure and these leaves."""
+        return cls(untraced, leaves, _Look.at(tree, untraced.options))
+
     def holds(self, tree: Dag) -> bool:
         """Whether the tree still is as it was built."""
         return self.look.is_like(_Look.at(tree, self.untraced.options))

@@ -21,9 +21,11 @@ from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text, by_argument
 from pydag.jaxinterop.prefixes.treatments import Question
+from pydag.jaxinterop.static.constants import State
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options, Untraced, untraced_of
+from pydag.jaxinterop.static.weak_references import check_weak
 from pydag.sharing.tie import note_untie, num_unties
 from pydag.typing import Dag, Leaf
 
@@ -38,6 +40,8 @@ from .static_arguments import KeywordOrder, StaticArguments
 _DONATION = Question(
     "donate_argnums", str, "Donate both arguments or neither, or give one of them a copy."
 )
+
+MOST_WATCHED = 16  # constant objects are looked at before the core is asked
 
 COMPARED = 8  # as many structures, and static contents of each, are looked at for an explanation
 
@@ -102,6 +106,7 @@ class CompiledFunction:
             **shardings.for_jax(options),
             **jax_options,
         )
+        self.watched: list[State] = []  # what constant objects held when recipes were made
         # With the groups' recipes, for the core.
         self.flat_call = _core.flat_call(self.jitted, options.namespace, options.identity)
 
@@ -125,10 +130,13 @@ class CompiledFunction:
         """A function that takes the arguments of a call; one frame and the core, where it can."""
         short, flat_call = _core.call_flat, self.flat_call
         has_static, arranged = self.has_static, self.arranged
+        watched = self.watched
 
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                if has_static or kwargs:
+                if watched and not self.is_current():
+                    answer = NotImplemented
+                elif has_static or kwargs:
                     answer = short(flat_call, *arranged(args, kwargs))
                 else:
                     answer = short(flat_call, args, kwargs)
@@ -139,6 +147,25 @@ class CompiledFunction:
             return self.run(args, kwargs) if answer is NotImplemented else answer
 
         return call
+
+    def is_current(self) -> bool:
+        """Whether the constant objects that recipes were made for still hold the same."""
+        if all(state.is_current() for state in self.watched):
+            return True
+        self.forget_recipes()
+        return False
+
+    def _watch(self, states: Sequence[State]) -> None:
+        """Notes what recipes were made for."""
+        if len(self.watched) + len(states) > MOST_WATCHED:
+            self.forget_recipes()
+        known = set(map(id, self.watched))
+        self.watched += [state for state in states if id(state) not in known]
+
+    def forget_recipes(self) -> None:
+        """Lets the next calls be looked at in full."""
+        self.watched.clear()
+        _core.forget_recipes(self.flat_call, None)
 
     def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments as they are flattened."""
@@ -154,10 +181,14 @@ class CompiledFunction:
         spec_key = _core.spec_key(spec)
         groups = self.leaf_groups.get(spec_key)
         is_known = groups is not None and groups.fits(leaves)
+        if groups is not None and groups.leads_away:
+            check_weak((args, kwargs), leaves, spec, self.options.identity, CALL)
         key = groups.key(leaves) if groups is not None and is_known else None
         if groups is None or key is None:
             groups, key = self._prepare(args, kwargs, leaves, spec_key)
         if not self.unties and (recipe := groups.recipe()) is not None:
+            if groups.watched:
+                self._watch(groups.watched)
             _core.add_recipe(self.flat_call, spec_key, recipe)
         return key, groups.take_donated(leaves), groups.take_kept(leaves)
 
@@ -175,7 +206,7 @@ class CompiledFunction:
 
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
-        _core.forget_recipes(self.flat_call, None)
+        self.forget_recipes()
 
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey
@@ -183,6 +214,8 @@ class CompiledFunction:
         spec = spec_key.spec
         positions, selected = self.positions(leaves, spec)
         untraced = untraced_of(leaves, spec, positions, self.options, CALL, selected)
+        untraced.check_weak((args, kwargs), CALL)
+        untraced = untraced.with_states(selected)
         groups = self.leaf_groups.get(spec_key)
         if groups is None or groups.positions != positions:
             traced = frozenset(untraced.traced_positions())

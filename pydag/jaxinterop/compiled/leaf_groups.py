@@ -9,9 +9,11 @@ from pydag import _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text, joined, unwrap_static
 from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.constants import State, with_state
 from pydag.jaxinterop.static.leaves import Static, is_settled
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Picker, Untraced, picker
+from pydag.jaxinterop.static.weak_references import holds_weak
 from pydag.typing import Leaf
 
 Tag = list[Any]
@@ -139,6 +141,8 @@ class LeafGroups:
         # JAX asks for the hash of a key at each call.
         self.keys: dict[tuple[Static, ...], Hashed] = {}
         self.recent: tuple[Sequence[Leaf], Hashed] | None = None
+        self.leads_away = False  # whether a static leaf holds a weak reference
+        self.watched: list[State] = []  # what constant objects of the recent key hold
 
     def fits(self, leaves: Sequence[Leaf]) -> bool:
         """Whether these leaves, of this structure, are divided so."""
@@ -167,9 +171,11 @@ class LeafGroups:
         they stay as they are.
         """
         static = self.pick_static(leaves)
-        if self.recent is not None and all(map(is_, static, self.recent[0])):
-            return self.recent[1]
-        found = self.keys.get(tuple(map(Static, static)))
+        recent = self.recent
+        is_recent = recent is not None and all(map(is_, static, recent[0]))
+        if recent is not None and is_recent and all(state.is_current() for state in self.watched):
+            return recent[1]
+        found = self.keys.get(tuple(with_state(Static(leaf)) for leaf in static))
         if found is not None:
             self._set_recent(static, found)
         return found
@@ -184,7 +190,12 @@ class LeafGroups:
         return hashed
 
     def _set_recent(self, static: Sequence[Leaf], key: Hashed) -> None:
-        self.recent = (static, key) if all(map(is_settled, static)) else None
+        # A weak reference is looked up each time: it may lead to an argument now.
+        self.leads_away = any(map(holds_weak, static))
+        is_recent = all(map(is_settled, static)) and not self.leads_away
+        self.recent = (static, key) if is_recent else None
+        states = (known.state for known in key.value.untraced.statics)
+        self.watched = [state for state in states if state is not None]
 
     def recipe(self) -> Recipe | None:
         """How the core calls the compiled function for the static leaves that came last.

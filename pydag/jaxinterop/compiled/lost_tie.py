@@ -23,7 +23,8 @@ class LostTieWarning(UserWarning):
 
     Two places that hold one object in an argument hold two in what the function returns, and all
     else agrees: structure, shapes and types. It is said once for each trace, and not where the
-    function calls `pydag.untie`.
+    function calls `pydag.untie`, nor where whole items of a dict came apart, such as the parameters
+    and the target network of a training state.
     """
 
 
@@ -110,20 +111,39 @@ class _Lost(NamedTuple):
 
 
 def _lost(given: Listing, returned: Listing, root: int) -> _Lost | None:
-    """Walks both; they unfold alike from the roots on."""
-    met: dict[int, tuple[int, int]] = {}  # for each node of the argument: by which way, and to what
-    pending = [(0, root)]
-    while pending:
-        one, other = pending.pop()
-        node, target = given.target(one), returned.target(other)
-        if node in met:
+    """Walks both; they unfold alike from the roots on.
+
+    Whole items of a dict argument may come apart: an initial state often holds one part twice, such
+    as a network and its target. Inside of each item ties are looked for.
+    """
+    items = frozenset(_items(given))
+    parts = [(0, root)]
+    while parts:
+        met: dict[int, tuple[int, int]] = {}  # for each node of the argument: by which way, to what
+        pending = [parts.pop()]
+        while pending:
+            one, other = pending.pop()
+            node, target = given.target(one), returned.target(other)
+            if node not in met:
+                met[node] = one, other
+                pending += reversed(_pairs(given.children(node), returned.children(target)))
+                continue
             before = met[node]
-            if returned.target(before[1]) != target:
+            if returned.target(before[1]) == target:
+                continue
+            if one not in items or before[0] not in items:
                 return _Lost((before[0], one), (before[1], other))
-            continue
-        met[node] = one, other
-        pending += reversed(_pairs(given.children(node), returned.children(target)))
+            parts.append((node, target))
     return None
+
+
+def _items(given: Listing) -> Sequence[int]:
+    """The items of an argument that is a dict, but for those that are leaves."""
+    cls = given.records[0].type
+    if cls is None or not issubclass(cls, dict):
+        return ()
+    children = given.children(0)
+    return [child for child in children if not given.records[given.target(child)].is_leaf]
 
 
 def _pairs(given: Sequence[int], returned: Sequence[int]) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from typing import Any
 from pydag import _core
 from pydag._core import Hashed
 from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 
 from .compiled_function import CompiledFunction
@@ -43,6 +44,7 @@ class Traced(_Stage):
         cls, fun: Callable[..., Any], compiled: CompiledFunction, args: Args, kwargs: Kwargs
     ) -> "Traced":
         """Traces a function, which the compiled function doesn't own."""
+        args, kwargs = described_call(args, kwargs, compiled.options, compiled.static.chosen)
         compiled.forget_wrong_groups(args, kwargs)
         key, donated, kept = compiled.take_apart(args, kwargs)
         traced = cls(compiled.jitted.trace(key, donated, kept), compiled, key)

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.argnums import is_differentiable
+from pydag.jaxinterop.boundary.dag import rebuilt
+from pydag.jaxinterop.boundary.derivatives import Structures, derivative
+from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
@@ -34,7 +36,7 @@ class _Optimizer:
         self.tx, self.takes_extra, self.wrt, self.options = tx, takes_extra, wrt, options
 
     def init(self, params: AnyDag) -> Any:
-        untraced, leaves, _ = Parts.of(params, self.options, "params")
+        _, untraced, leaves, _ = Parts.of(params, self.options, "params")
         active = which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
         if self.wrt is not None and leaves and not any(active):
             raise TypeError(
@@ -95,11 +97,13 @@ def _shown(
 ) -> AnyDag:
     """The updates in the form of another DAG, which is structured alike."""
     if like.untraced != untraced:
-        changes = matched(like.untraced, untraced.build(changes), "the updates", "updates")
-    if is_dag and is_model:
+        changes = matched(like.untraced, derivative(untraced, changes), "the updates", "updates")
+    if not is_dag:
+        return derivative(like.untraced, changes, Structures.of(like.tree, like.untraced))
+    if is_model:
         pairs = zip(changes, like.leaves, strict=True)
         changes = [NoUpdate() if x is None and p is not None else x for x, p in pairs]
-    return Parts(like.untraced, like.leaves, is_dag).build(changes)
+    return rebuilt(like.untraced, changes)
 
 
 def optimizer(

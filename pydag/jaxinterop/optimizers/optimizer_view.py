@@ -14,10 +14,11 @@ import numpy as np
 
 from pydag import _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.argnums import is_differentiable, select_among
+from pydag.jaxinterop.boundary.argnums import select_among
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.treatments import Slot, shortened
+from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
@@ -52,6 +53,7 @@ def _or_none(leaf: Leaf) -> Leaf:
 class Parts(NamedTuple):
     """A DAG taken apart."""
 
+    tree: AnyDag
     untraced: Untraced
     leaves: Sequence[Leaf]
     is_dag: bool  # whether it was given as a `Dag`
@@ -59,8 +61,8 @@ class Parts(NamedTuple):
     @classmethod
     def of(cls, tree: AnyDag, options: Options, root: str) -> "Parts":
         if type(tree) is Dag:
-            return cls(*tree._take_apart(), True)
-        return cls(*take_apart(tree, options, root), False)
+            return cls(tree, *tree._take_apart(), True)
+        return cls(tree, *take_apart(tree, options, root), False)
 
     def build(self, leaves: Sequence[Leaf]) -> AnyDag:
         """A DAG like this one, with other leaves."""

@@ -14,6 +14,7 @@ from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.roots import shortened as shortened
+from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag, Leaf, Path
@@ -27,6 +28,12 @@ class Slot:
 
     def __init__(self, index: int) -> None:
         self.index = index
+
+
+COPIES = (
+    'pj.tree.map(jnp.copy, ...) makes copies; with identity="nodes" an array at two places is two.'
+)
+"""What to do where one array is meant as two."""
 
 
 class _Region(NamedTuple):
@@ -122,7 +129,8 @@ def treatments(
         ValueError: A prefix doesn't fit its tree.
         TypeError: A leaf that JAX traces is given something that is no treatment.
     """
-    leaves, spec = options.flatten(tuple(trees.values()), tuple(trees))
+    flattened, spec = options.flatten(tuple(trees.values()), tuple(trees))
+    leaves = without_bare(flattened)
     first, *others = prefixes.values()
     if one_level(first, options)[2].is_leaf() and all(prefix is first for prefix in others):
         return [first] * len(leaves)

@@ -8,6 +8,7 @@ from jax import tree_util
 
 from pydag import _core
 from pydag.jaxinterop.boundary.dag import keys_of
+from pydag.jaxinterop.boundary.derivatives import noted_for_jax, opens_as_pydag
 from pydag.jaxinterop.boundary.memory import memory_of, remember
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.fields import module_listeners
@@ -64,6 +65,8 @@ class _How:
 
 def _tell_jax(cls: type, how: _How) -> None:
     def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
+        if (noted := noted_for_jax(node)) is not None:
+            return noted.leaves, noted.untraced
         if (known := memory_of(node)) is not None:
             return known[1], known[0]
         untraced, leaves = take_apart(node, how.options, cls.__name__)
@@ -86,6 +89,7 @@ def _tell_jax(cls: type, how: _How) -> None:
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     asked_pydag.set(cls, how)
+    opens_as_pydag(cls, lambda: how.options)
 
 
 def _tell_jax_of_module(cls: type) -> None:

@@ -47,17 +47,12 @@ def is_traced(leaf: Any) -> bool:
     return _is_traced.of(leaf)
 
 
-_NUMBERS = (bool, int, float, complex)
-_is_number = ClassTable(
-    lambda leaf: (
-        any(inherits(type(leaf), number) for number in _NUMBERS)
-        and not inherits(type(leaf), np.generic)  # an array without dimensions
-    )
-)
+_NUMBERS = (bool, int, float, complex, np.bool_, np.number)
+_is_number = ClassTable(lambda leaf: any(inherits(type(leaf), number) for number in _NUMBERS))
 
 
 def is_number(leaf: Any) -> bool:
-    """Whether a leaf is a number or a flag of Python's."""
+    """Whether a leaf is a number or a flag of Python's, or a scalar of NumPy's."""
     return _is_number.of(leaf)
 
 
@@ -85,10 +80,10 @@ def _has_settled_class(value: Any) -> bool:
     cls = type(value)
     if id(cls) in _IMMUTABLE or any(inherits(cls, base) for base in _IMMUTABLE_BASES):
         return True
-    return not _compares(cls, object)
+    return not compares(cls, object)
 
 
-def _compares(cls: type, root: type) -> bool:
+def compares(cls: type, root: type) -> bool:
     """Whether a class, or one between it and `root`, has an equality or a hash of its own."""
     own = (names_in(base) for base in bases_of(cls) if not inherits(root, base))
     return any("__eq__" in names or "__hash__" in names for names in own)
@@ -99,7 +94,7 @@ _is_settled = ClassTable(_has_settled_class)
 
 def _is_made_of_items(value: Any) -> bool:
     cls = type(value)
-    return inherits(cls, tuple) and not _compares(cls, tuple)
+    return inherits(cls, tuple) and not compares(cls, tuple)
 
 
 def _is_made_of_fields(value: Any) -> bool:
@@ -135,12 +130,17 @@ def is_settled(value: Any) -> bool:
 
 
 class Static:
-    """A leaf that JAX doesn't see. Equal to another of the same type and value: 1 is not True."""
+    """A leaf that JAX doesn't see. Equal to another of the same type and value: 1 is not True.
 
-    __slots__ = ("_hash", "_key", "value")
+    Args:
+        state: What a constant object held, where that counts. Compared where both have one.
+    """
 
-    def __init__(self, value: Any) -> None:
+    __slots__ = ("_hash", "_key", "state", "value")
+
+    def __init__(self, value: Any, state: Any = None) -> None:
         self.value = value
+        self.state = state
         self._key = _typed(value)
         self._hash: int | None = None
 
@@ -170,7 +170,7 @@ class Static:
         if None not in hashes and hashes[0] != hashes[1]:
             return False  # perhaps the same object, which was changed in between
         if self.value is other.value:
-            return True
+            return None in (self.state, other.state) or bool(self.state == other.state)
         try:
             return bool(self._key == other._key)
         except Exception:  # such as the truth value of an array

@@ -2,18 +2,12 @@
 """Objects that hold arrays where nobody sees them: in attributes of a class that isn't registered.
 
 Such an object is a leaf that JAX can't trace, and so a constant. Its arrays would not be trained,
-and a compiled function would not notice when they change.
-
-No code of the objects' classes runs here: attributes are read from `__dict__` and slots.
+and a compiled function would not notice when they change. In a result they would be gone.
 """
 
-import collections
-import enum
 import functools
-import gc
-import types
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,171 +15,86 @@ import numpy as np
 from pydag.jaxinterop.messages.roots import shortened
 from pydag.structure.text import short_repr
 
-from .class_table import ClassTable, bases_of, inherits, names_in
-from .leaves import is_known_to_jax, is_traced
-
-Part = tuple[str, Any, Any]
-"""How a part is got from a whole (a format), the name or key in it, and the part."""
-
-Contents = Callable[[Any], list[Part]]
-
-
-class Hidden(NamedTuple):
-    """An array in the attributes of a leaf."""
-
-    path: str  # from the leaf on
-    array: Any
-
-
-def _of_dict(whole: Any) -> list[Part]:
-    return [("[{}]", key, part) for key, part in list(dict.items(whole))]
-
-
-def _in_order(iterate: Callable[[Any], Iterator[Any]]) -> Contents:
-    def items(whole: Any) -> list[Part]:
-        return [("[{}]", i, part) for i, part in enumerate(list(iterate(whole)))]
-
-    return items
-
-
-def _in_a_row(iterate: Callable[[Any], Iterator[Any]], count: Callable[[Any], int]) -> Contents:
-    """The items of a list or tuple. Of one that somebody is filling none: some may be missing."""
-    items = _in_order(iterate)
-    return lambda whole: items(whole) if len(gc.get_referents(whole)) >= count(whole) else []
-
-
-def _of_set(whole: Any) -> list[Part]:
-    return [("{}", "{...}", part) for part in list(_iterate_set(whole))]
-
-
-def _iterate_set(whole: Any) -> Iterator[Any]:
-    return (set if inherits(type(whole), set) else frozenset).__iter__(whole)
-
-
-def _of_partial(whole: Any) -> list[Part]:
-    return [(".{}", name, get(whole)) for name, get in _PARTIAL]
-
-
-def _of_method(whole: Any) -> list[Part]:
-    return [(".{}", "__self__", whole.__self__)]
-
-
-_PARTIAL = [
-    (name, names_in(functools.partial)[name].__get__) for name in ("func", "args", "keywords")
-]
-
-# The parts of instances of these classes, and of classes below them, beside attributes.
-_CONTAINERS: dict[type, Contents] = {
-    dict: _of_dict,
-    list: _in_a_row(list.__iter__, list.__len__),
-    tuple: _in_a_row(tuple.__iter__, tuple.__len__),
-    collections.deque: _in_order(collections.deque.__iter__),
-    set: _of_set,
-    frozenset: _of_set,
-    functools.partial: _of_partial,
-    types.MethodType: _of_method,
-    types.BuiltinMethodType: _of_method,
-    types.MethodWrapperType: _of_method,
-}
-
-# What may hold an array without being data: functions, and what is made once for all.
-_EXEMPT = (type, types.FunctionType, types.ModuleType, enum.Enum)
-
-# Numbers, text and outlines of arrays: JAX may know them, but they are no arrays.
-_NO_ARRAYS = (bool, int, float, complex, str, np.generic, jax.ShapeDtypeStruct)
-
-
-class _Readers(NamedTuple):
-    """How the parts of the instances of a class are read."""
-
-    is_array: bool
-    contents: tuple[Contents, ...]
-    attributes: Callable[[Any], Any] | None  # gives the `__dict__`
-    slots: tuple[tuple[str, Callable[[Any], Any]], ...]
-
-    def is_blind(self) -> bool:
-        """Whether the instances have no parts."""
-        return not (self.is_array or self.contents or self.attributes or self.slots)
-
-    def parts(self, whole: Any) -> Iterator[Part]:
-        """The parts of an instance."""
-        for contents in self.contents:
-            yield from contents(whole)
-        attributes: Any = self.attributes(whole) if self.attributes is not None else None
-        if inherits(type(attributes), dict):
-            for name, part in list(dict.items(attributes)):
-                yield ".{}", name, part
-        for name, get in self.slots:
-            try:
-                yield ".{}", name, get(whole)
-            except AttributeError:
-                continue  # not set
-
-
-# How the `__dict__` is got, unless the class itself says what it is.
-_DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
-
-_NOTHING = _Readers(False, (), None, ())
-
-
-def _readers(instance: Any) -> _Readers:
-    cls = type(instance)
-    if any(inherits(cls, exempt) for exempt in _EXEMPT):
-        return _NOTHING
-    if is_known_to_jax(cls):
-        is_array = not any(inherits(cls, other) for other in _NO_ARRAYS)
-        return _Readers(is_array, (), None, ())
-    contents = tuple(read for base, read in _CONTAINERS.items() if inherits(cls, base))
-    found = [names_in(base).get("__dict__") for base in bases_of(cls)]
-    dicts = [d for d in found if d is not None and type(d) in _DESCRIPTORS]
-    slots = tuple(
-        (name, member.__get__)
-        for base in reversed(bases_of(cls))
-        if "__slots__" in names_in(base)
-        for name, member in names_in(base).items()
-        if type(member) is types.MemberDescriptorType
-    )
-    return _Readers(False, contents, dicts[0].__get__ if dicts else None, slots)
-
-
-_table = ClassTable(_readers)
+from .class_table import bases_of, inherits
+from .leaves import is_traced
+from .parts import (
+    CONTAINERS,
+    MODULE,
+    NAME,
+    QUALNAME,
+    Hidden,
+    is_bound,
+    is_iterator,
+    is_view,
+    readers_of,
+    readers_with_functions,
+    search,
+)
 
 
 def hidden_array(leaf: Any) -> Hidden | None:
     """An array that a leaf holds which JAX takes for a constant; None if it holds none.
 
     Looked for in `__dict__` and slots, in containers there and in the objects below; in what a
-    method is bound to, and in the arguments of a partial. Functions, classes, modules and members
-    of enums are exempt.
+    method is bound to, in the arguments of a partial, and in what a view or an iterator of Python's
+    leads to. Functions, classes, modules and members of enums are exempt.
     """
-    if _table.of(leaf).is_blind():
+    if type(leaf) is np.ndarray and leaf.dtype == object:
+        return search(leaf.ravel().tolist(), readers_of, _is_hidden_array)
+    return None if readers_of(leaf).is_blind() else search(leaf, readers_of, _is_hidden_array)
+
+
+def _is_hidden_array(part: Any) -> bool:
+    return readers_of(part).is_array and is_traced(part)
+
+
+_MOST_OBJECTS = 10_000  # are looked through: a function may close over a whole program
+
+
+def hidden_tracer(leaf: Any) -> Hidden | None:
+    """A tracer that a leaf of a result leads to: it is dead when the function has returned.
+
+    Looked for as `hidden_array` does, and in what functions close over, and in classes themselves.
+    """
+    if readers_with_functions(leaf).is_blind():
         return None
-    seen = {id(leaf)}
-    ways: list[tuple[int, str, Any]] = [(-1, "", None)]  # (the whole, how the part is got from it)
-    waiting = [(0, leaf)]
-    owned = [leaf]  # what the ids are of
-    while waiting:
-        way, whole = waiting.pop()
-        for form, name, part in _table.of(whole).parts(whole):
-            readers = _table.of(part)
-            if readers.is_blind() or id(part) in seen:
-                continue
-            if readers.is_array and is_traced(part):
-                return Hidden(_text([*ways, (way, form, name)]), part)
-            seen.add(id(part))
-            owned.append(part)
-            ways.append((way, form, name))
-            waiting.append((len(ways) - 1, part))
-    return None
+    return search(leaf, readers_with_functions, _is_tracer, _MOST_OBJECTS)
 
 
-def _text(ways: list[tuple[int, str, Any]]) -> str:
-    steps = []
-    place = len(ways) - 1
-    while place > 0:
-        place, form, name = ways[place]
-        steps.append(form.format(short_repr(name) if form == "[{}]" else name))
-    return "".join(reversed(steps))
+def _is_tracer(part: Any) -> bool:
+    return isinstance(part, jax.core.Tracer)
+
+
+def is_lazy(leaf: Any) -> bool:
+    """Whether it is an iterator or a view, which shows arrays that it doesn't hold."""
+    return is_iterator(leaf) or is_view(leaf)
+
+
+def check_leaf(leaf: Any, place: Callable[[], str], is_returned: bool) -> None:
+    """Checks a leaf that JAX doesn't trace.
+
+    Args:
+        place: Tells where it is.
+        is_returned: Whether it is in a result.
+
+    Raises:
+        TypeError: It holds an array that JAX would not see, or is an iterator in a result.
+    """
+    if (hidden := hidden_array(leaf)) is not None:
+        raise TypeError(refusal(leaf, place(), hidden))
+    if is_returned and is_iterator(leaf):
+        raise TypeError(
+            f"{place()} is {_named(leaf)}, an iterator: what it gives would be used up, or gone\n"
+            "  Return a list or a tuple."
+        )
+    if is_returned and (hidden := hidden_tracer(leaf)) is not None:
+        where = place()
+        raise TypeError(
+            f"{where} is {_named(leaf)}, and leads to an array that is being traced: "
+            f"{shortened(where + hidden.path)} is {short_repr(hidden.array)}\n"
+            "  When the traced function has returned, that array is gone.\n"
+            "  Return the array itself, or a jax.tree_util.Partial of it, which JAX opens."
+        )
 
 
 def refusal(leaf: Any, where: str, hidden: Hidden) -> str:
@@ -203,11 +112,22 @@ def refusal(leaf: Any, where: str, hidden: Hidden) -> str:
     )
 
 
+def lazy_text(leaf: Any, where: str, what: str) -> str:
+    """The text of an error about an iterator or a view.
+
+    Args:
+        where: The place of the leaf.
+        what: What should be done with it.
+    """
+    kind, cure = _kind_and_cure(leaf)
+    return f"{where} is {kind}, and can't be {what}\n  {cure}"
+
+
 def _kind_and_cure(leaf: Any) -> tuple[str, str]:
     """What a leaf is, and how its arrays can be seen."""
     cls = type(leaf)
-    name = f"{_MODULE(cls)}.{_QUALNAME(cls)}"
-    if _CONTAINERS.get(cls) is _of_method:
+    name = f"{MODULE(cls)}.{QUALNAME(cls)}"
+    if is_bound(leaf):
         return (
             f"a method bound to {_named(leaf.__self__)}",
             "Pass that object itself, of a registered class, and call its method inside; or pass "
@@ -215,28 +135,31 @@ def _kind_and_cure(leaf: Any) -> tuple[str, str]:
         )
     if inherits(cls, functools.partial):
         return f"a {name}", "Use jax.tree_util.Partial instead, which JAX opens."
-    if any(inherits(cls, base) for base in _CONTAINERS):
+    if is_lazy(leaf):
+        kind = "an iterator" if is_iterator(leaf) else "a view"
+        return (
+            f"{kind}, {_named(leaf)}",
+            "Pass a list, a tuple or a dict that holds the arrays, such as list(params.values()).",
+        )
+    if type(leaf) is np.ndarray:
+        return "an array of objects", "Pass a list or a tuple."
+    if any(inherits(cls, base) for base in CONTAINERS):
         return (
             _named(leaf),
             "Pass a list, a tuple or a dict, or register the class: "
-            f"pydag.register_pydag_node({_NAME(cls)}, flatten_func, unflatten_func).",
+            f"pydag.register_pydag_node({NAME(cls)}, flatten_func, unflatten_func).",
         )
     inherited = ""
     if len(bases_of(cls)) > 2:
         inherited = " A registration of a base class doesn't hold for it."
     return (
         f"an object of {name}, a class that is not registered",
-        f"Register the class: pydag.register_fields({_NAME(cls)}).{inherited} "
-        f"Where its numbers and flags are no data: pydag.register_module({_NAME(cls)}). "
-        f"To keep the object a constant, say static={_NAME(cls)}, or pass it to jit as an argument "
+        f"Register the class: pydag.register_fields({NAME(cls)}).{inherited} "
+        f"Where its numbers and flags are no data: pydag.register_module({NAME(cls)}). "
+        f"To keep the object a constant, say static={NAME(cls)}, or pass it to jit as an argument "
         "of its own that static_argnums names.",
     )
 
 
 def _named(whole: Any) -> str:
-    return f"an object of {_MODULE(type(whole))}.{_QUALNAME(type(whole))}"
-
-
-_NAME = type.__dict__["__name__"].__get__
-_QUALNAME = type.__dict__["__qualname__"].__get__
-_MODULE = type.__dict__["__module__"].__get__
+    return f"an object of {MODULE(type(whole))}.{QUALNAME(type(whole))}"

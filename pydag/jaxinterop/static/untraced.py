@@ -7,6 +7,7 @@ again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -19,11 +20,14 @@ from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, say_roots
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
-from .leaves import Static, is_number, is_traced
+from .bare_arrays import separated, without_bare
+from .constants import with_state
+from .leaves import Static
 from .meta_arrays import check_meta_fields
 from .option import Shape, StaticOption
 from .positions import static_positions
-from .unregistered import hidden_array, refusal
+from .unregistered import check_leaf, is_lazy, lazy_text
+from .weak_references import check_weak, holds_weak
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
 
@@ -60,6 +64,12 @@ class Options(NamedTuple):
         if self.static is not None:
             leaves, spec = self.flatten(trees)
             self.static.given(leaves, spec, "trees", must_match=True)
+
+    def separated(self, arguments: Sequence[Dag]) -> list[Dag]:
+        """Arguments that are told apart: `bare_arrays.separated`."""
+        if self.identity == "nodes":
+            return list(arguments)
+        return separated(arguments, self.leaves)
 
     def leaves(self, tree: Dag) -> list[Leaf]:
         return _core.leaves(tree, namespace=self.namespace, identity=self.identity)
@@ -125,14 +135,42 @@ class Untraced(NamedTuple):
         leaves = self.all_leaves(traced) if self.positions else traced
         return _core.unflatten(self.spec_key.spec, leaves)
 
-    def without_numbers(self) -> "Untraced":
-        """This with None for static numbers and arrays: they have no gradient."""
-        has_none = [is_number(s.inner) or is_traced(s.inner) for s in self.statics]
-        statics = tuple(
-            Static(None) if is_none else s
-            for s, is_none in zip(self.statics, has_none, strict=True)
-        )
-        return self._replace(statics=statics)
+    def check_not_lazy(
+        self, what: str, place: Callable[[optree.PyTreeAccessor], str | None]
+    ) -> None:
+        """Checks that there is no iterator and no view, in which JAX sees no arrays.
+
+        Args:
+            what: Says what is done with the arrays, such as "mapped over".
+            place: Writes down the way to a leaf; None for one that isn't meant.
+
+        Raises:
+            TypeError: There is one.
+        """
+        for position, static in zip(self.positions, self.statics, strict=True):
+            if is_lazy(static.inner):
+                where = place(self.spec.accessors()[position])
+                if where is not None:
+                    raise TypeError(lazy_text(static.inner, where, what))
+
+    def with_states(self, exempt: Sequence[int] = ()) -> "Untraced":
+        """This as part of a key: what constant objects hold counts.
+
+        Args:
+            exempt: Positions of leaves of which it doesn't.
+        """
+        pairs = zip(self.positions, self.statics, strict=True)
+        return self._replace(statics=tuple(x if i in exempt else with_state(x) for i, x in pairs))
+
+    def check_weak(self, tree: Dag, roots: Roots) -> None:
+        """`weak_references.check_weak` of the tree that this was taken from."""
+        if any(holds_weak(static.inner) for static in self.statics):
+            leaves, spec = self.options.flatten(tree, roots)
+            check_weak(tree, leaves, spec, self.options.identity, roots)
+
+    def without_statics(self) -> "Untraced":
+        """This with None for each static leaf."""
+        return self._replace(statics=(Static(None),) * len(self.statics))
 
     def traced_positions(self) -> list[int]:
         """Where the traced leaves stand, among all."""
@@ -174,6 +212,10 @@ def picker(positions: Sequence[int], count: int) -> Picker:
     return itemgetter(*positions)
 
 
+def _place(spec: PyDagSpec, position: int, roots: Roots) -> str:
+    return place_text(spec.accessors()[position], roots)
+
+
 def untraced_of(
     leaves: Sequence[Leaf],
     spec: PyDagSpec,
@@ -181,15 +223,17 @@ def untraced_of(
     options: Options,
     roots: Roots,
     selected: Sequence[int] = (),
+    is_returned: bool = False,
 ) -> Untraced:
     """The untraced part of a DAG with these leaves, of which those at `positions` are static.
 
     Args:
         selected: Those that `static=` selects. They may hold arrays: they are meant as constants.
+        is_returned: Whether a function returned it.
 
     Raises:
         TypeError: One of them is an object that nobody registered, and holds arrays; or a meta
-            field holds one.
+            field holds one; or a result holds such an object, or an iterator.
     """
     check_meta_fields(spec, roots)
     exempt = frozenset(selected)
@@ -197,8 +241,7 @@ def untraced_of(
         leaf = leaves[position]
         if type(leaf) is Static or position in exempt:
             continue
-        if (hidden := hidden_array(leaf)) is not None:
-            raise TypeError(refusal(leaf, place_text(spec.accessors()[position], roots), hidden))
+        check_leaf(leaf, partial(_place, spec, position, roots), is_returned)
     statics = tuple(Static(leaves[i]) for i in positions)
     return Untraced(_core.spec_key(spec), positions, statics, options)
 
@@ -216,10 +259,11 @@ def take_apart(
         CycleError: An object contains itself.
         TypeError: A leaf is an object that nobody registered, and holds arrays.
     """
-    leaves, spec = options.flatten(tree, roots)
+    found, spec = options.flatten(tree, roots)
+    leaves = without_bare(found)
     selected = options.selected(leaves, spec, roots, is_returned)
     positions = static_positions(leaves, spec, roots, selected)
-    untraced = untraced_of(leaves, spec, positions, options, roots, selected)
+    untraced = untraced_of(leaves, spec, positions, options, roots, selected, is_returned)
     if not positions:
         return untraced, leaves
     skipped = frozenset(positions)

@@ -7,7 +7,8 @@ from typing import Any
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, flat
-from pydag.jaxinterop.boundary.dag import InnerDag, dag_like, to_dag
+from pydag.jaxinterop.boundary.dag import InnerDag, argument, dag_like
+from pydag.jaxinterop.boundary.described import described
 from pydag.jaxinterop.messages.naming import Source, name_of
 from pydag.jaxinterop.static.untraced import Options
 
@@ -19,6 +20,13 @@ def called_back(callback: Callable[..., Any], shape: InnerDag) -> Callable[[Call
         return dag_like(shape, result, f"what {name_of(callback)} returned", "result")
 
     return flat(lambda: callback, Source(callback), pack)
+
+
+def shape_of(result_shape_dtypes: Any) -> InnerDag:
+    """What a callback returns, as JAX wants it: all that has a shape and a dtype is an array."""
+    options = Options()
+    root = "result_shape_dtypes"
+    return argument(described(result_shape_dtypes, options, root), options, root)
 
 
 def pure_callback(
@@ -33,8 +41,9 @@ def pure_callback(
 
     Args:
         callback: Takes and returns DAGs of arrays.
-        result_shape_dtypes: What it returns, with `jax.ShapeDtypeStruct`s for arrays. One that
-            stands at two places stands for one array at both.
+        result_shape_dtypes: What it returns, with `jax.ShapeDtypeStruct`s for arrays, or whatever
+            else has a shape and a dtype. One that stands at two places stands for one array at
+            both.
         args, kwargs: What `callback` is called with.
         sharding: On which device it runs, as in JAX.
         vmap_method: How it is mapped by `vmap`, as in JAX.
@@ -45,8 +54,7 @@ def pure_callback(
     9.0
     """
     options = Options()
-    shape = to_dag(result_shape_dtypes, options, "result_shape_dtypes")
-
+    shape = shape_of(result_shape_dtypes)
     call = Call.of(args, kwargs, options)
     return jax.pure_callback(
         called_back(callback, shape), shape, call, sharding=sharding, vmap_method=vmap_method

@@ -14,7 +14,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.argnums import QUESTION
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, to_dag, to_outcome
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, argument, to_outcome
+from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
@@ -59,12 +60,12 @@ class Custom(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(
                 "a function with a derivative of its own has positional arguments alone; these "
                 f"are given by keyword: {', '.join(bound.kwargs)}"
             )
+        bound.apply_defaults()  # those of keyword-only arguments are the function's affair
         skipped = self.nondiff_argnums
         if skipped:
             by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, self._options)
@@ -75,7 +76,7 @@ class Custom(Generic[P, R]):
         return result
 
     def _pack(self, tree: Any, root: str) -> InnerDag:
-        return to_dag(tree, self._options, root)
+        return argument(tree, self._options, root)
 
     def _outcome(self, tree: Any) -> Outcome:
         """The result of the function or of a rule: JAX wants them alike."""
@@ -94,6 +95,11 @@ def opened(dag: Dag) -> Any:
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
     return dag._untraced.build(leaves)
+
+
+def opened_derivative(dag: Dag) -> Any:
+    """A tangent or cotangent as a rule gets it: None stands at what has no derivative."""
+    return derivative(dag._untraced, without_float0(dag._leaves))
 
 
 def two(found: Any, rule: Callable[..., Any], form: str, second: str) -> Sequence[Any]:

@@ -7,10 +7,12 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from pydag.jaxinterop.boundary.dag import Dag, dag_like
+from pydag.jaxinterop.boundary.dag import Dag, Outcome, rebuilt
+from pydag.jaxinterop.boundary.derivatives import derivative, tangents_for
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
+from pydag.jaxinterop.static.differentiable import is_differentiable
 
-from .custom import Custom, P, R, opened, two
+from .custom import Custom, P, R, opened, opened_derivative, two
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -19,10 +21,11 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """A function of DAGs with its own derivative, forward; as `jax.custom_jvp`.
 
     Identity spans each argument: an object in two arguments is two inputs, whose tangents JAX adds
-    up. Inside of one argument, what is one object is one in the rule, and has one tangent.
+    up. Inside of one argument, what is one object is one in the rule, and has one tangent; None
+    stands in the tangents at what has no derivative.
 
     Args:
-        fun: The function, of positional arguments.
+        fun: The function, of positional arguments; others keep their defaults.
         nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
@@ -52,12 +55,14 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
             *others, primals, tangents = args
-            found = jvp(*others, tuple(map(opened, primals)), tuple(map(opened, tangents)))
+            found = jvp(
+                *others, tuple(map(opened, primals)), tuple(map(opened_derivative, tangents))
+            )
             result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
             dag = self._outcome(result)
-            return dag, dag_like(
-                dag, tangent, f"the tangent that {name_of(jvp)} returned", "tangent"
-            )
+            what = f"the tangent that {name_of(jvp)} returned"
+            leaves = dag._untraced.match(tangent, what, "tangent")
+            return dag, rebuilt(dag._untraced, tangents_for(dag._leaves, leaves), Outcome)
 
         self._jax.defjvp(named(flat_jvp, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
         return jvp
@@ -77,16 +82,13 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             function: Callable[..., R] = self
             result = function(*primals)
             dag = self._outcome(result)
-            parts = [
-                dag_like(
-                    dag, jvp(tangent, result, *primals), f"what {name_of(jvp)} returned", "tangent"
-                )
-                for jvp, tangent in zip(jvps, tangents, strict=True)
-                if jvp is not None
-            ]
-            zeros = jax.tree.map(jnp.zeros_like, dag)
-            return result, jax.tree.map(
-                lambda *leaves: sum(leaves[1:], leaves[0]), zeros, *parts
-            ).tree
+            sums = [jnp.zeros_like(x) if is_differentiable(x) else None for x in dag._leaves]
+            for jvp, tangent in zip(jvps, tangents, strict=True):
+                if jvp is not None:
+                    found = jvp(tangent, result, *primals)
+                    parts = dag._untraced.match(found, f"what {name_of(jvp)} returned", "tangent")
+                    pairs = zip(sums, parts, strict=True)
+                    sums = [None if total is None else total + part for total, part in pairs]
+            return result, derivative(dag._untraced, sums)
 
         self.defjvp(rule)

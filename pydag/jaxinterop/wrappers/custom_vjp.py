@@ -2,30 +2,40 @@
 """`jax.custom_vjp` for functions of DAGs."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
+from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
+from pydag.jaxinterop.boundary.derivatives import without_float0
 from pydag.jaxinterop.boundary.outputs import Shell
+from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.prefixes.treatments import shortened
-from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.static.leaves import is_traced
+from pydag.jaxinterop.static.untraced import Options, Untraced
 
-from .custom import Custom, P, R, opened, two
+from .custom import Custom, P, R, opened, opened_derivative, two
 
 
 class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """A function of DAGs with its own derivative, backward; as `jax.custom_vjp`.
 
     Identity spans each argument: an object in two arguments is two inputs, whose cotangents JAX
-    adds up. Inside of one argument, and of the result, what is one object is one in the rules, and
-    has one cotangent: the whole, at each of its places. So a rule sums over the places of an
-    argument itself, and doesn't sum over those of the result again. Parts that differ are refused;
-    one object that was meant as two equal parts can't be told from the whole.
+    adds up. Inside of one argument, what is one object is one in the rules, and has one cotangent:
+    the whole, at each of its places. So a rule sums over the places of an argument itself. Parts
+    that differ are refused; one object that was meant as two equal parts can't be told from the
+    whole.
+
+    An array at several places of the result has a cotangent for each of them, and what all its uses
+    contribute is their sum: the first has the whole, the others are zero. A rule that adds them
+    counts each use once. Where a rule then gives an array of an argument different cotangents at
+    its places, those are added up, too. A node of the result is one, wherever it stands.
 
     Args:
-        fun: The function, of positional arguments.
+        fun: The function, of positional arguments; others keep their defaults.
         nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
@@ -57,34 +67,42 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         Args:
             fwd: `fwd(*args)` returns `(result, saved)`.
-            bwd: `bwd(*nondiff_args, saved, cotangent)` returns a tuple with a cotangent for each
-                differentiable argument. Each is structured as its argument is, and shares at least
-                as much; anything may stand for leaves that JAX can't trace. None stands for zero.
+            bwd: `bwd(*nondiff_args, saved, cotangent)` returns a tuple or list with a cotangent for
+                each differentiable argument. Each is structured as its argument is, and shares at
+                least as much; or it is a leaf, where the argument has but one. None stands for
+                zero; anything may stand for leaves that JAX can't trace.
             symbolic_zeros, optimize_remat, jax_options: As in JAX.
 
         Raises:
-            SharingError: When differentiated: a cotangent has two objects where there was one.
+            SharingError: When differentiated: a cotangent has two objects where there was one, and
+                no array stands at several places of the result.
         """
 
         def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
                 fwd(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
             )
-            untraced_parts = (
-                x._untraced for i, x in enumerate(args) if i not in self.nondiff_argnums
-            )
-            return self._outcome(result), (self._pack(saved, "saved"), Shell(tuple(untraced_parts)))
+            inputs = [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
+            inside = tuple(_Input.of(dag, self._options) for dag in inputs)
+            dag = self._outcome(result)
+            places = Places.of(result, dag.spec, self._options)
+            return dag, (self._pack(saved, "saved"), Shell((inside, places)))
 
         def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
-            *others, (saved, untraced_parts), cotangent = args
-            found = bwd(*others, opened(saved), opened(cotangent))
-            count = len(untraced_parts.content)
-            if not isinstance(found, tuple) or len(found) != count:
+            *others, (saved, shell), cotangent = args
+            inputs, places = shell.content
+            found = bwd(*others, opened(saved), _opened_cotangent(cotangent, places))
+            if not isinstance(found, tuple | list) or len(found) != len(inputs):
                 raise TypeError(
-                    f"{name_of(bwd)} must return a tuple with a cotangent for each of {count} "
-                    f"differentiable arguments, but it returned {shortened(repr(found))}"
+                    f"{name_of(bwd)} must return a tuple with a cotangent for each of "
+                    f"{len(inputs)} differentiable arguments, but it returned "
+                    f"{shortened(repr(found))}"
                 )
-            return tuple(map(self._cotangent, range(count), untraced_parts.content, found))
+            what = f"the cotangent for differentiable argument {{}} of {name_of(self.fun)}"
+            return tuple(
+                None if part is None else x.cotangent(part, what.format(i), places is not None)
+                for i, (x, part) in enumerate(zip(inputs, found, strict=True))
+            )
 
         self._jax.defvjp(
             named(flat_fwd, Source(fwd), ARGUMENTS),
@@ -94,8 +112,46 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             **jax_options,
         )
 
-    def _cotangent(self, i: int, untraced: Untraced, found: Any) -> Dag | None:
-        if found is None:
-            return None
-        what = f"the cotangent for differentiable argument {i} of {name_of(self.fun)}"
-        return rebuilt(untraced, untraced.match(found, what, "cotangent"), InnerDag)
+
+class _Input(NamedTuple):
+    """What a backward rule's cotangent for an argument is matched with."""
+
+    untraced: Untraced
+    places: Places | None
+
+    @classmethod
+    def of(cls, dag: InnerDag, options: Options) -> "_Input":
+        return cls(dag._untraced, Places.of(dag.tree, dag.spec, options))
+
+    def cotangent(self, found: Any, what: str, adds: bool) -> Dag:
+        """The Dag of a cotangent that a rule gave.
+
+        Args:
+            adds: Whether different parts for one array are added up.
+        """
+        return rebuilt(self.untraced, self._leaves(found, what, adds), InnerDag)
+
+    def _leaves(self, found: Any, what: str, adds: bool) -> list[Any]:
+        try:
+            return self.untraced.match(found, what, "cotangent")
+        except SharingError:
+            if not adds or self.places is None:
+                raise
+            return self.places.sums(found, self.untraced)
+        except ValueError:
+            if len(self.untraced.traced_positions()) == 1 and is_traced(found):
+                return [found]  # as in JAX, a leaf for a node with one leaf
+            raise
+
+
+def _opened_cotangent(dag: Dag, places: Places | None) -> Any:
+    """The cotangent of a result, as the rule gets it."""
+    if places is None:
+        return opened_derivative(dag)
+    untraced = dag._untraced.without_statics()
+    return places.build(untraced.all_leaves(without_float0(dag._leaves)), _zero)
+
+
+def _zero(cotangent: Any) -> Any:
+    is_zero = cotangent is None or isinstance(cotangent, jax.custom_derivatives.SymbolicZero)
+    return cotangent if is_zero else jnp.zeros_like(cotangent)

@@ -44,10 +44,11 @@ def value_and_grad(
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
     The gradient of a shared array is the sum over all its uses, and stands, shared, wherever the
-    array stood, in one argument or in several. Arrays and numbers that aren't differentiated by,
-    such as integers, random keys and what `wrt` leaves out, are passed through; the gradient has
-    None there. Leaves that JAX can't trace stand in the gradient where they stood, so that
-    `pydag.dag_map(update, model, gradient)` fits.
+    array stood, in one argument or in several. Arguments that are arrays themselves are variables
+    of their own: `grad(f, argnums=(0, 1))(x, x)` is two partial derivatives. Leaves that aren't
+    differentiated by, such as integers, random keys, text, functions, numbers of modules and what
+    `wrt` leaves out, are passed through; the gradient has None there. So a map over the gradient
+    sees derivatives alone.
 
     Args:
         fun: The function; it returns a number.
@@ -68,7 +69,7 @@ def value_and_grad(
 
     Raises:
         SharingError: When called: an array that is differentiated by is also in an argument that
-            isn't.
+            isn't, and one of the two is in a container.
         TypeError: When called: there is nothing to differentiate by.
         ValueError: When called: no path matches a pattern, or a prefix is of another form.
 

@@ -7,10 +7,9 @@ from typing import Any
 from jax import experimental
 
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.dag import to_dag
 from pydag.jaxinterop.static.untraced import Options
 
-from .callback import called_back
+from .callback import called_back, shape_of
 
 
 def io_callback(
@@ -27,8 +26,9 @@ def io_callback(
 
     Args:
         callback: Takes and returns DAGs of arrays.
-        result_shape_dtypes: What it returns, with `jax.ShapeDtypeStruct`s for arrays. One that
-            stands at two places stands for one array at both.
+        result_shape_dtypes: What it returns, with `jax.ShapeDtypeStruct`s for arrays, or whatever
+            else has a shape and a dtype. One that stands at two places stands for one array at
+            both.
         args, kwargs: What `callback` is called with.
         sharding: On which device it runs, as in JAX.
         ordered: Whether such calls happen in the order of the program.
@@ -41,7 +41,7 @@ def io_callback(
     >>> seen, out["a"] is out["b"]
     ([True], True)
     """
-    shape = to_dag(result_shape_dtypes, Options(), "result_shape_dtypes")
+    shape = shape_of(result_shape_dtypes)
     return experimental.io_callback(
         called_back(callback, shape),
         shape,

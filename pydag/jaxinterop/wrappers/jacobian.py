@@ -9,7 +9,7 @@ import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt, to_dag
+from pydag.jaxinterop.boundary.dag import Dag, to_dag
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
@@ -64,7 +64,7 @@ def _jacobian(
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
             rows, aux = flat((), divided.others)
             found = [divided.gradient(()) for _ in rows._leaves]
-        derivatives: Any = rebuilt(rows._untraced, found, InnerDag).tree
+        derivatives: Any = rows._untraced.without_statics().build(found)
         return (derivatives, aux.tree) if has_aux else derivatives
 
     return jacobian

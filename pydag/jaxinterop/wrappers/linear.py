@@ -2,14 +2,30 @@
 """`jax.vjp`, `jax.jvp` and `jax.linearize` for functions of DAGs."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar, cast, overload
 
 import jax
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.blame import blame_tangent
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, dag_like, rebuilt, to_dag, to_tree
+from pydag.jaxinterop.boundary.dag import (
+    Dag,
+    InnerDag,
+    argument,
+    dag_like,
+    rebuilt,
+    to_dag,
+    to_tree,
+)
+from pydag.jaxinterop.boundary.derivatives import (
+    Structures,
+    derivative,
+    tangents_for,
+    without_float0,
+)
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
+from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity, Leaf
 
@@ -26,8 +42,9 @@ class LinearMap:
 
     Args:
         function: JAX's.
-        form: Of the Dag that `function` takes.
+        untraced, types: Of the Dag that `function` takes: its structure, the types of its leaves.
         takes: One cotangent, of the result; or tangents, one for each primal.
+        gives: What JAX sees of the tree that what it gives is for.
 
     Raises:
         SharingError: When called: different objects stand where one object stood.
@@ -40,29 +57,34 @@ class LinearMap:
         untraced: Untraced,
         types: tuple[Any, ...],
         takes: Literal["cotangent", "tangents"],
+        gives: Structures,
     ) -> None:
         self.function, self.untraced, self.types = function, untraced, types
-        self.takes = takes
+        self.takes, self.gives = takes, gives
 
     @classmethod
-    def at(cls, function: Any, dag: Dag, takes: Literal["cotangent", "tangents"]) -> "LinearMap":
+    def at(
+        cls, function: Any, dag: Dag, takes: Literal["cotangent", "tangents"], gives: InnerDag
+    ) -> "LinearMap":
         """The map that takes what is for this Dag."""
-        return cls(function, dag._untraced, tuple(map(jax.typeof, dag._leaves)), takes)
+        structures = Structures.of(gives.tree, gives._untraced)
+        return cls(function, dag._untraced, types_of(dag), takes, structures)
 
     def __call__(self, *given: Any) -> Any:
         if self.takes == "tangents":
             leaves = self.untraced.match(given, "the tuple of the tangents", "tangents")
-            return self._apply(leaves, "primals", "tangents").tree
+            tangent = self._apply(leaves, "primals", "tangents")
+            return derivative(tangent._untraced, without_float0(tangent._leaves), self.gives)
         if len(given) != 1:
             raise TypeError(
                 f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
             )
         leaves = self.untraced.match(given[0], "the cotangent", "cotangent")
         (cotangents,) = self._apply(leaves, "result", "cotangent")
-        return cotangents._untraced.without_numbers().build(cotangents._leaves)
+        return derivative(cotangents._untraced, without_float0(cotangents._leaves), self.gives)
 
     def _apply(self, leaves: list[Leaf], point: str, direction: str) -> Any:
-        dag = rebuilt(self.untraced, leaves, InnerDag)
+        dag = rebuilt(self.untraced, tangents_for(self.types, leaves), InnerDag)
         try:
             return self.function(dag)
         except (TypeError, ValueError) as error:
@@ -71,9 +93,22 @@ class LinearMap:
             raise
 
 
+def _point(primals: Sequence[Any], options: Options) -> InnerDag:
+    """The Dag of primals, of which arrays are variables of their own."""
+    by = argument(tuple(options.separated(primals)), options, "primals")
+    text = partial(place_text, roots="primals")
+    by._untraced.check_not_lazy("differentiated by", text)
+    return by
+
+
+def types_of(dag: Dag) -> tuple[Any, ...]:
+    """JAX's types of the leaves."""
+    return tuple(map(jax.typeof, dag._leaves))
+
+
 tree_util.register_pytree_node(
     LinearMap,
-    lambda f: ((f.function,), (f.untraced, f.types, f.takes)),
+    lambda f: ((f.function,), (f.untraced, f.types, f.takes, f.gives)),
     lambda aux, children: LinearMap(children[0], *aux),
 )
 
@@ -119,8 +154,8 @@ def vjp(
 
     The pullback takes a cotangent, structured and shared as the value is, and gives a tuple of
     cotangents, structured and shared as the primals are: that of a shared array is the sum over its
-    uses, and stands at all of its places. The same goes for the one that it takes. Leaves that JAX
-    can't trace stand where they stood; in what is given, anything may.
+    uses, and stands at all of its places. The same goes for the one that it takes. None stands for
+    integers, text and whatever else has no derivative; in what is given, anything may.
 
     Args:
         fun: The function.
@@ -141,11 +176,11 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    by = to_dag(primals, options, "primals")
+    by = _point(primals, options)
     value, pullback, *aux = cast(Any, jax.vjp)(
         _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
-    return value.tree, LinearMap.at(pullback, value, "cotangent"), *(x.tree for x in aux)
+    return value.tree, LinearMap.at(pullback, value, "cotangent", by), *(x.tree for x in aux)
 
 
 @overload
@@ -183,7 +218,8 @@ def jvp(
         fun: The function.
         primals: A tuple or list of its arguments.
         tangents: Structured as the primals are. They may share more, and must not share less. In
-            the places of leaves that JAX can't trace there may be anything.
+            the places of leaves that have no derivative there may be anything, such as None, which
+            stands there in the tangent that comes back.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
@@ -203,16 +239,19 @@ def jvp(
                 f"type {type(trees).__name__}"
             )
     options = Options(namespace, identity)
-    by = to_dag(tuple(primals), options, "primals")
+    by = _point(primals, options)
     along = dag_like(by, tuple(tangents), "the tuple of the tangents", "tangents")
+    along = rebuilt(by._untraced, tangents_for(types_of(by), along._leaves), InnerDag)
     try:
-        results: Sequence[Dag] = jax.jvp(
+        value, tangent, *aux = jax.jvp(
             _flat(fun, has_aux, options), (by,), (along,), has_aux=has_aux
         )
     except (TypeError, ValueError) as error:
         blame_tangent(error, by.with_paths("primals"), along.with_paths("tangents"))
         raise
-    return tuple(result.tree for result in results)
+    structures = Structures.of(value.tree, value._untraced)
+    along_result = derivative(tangent._untraced, without_float0(tangent._leaves), structures)
+    return value.tree, along_result, *(x.tree for x in aux)
 
 
 @overload
@@ -261,8 +300,8 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
-    by = to_dag(primals, options, "primals")
+    by = _point(primals, options)
     value, pushforward, *aux = cast(Any, jax.linearize)(
         _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
     )
-    return value.tree, LinearMap.at(pushforward, by, "tangents"), *(x.tree for x in aux)
+    return value.tree, LinearMap.at(pushforward, by, "tangents", value), *(x.tree for x in aux)

@@ -11,7 +11,8 @@ from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
-from pydag.jaxinterop.prefixes.treatments import Question, treatments
+from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.prefixes.treatments import COPIES, Question, treatments
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
@@ -20,7 +21,7 @@ Y = TypeVar("Y")
 
 Get = Callable[[], Callable[..., Any]]
 
-_SCAN = Question("scan", str, "Carry both or scan over both: give one of them a copy.")
+_SCAN = Question("scan", str, f"Carry both or scan over both: give one of them a copy.\n  {COPIES}")
 
 
 def scan(
@@ -55,8 +56,8 @@ def scan(
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
-        SharingError: An array is both carried and scanned, or the body changes what the carry
-            shares.
+        SharingError: An array in a container is both carried and scanned, or the body changes what
+            the carry shares.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda carry, _: (pydag.dag_map(lambda x: 2 * x, carry), carry["a"])
@@ -66,6 +67,7 @@ def scan(
     """
     options = Options.of(namespace, identity, static)
     options.check_static(init, xs)
+    init, xs = options.separated((init, xs))
     if options.flatten((init, xs), ("init", "xs"))[1].num_shared:
         treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
 
@@ -88,6 +90,7 @@ def scan(
 
     _owner, body = cached_for_function(f, ("scan", options), make)
     scanned = keyed(xs, "xs", options)
+    scanned._untraced.check_not_lazy("scanned", lambda accessor: place_text(accessor, "xs"))
     try:
         carry, ys = jax.lax.scan(
             body,

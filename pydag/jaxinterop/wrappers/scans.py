@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import jax
 
 from pydag.jaxinterop.boundary.blame import blame_sizes
-from pydag.jaxinterop.boundary.dag import InnerDag, to_dag, to_tree
+from pydag.jaxinterop.boundary.dag import InnerDag, argument, to_tree
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.static.untraced import Options
@@ -59,7 +59,7 @@ def associative_scan(
         )
 
     function = named(combined, source, signature_like(fn, "one", "other"))
-    dag = to_dag(elems, options, "elems")
+    dag = argument(elems, options, "elems")
     try:
         result: T = jax.lax.associative_scan(function, dag, reverse, axis).tree
     except ValueError as error:
@@ -98,6 +98,6 @@ def map(
     try:
         results: R = keep_sharing(transformation, **options._asdict())(f)(xs)
     except ValueError as error:
-        blame_sizes(error, to_dag(xs, options, "xs").with_paths("xs"))
+        blame_sizes(error, argument(xs, options, "xs").with_paths("xs"))
         raise
     return results

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, cast
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_flat
+from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
@@ -18,7 +19,8 @@ P = ParamSpec("P")
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `fun` returns, with `jax.ShapeDtypeStruct`s for arrays; as `jax.eval_shape`.
 
-    Arguments may hold such structs, too; one that stands at two places is one array inside. All
+    Arguments may hold such structs, too, or whatever else has a shape and a dtype; one that stands
+    at two places is one array inside. All
     keywords are the function's: where pydag's are needed, take `jit(fun, ...).eval_shape`.
 
     Args:
@@ -31,6 +33,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     (2, 3)
     """
     _owner, function = kept_flat(fun, Options())
+    args, kwargs = described_call(args, kwargs, Options(), Chosen((), ()))
     return jax.eval_shape(function, Call.keyed(args, kwargs, Options())).tree
 
 
@@ -69,7 +72,8 @@ def make_jaxpr(
     def jaxpr(*args: P.args, **kwargs: P.kwargs) -> Any:
         _owner, function = kept_flat(fun, options)
         make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
-        made = make(Call.keyed(args, kwargs, options, arguments))
+        shown = described_call(args, kwargs, options, arguments)
+        made = make(Call.keyed(*shown, options, arguments))
         return (made[0], made[1].tree) if return_shape else made
 
     return jaxpr

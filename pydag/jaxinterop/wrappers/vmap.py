@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import jax
+import optree
 
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
@@ -13,8 +14,9 @@ from pydag.jaxinterop.boundary.function_cache import kept_with_function
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
+from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.prefixes.same_treatment import is_one_axis_in, is_one_axis_out
-from pydag.jaxinterop.prefixes.treatments import Question, distinct, one_level
+from pydag.jaxinterop.prefixes.treatments import COPIES, Question, distinct, one_level
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
@@ -30,7 +32,7 @@ def _describe_axis(axis: Any) -> str:
     return "not mapped" if axis is None else f"mapped over axis {axis}"
 
 
-_AXES = "Give both places one axis, or one of them a copy."
+_AXES = f"Give both places one axis, or one of them a copy.\n  {COPIES}"
 _IN_AXES = Question("vmap in_axes", _describe_axis, _AXES, _is_axis, is_one_axis_in)
 _OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis, is_one_axis_out)
 
@@ -50,7 +52,8 @@ def vmap(
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
-    A shared array is mapped once, and is one array inside and in the result. Leaves that JAX can't
+    A shared array is mapped once, and is one array inside and in the result. Arguments that are
+    arrays themselves and have axes of their own are mapped each by its own. Leaves that JAX can't
     trace are in the result where the function put them, without an axis.
 
     Args:
@@ -65,7 +68,8 @@ def vmap(
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
-        SharingError: When called: two places of one array are given two axes.
+        SharingError: When called: two places of one array are given two axes, and one of them is in
+            a container.
 
     >>> w = jnp.arange(3.0)
     >>> out = vmap(lambda p: {"c": p["a"] * p["b"], "d": p["a"]})({"a": w, "b": w})
@@ -92,15 +96,22 @@ def vmap(
         function = flat(lambda: fun, source, outputs.pack)
         return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
 
+    def mapped_place(accessor: optree.PyTreeAccessor) -> str | None:
+        root, first = accessor[0].entry, accessor[1].entry
+        axis = in_axes[first] if isinstance(in_axes, tuple) and root == 0 else in_axes
+        return None if axis is None else argument_text(accessor)
+
     over_one_axis = mapping(in_axes) if is_one_in else None
 
     @functools.wraps(fun, updated=())
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        call = Call.of(args, kwargs, options)
+        has_one_axis = is_one_in and (not kwargs or in_axes == 0)
+        call = (Call.of if has_one_axis else Call.told_apart)(args, kwargs, options)
+        call._untraced.check_not_lazy("mapped over", mapped_place)
         last.spec = call._untraced.spec
         prefixes = {"args": in_axes, "kwargs": 0}
         function = over_one_axis
-        if function is None or (kwargs and in_axes != 0):
+        if function is None or not has_one_axis:
             function = mapping(per_leaf(call, prefixes, _IN_AXES, options))
         try:
             result: R = function(call).tree

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients, cotangents, tangents and updates as trees: None at every leaf that has none.
+
+Nothing of the tree that one is for stands in it. To JAX an instance of a class of
+`pydag.jaxinterop.register` has in it the structure that it has in that tree: there `jax.tree.map`
+takes the two together.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from pydag import _core
+from pydag.jaxinterop.static.differentiable import is_differentiable
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
+from pydag.registry.weak_table import WeakTable
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Leaf
+
+from .remembered import Remembered
+
+# The classes whose instances JAX opens as pydag does, and by which options.
+_nodes_of_jax: WeakTable[Callable[[], Options]] = WeakTable()
+# What an instance in a derivative is to JAX. To `pydag.jaxinterop.tree` it is what it looks like.
+_noted: WeakTable[Remembered] = WeakTable()
+
+
+def opens_as_pydag(cls: type, options: Callable[[], Options]) -> None:
+    """Says that JAX sees the instances of a class as it sees a `Dag` of them.
+
+    Args:
+        options: Gives the options by which they are flattened.
+    """
+    _nodes_of_jax.set(cls, options)
+
+
+def noted_for_jax(node: Any) -> Remembered | None:
+    """What an instance that stands in a derivative is to JAX, unless somebody has changed it."""
+    noted = _noted.get(node, None)
+    if noted is None or noted.holds(node):
+        return noted
+    _noted.discard(node)
+    return None
+
+
+def _outermost(tree: AnyDag, options: Options) -> list[tuple[Any, Options]]:
+    """The instances of such classes that are in no other one, in first-visit order."""
+    found: list[tuple[Any, Options]] = []
+
+    def is_one(node: Any) -> bool:
+        known = _nodes_of_jax.get(type(node), None)
+        if known is not None:
+            found.append((node, known()))
+        return known is not None
+
+    if len(_nodes_of_jax) > 0:
+        _core.leaves(tree, is_leaf=is_one, namespace=options.namespace, identity=options.identity)
+    return found
+
+
+class Structures(NamedTuple):
+    """What JAX sees of a tree: the structures of the outermost nodes that it opens as pydag."""
+
+    parts: tuple[Untraced, ...]
+
+    @classmethod
+    def of(cls, tree: AnyDag, untraced: Untraced) -> "Structures":
+        """Those of a tree, of which this is the untraced part."""
+        found = _outermost(tree, untraced.options)
+        return cls(tuple(take_apart(node, known)[0] for node, known in found))
+
+    def note(self, tree: AnyDag, options: Options) -> None:
+        """Gives the nodes of a tree that is alike these structures, as JAX sees them."""
+        if not self.parts:
+            return
+        found = _outermost(tree, options)
+        if len(found) != len(self.parts):
+            return
+        for (node, _), untraced in zip(found, self.parts, strict=True):
+            try:
+                leaves = untraced.match(node, "the derivative", "tree")
+            except ValueError:
+                continue  # it has its own structure, as it was built
+            with contextlib.suppress(TypeError):  # there are no weak references to the instance
+                _noted.set(node, Remembered.as_it_is(node, untraced, leaves))
+
+
+NO_STRUCTURES = Structures(())
+
+
+def derivative(
+    untraced: Untraced, leaves: Iterable[Leaf], structures: Structures = NO_STRUCTURES
+) -> AnyDag:
+    """A tree with these leaves, None where there is none, and None for what JAX doesn't trace.
+
+    Args:
+        untraced: The untraced part of the tree that it is for.
+        leaves: For each traced leaf of that tree; None for what has none.
+        structures: What JAX sees of that tree.
+    """
+    found = list(leaves)
+    tree = untraced.without_statics().build(found)
+    if untraced.positions or any(leaf is None for leaf in found):
+        structures.note(tree, untraced.options)
+    return tree
+
+
+def without_float0(leaves: Iterable[Leaf]) -> list[Leaf]:
+    """Tangents or cotangents of JAX's, with None for those of what has no derivative."""
+    return [None if _is_float0(leaf) else leaf for leaf in leaves]
+
+
+def _is_float0(leaf: Leaf) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype == jax.dtypes.float0
+
+
+def tangents_for(types: Sequence[Any], leaves: Sequence[Leaf]) -> list[Leaf]:
+    """What JAX takes for tangents: its zeros at what has no derivative, whatever was given there.
+
+    Args:
+        types: Of the leaves that these are tangents, or cotangents, of; or those leaves.
+    """
+    return [
+        leaf if is_differentiable(aval) else np.zeros(np.shape(aval), jax.dtypes.float0)
+        for aval, leaf in zip(types, leaves, strict=True)
+    ]

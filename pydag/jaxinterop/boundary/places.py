@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays by the places where they stand: one that stands at two is two there, a node is one."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.structure.listing import Listing
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Leaf
+
+
+class Places(NamedTuple):
+    """The places of the leaves of a structure.
+
+    Args:
+        spec: The structure in which an array is another one at each place.
+        leaves: Which leaf of the structure stands at each.
+    """
+
+    spec: PyDagSpec
+    leaves: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tree: AnyDag, spec: PyDagSpec, options: Options) -> "Places | None":
+        """Those of a tree; None where each leaf has one.
+
+        Args:
+            spec: The structure of the tree.
+        """
+        if not spec.num_shared:
+            return None
+        listing = Listing.of(spec)
+        numbers = {position: i for i, position in enumerate(listing.leaves)}
+        found = []
+        for position, record in enumerate(listing.records):
+            place = listing.target(position) if record.is_alias else position
+            if place in numbers:
+                found.append(numbers[place])
+        if len(found) == spec.num_leaves:
+            return None  # all that is shared is nodes
+        return cls(options._replace(identity="nodes").flatten(tree)[1], tuple(found))
+
+    def build(self, leaves: Sequence[Leaf], again: Callable[[Leaf], Leaf]) -> AnyDag:
+        """A tree with these leaves.
+
+        Args:
+            leaves: All, static ones too.
+            again: Makes of a leaf what stands at its further places.
+        """
+        seen: set[int] = set()
+        placed = []
+        for number in self.leaves:
+            placed.append(again(leaves[number]) if number in seen else leaves[number])
+            seen.add(number)
+        return self.spec.unflatten(placed)
+
+    def sums(self, tree: AnyDag, untraced: Untraced) -> list[Leaf]:
+        """For each traced leaf the sum of what a tree has at its places; None counts as zero.
+
+        Raises:
+            ValueError: The tree is structured in another way.
+        """
+        found: dict[int, Any] = dict.fromkeys(untraced.traced_positions())
+        for number, part in zip(self.leaves, self.spec.flatten_up_to(tree), strict=True):
+            if number not in found:
+                continue
+            known = found[number]
+            found[number] = part if known is None else known if part is None else known + part
+        return list(found.values())

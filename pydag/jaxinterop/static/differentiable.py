@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX differentiates by: arrays and numbers whose type has a derivative."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pydag.typing import Leaf
+
+_known: dict[tuple[Any, bool], bool] = {}
+
+_REF: type | None = getattr(jax, "Ref", None)
+
+
+def is_ref(leaf: Any) -> bool:
+    """Whether it is a mutable array of JAX's, traced or not, or the type of one."""
+    if _REF is None or (isinstance(leaf, jax.Array | np.ndarray) and not _is_tracer(leaf)):
+        return False
+    return isinstance(leaf, _REF) or hasattr(leaf, "inner_aval")
+
+
+def _is_tracer(leaf: Any) -> bool:
+    return isinstance(leaf, jax.core.Tracer)
+
+
+def is_differentiable(leaf: Leaf, allow_int: bool = False) -> bool:
+    """Whether JAX differentiates by an array or a number of this type; by a ref it doesn't."""
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None:
+        return allow_int or isinstance(leaf, float | complex)
+    known = _known.get((dtype, allow_int))
+    if known is None:
+        kind: Any = jax.dtypes.extended
+        is_key = jnp.issubdtype(dtype, kind)
+        known = not is_key and (allow_int or bool(jnp.issubdtype(dtype, np.inexact)))
+        _known[dtype, allow_int] = known
+    return known and not is_ref(leaf)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that are arrays are variables of their own; in containers one array is one."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pydag
+import pydag.jaxinterop as pj
+
+X = jnp.float32(3.0)
+
+
+def f(x: Any, y: Any) -> Any:
+    return x**2 * y
+
+
+@pytest.mark.parametrize("x", [X, np.float32([3.0])[0:1].reshape(())], ids=["JAX", "NumPy"])
+def test_gradients(x: Any) -> None:
+    """Two arguments that are one array have two partial derivatives."""
+    assert pj.grad(f, argnums=(0, 1))(x, x) == (18.0, 9.0)
+    assert pj.grad(f)(x, x) == 18.0
+    assert pj.grad(f, argnums=1)(x, x) == 9.0
+    assert pj.grad(f)(x, y=x) == 18.0
+    assert pj.jacfwd(f, argnums=(0, 1))(x, x) == (18.0, 9.0)
+    assert pj.jit(lambda x: pj.grad(f, argnums=(0, 1))(x, x))(x) == (18.0, 9.0)
+
+
+def test_hessian() -> None:
+    """The second derivatives are those of two variables, as JAX's."""
+    assert pj.hessian(f, argnums=(0, 1))(X, X) == jax.hessian(f, argnums=(0, 1))(X, X)
+
+
+def test_linear_maps() -> None:
+    """`vjp`, `jvp` and `linearize` as `grad`."""
+    one, zero = jnp.float32(1.0), jnp.float32(0.0)
+    assert pj.vjp(f, X, X)[1](one) == (18.0, 9.0)
+    assert pj.jvp(f, (X, X), (one, zero))[1] == 18.0
+    assert pj.linearize(f, X, X)[1](zero, one) == 9.0
+
+
+def test_vmap() -> None:
+    """One is mapped, and the other isn't."""
+    x = jnp.arange(3.0)
+    found = pj.vmap(lambda a, b: a + b, in_axes=(0, None))(x, x)
+    assert found.tolist() == [[0.0, 1.0, 2.0], [1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
+    assert pj.vmap(lambda a, b: a + b)(x, x).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_scan() -> None:
+    """One is carried, and the other scanned."""
+    x = jnp.arange(3.0)
+    carry, seen = pj.scan(lambda c, a: (c + a, a), x, x)
+    assert (carry.tolist(), seen.tolist()) == ([3.0, 4.0, 5.0], [0.0, 1.0, 2.0])
+
+
+def test_arrays_that_a_container_holds_too() -> None:
+    """They are one, with one treatment; the error names the cures."""
+    g = lambda x, p: x**2 * p["w"]  # noqa: E731 (a name for what is called)
+    found = pj.grad(g, argnums=(0, 1))(X, {"w": X})
+    assert found == (27.0, {"w": 27.0})
+    assert found[0] is found[1]["w"]
+    w = jnp.ones(2)
+    for call in (
+        lambda: pj.grad(g)(X, {"w": X}),
+        lambda: pj.vmap(g, in_axes=(0, None))(w, {"w": w}),
+        lambda: pj.scan(lambda c, x: (c, x), {"w": w}, w),
+    ):
+        with pytest.raises(
+            pydag.SharingError, match=r"pj\.tree\.map\(jnp\.copy, \.\.\.\)"
+        ) as caught:
+            call()
+        assert 'identity="nodes"' in str(caught.value)
+    with pytest.raises(pydag.SharingError, match="stop_gradient"):
+        pj.grad(g)(X, {"w": X})
+
+
+def test_donation_stays_an_error() -> None:
+    """An array that is donated and kept is gone, whatever it is passed as."""
+    x = jnp.ones(2)
+    with pytest.raises(pydag.SharingError, match="donated"):
+        pj.jit(lambda a, b: a + b, donate_argnums=0)(x, x)

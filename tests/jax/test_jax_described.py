@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever has a shape and a dtype stands for an array where arrays are described, as in JAX."""
+
+import types
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pydag
+import pydag.jaxinterop as pj
+
+
+class Duck:
+    shape, dtype = (3,), np.dtype("float32")
+
+
+X = jnp.arange(3.0)
+DESCRIPTIONS = {
+    "type": jax.typeof(X),
+    "struct": jax.ShapeDtypeStruct((3,), "float32"),
+    "duck": Duck(),
+    "namespace": types.SimpleNamespace(shape=(3,), dtype="float32"),
+    "array": X,
+}
+
+
+@pytest.mark.parametrize("what", DESCRIPTIONS.values(), ids=DESCRIPTIONS.keys())
+def test_arguments(what: Any) -> None:
+    """One that stands at two places is one array, inside and in the result."""
+
+    def f(p: Any) -> Any:
+        assert p["a"] is p["b"]
+        return [p["a"] * 2, p["a"], p["b"]]
+
+    tree = {"a": what, "b": what}
+    for shapes in (
+        pj.eval_shape(f, tree),
+        pj.jit(f).lower(tree).out_info,
+        pj.jit(f).eval_shape(tree),
+    ):
+        assert [(s.shape, s.dtype) for s in shapes] == [((3,), "float32")] * 3
+        assert shapes[1] is shapes[2]
+    assert len(pj.make_jaxpr(f)(tree).jaxpr.invars) == 1
+
+
+@pytest.mark.parametrize("what", DESCRIPTIONS.values(), ids=DESCRIPTIONS.keys())
+def test_callbacks(what: Any) -> None:
+    """The function is called, and its result has the described form."""
+    for callback in (pj.pure_callback, pj.io_callback):
+        found = callback(lambda x: {"y": np.asarray(x) * 2}, {"y": what}, X)
+        assert found["y"].tolist() == [0.0, 2.0, 4.0]
+
+
+def test_other_constants_stay() -> None:
+    """Text, classes and what has a shape of another kind are what they were."""
+    other = types.SimpleNamespace(shape="round", dtype="wood")
+    assert pj.eval_shape(lambda t: t, [np.float32, "text", 1.5])[:2] == [np.float32, "text"]
+    with pytest.raises(TypeError, match="can't be hashed"):
+        pj.eval_shape(lambda t: t, [other])
+
+
+def test_static_arguments_are_not_described() -> None:
+    """What is static reaches the function as it is."""
+    duck = Duck()
+    jaxpr = pj.make_jaxpr(lambda x, d: x * len(d.shape), static_argnums=1)(X, duck)
+    assert len(jaxpr.jaxpr.invars) == 1
+    lowered = pj.jit(lambda x, d: x if type(d) is Duck else d, static_argnums=1).lower(X, duck)
+    assert lowered.out_info.shape == (3,)
+
+
+def test_scalars_of_numpy() -> None:
+    """In a module they are configuration, elsewhere data; arrays without dimensions are arrays."""
+
+    @pydag.register_module
+    class Attention:
+        def __init__(self) -> None:
+            self.w, self.scale, self.size = jnp.eye(2), 1 / np.sqrt(4.0), np.prod((2, 2))
+            self.on, self.data = np.bool_(True), np.array(2.0, "float32")
+
+    @pj.jit
+    def f(m: Any, t: Any) -> Any:
+        assert (type(m.scale), type(m.size), bool(m.on)) == (np.float64, np.int64, True)
+        assert all(isinstance(x, jax.core.Tracer) for x in (m.data, t[0]))
+        return m.w.reshape(m.size) * m.scale
+
+    model = Attention()
+    assert f(model, [np.float64(1.0)]).tolist() == [0.5, 0.0, 0.0, 0.5]
+    gradient = pj.grad(lambda m: jnp.sum(m.w * m.scale * m.data))(model)
+    assert (gradient.scale, gradient.size, gradient.on, float(gradient.data)) == (None,) * 3 + (
+        1.0,
+    )

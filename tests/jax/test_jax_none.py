@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""None stands at every leaf that isn't differentiated or updated; nothing of the argument does."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import pydag
+import pydag.jaxinterop as pj
+
+
+@pj.register
+@pydag.register_module
+class Net:
+    """A tied weight, and what has no derivative."""
+
+    def __init__(self) -> None:
+        self.w = self.v = jnp.ones(2)
+        self.heads, self.rate, self.name, self.act = 4, 0.5, "net", jnp.tanh
+        self.scale = 1 / np.sqrt(4.0)
+
+
+@pj.register
+@pydag.register_module
+class Counting(Net):
+    """The same with an array of integers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = jnp.arange(3)
+
+
+OTHERS = ("heads", "rate", "name", "act", "scale")
+
+
+def loss(net: Any) -> Any:
+    return jnp.sum(net.w * net.v) * net.heads
+
+
+def others(tree: Any) -> list[Any]:
+    return [getattr(tree, name) for name in OTHERS]
+
+
+def test_gradient() -> None:
+    """Numbers, text and functions of a module are None, and what is tied is one gradient."""
+    gradient = pj.grad(loss)(Net())
+    assert others(gradient) == [None] * 5
+    assert gradient.w is gradient.v
+    assert gradient.w.tolist() == [8.0, 8.0]
+    assert pj.grad(loss)(Counting()).steps is None
+
+
+def test_maps_over_a_gradient() -> None:
+    """A map, a sum of two and optax's norm see derivatives alone."""
+    gradient = pj.grad(loss)(Net())
+    assert pydag.dag_map(lambda g: 0.5 * g, gradient).w.tolist() == [4.0, 4.0]
+    assert pydag.dag_map(jnp.add, gradient, gradient).w.tolist() == [16.0, 16.0]
+    assert float(optax.tree.norm(gradient)) == pytest.approx(128**0.5)
+
+
+def test_refs_are_passed_over() -> None:
+    """A ref has None in a gradient, as an integer has."""
+    if not hasattr(jax, "new_ref"):
+        pytest.skip("this JAX has no refs")
+    tree = {"w": jnp.ones(2), "seen": jax.new_ref(jnp.ones(2))}
+    gradient = pj.grad(lambda t: jnp.sum(t["w"] * t["seen"][...]))(tree)
+    assert gradient["w"].tolist() == [1.0, 1.0]
+    assert gradient["seen"] is None
+
+
+def test_to_jax_a_gradient_has_the_structure_of_the_model() -> None:
+    """So `jax.tree.map` takes model and gradient, and plain optax makes a step."""
+    net = Net()
+    gradient = pj.grad(loss)(net)
+    assert jax.tree.structure(gradient) == jax.tree.structure(net)
+    new = jax.tree.map(lambda p, g: p - 0.125 * g, net, gradient)
+    assert (new.w.tolist(), others(new)) == ([0.0, 0.0], others(net))
+    tx = optax.sgd(0.125)
+    updates, _ = tx.update(gradient, tx.init(net), net)
+    assert optax.apply_updates(net, updates).w.tolist() == [0.0, 0.0]
+    inside = {"nets": [net]}
+    gradient = pj.grad(lambda t: loss(t["nets"][0]))(inside)
+    assert jax.tree.map(lambda p, g: p - g, inside, gradient)["nets"][0].w.tolist() == [-7.0, -7.0]
+
+
+def test_jax_is_never_given_another_number() -> None:
+    """Where an array has no derivative, a map of model and gradient raises."""
+    net = Counting()
+    with pytest.raises(TypeError, match="NoneType"):
+        jax.tree.map(lambda p, g: p - g, net, pj.grad(loss)(net))
+
+
+def test_a_gradient_that_was_changed_has_its_own_structure() -> None:
+    """What its owner puts into it counts."""
+    gradient = pj.grad(loss)(Net())
+    gradient.heads = jnp.ones(3)
+    assert len(jax.tree.leaves(gradient)) == 2
+
+
+@pytest.mark.parametrize("make", [optax.sgd, optax.adam, optax.adamw])
+def test_updates(make: Any) -> None:
+    """An update is None where the gradient is; whoever adds updates doubles no number."""
+    net = Net()
+    ours = pj.optimizer(make(0.125))
+    updates, _ = ours.update(pj.grad(loss)(net), ours.init(net), net)
+    assert others(updates) == [None] * 5
+    added = pydag.dag_map(lambda p, u: p if u is None else p + u, net, updates)
+    assert others(added) == others(net)
+    assert added.w.tolist() == pj.apply_updates(net, updates).w.tolist()
+    assert optax.apply_updates(net, updates).w.tolist() == added.w.tolist()
+
+
+def test_updates_of_a_gradient_alone() -> None:
+    """A transformation that isn't shown the model gives None at the same places."""
+    net = Net()
+    ours = pj.optimizer(optax.adam(0.125))
+    updates, _ = ours.update(pj.grad(loss)(net), ours.init(net))
+    assert others(updates) == [None] * 5
+    assert updates.w is updates.v
+
+
+def results(net: Any) -> dict[str, Any]:
+    return {"y": loss(net), "steps": net.steps, "name": net.name, "n": net.heads}
+
+
+def test_pullbacks() -> None:
+    """A cotangent that comes back has None; in one that is given, None or anything may stand."""
+    _, pullback = pj.vjp(results, Counting())
+    for other in (None, "anything"):
+        (cotangent,) = pullback({"y": 1.0, "steps": other, "name": other, "n": other})
+        assert cotangent.w.tolist() == [8.0, 8.0]
+        assert [cotangent.steps, *others(cotangent)] == [None] * 6
+        assert jax.tree.structure(cotangent) != jax.tree.structure(Net())
+
+
+def test_tangents() -> None:
+    """`jvp` and `linearize` give None where JAX has float0, and take a gradient as a tangent."""
+    net = Counting()
+    gradient = pj.grad(loss)(net)
+    expected = {"y": 128.0, "steps": None, "name": None, "n": None}
+    assert pj.jvp(results, (net,), (gradient,))[1] == expected
+    assert pj.linearize(results, net)[1](gradient) == expected
+
+
+def test_jacobians() -> None:
+    """None stands on both sides: in the result's form and in that of the argument."""
+    found = pj.jacrev(lambda net: {"y": net.w, "name": "text"})(Net())
+    assert found["name"] is None
+    assert found["y"].w.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert others(found["y"]) == [None] * 5
+
+
+@pytest.mark.parametrize("argument", ["text", 3.5j.conjugate, {"name": "net"}, object()])
+def test_nothing_to_differentiate(argument: Any) -> None:
+    """An argument without an array is an error that says what to pass."""
+    for differentiate in (pj.grad, pj.jacfwd, pj.jacrev):
+        with pytest.raises(TypeError, match=r"nothing to differentiate by: args\[0\] holds no arr"):
+            differentiate(lambda x: 1.0)(argument)
