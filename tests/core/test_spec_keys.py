@@ -469,3 +469,19 @@ def test_a_result_in_a_cycle_is_collected() -> None:
     del leaves, watched
     gc.collect()
     assert gone() is None
+
+
+def test_recipes_that_somebody_changed() -> None:
+    """What is put among the recipes through the collector isn't followed, nor another tree's."""
+    small: Any = (([1.0],), {})
+    compiled = Compiled()
+    compiled.add("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float, float))
+    recipes = next(each for each in gc.get_referents(compiled.flat_call) if type(each) is dict)
+    good = recipes[key(TREE)]
+    for bad in (5, None, (5,), [*good], (*good, None)):
+        recipes[key(TREE)] = bad
+        assert compiled.call() is NotImplemented
+    recipes[key(small)] = good
+    assert compiled.call(small) is NotImplemented
+    recipes[key(TREE)] = good
+    assert compiled.call() == (5, 6)

@@ -89,11 +89,11 @@ size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
 // set. Calls `add(name, value)`, which says whether to go on. False also for a name in `__dict__` that
 // is a slot's, set or not: written back it could go to either. And for a meta field's name that is no exact
 // string: whether the dict finds it under that name, and whether it has another one of the same text, only its
-// own class can tell.
+// own class can tell. What isn't found of the meta fields is null.
 template <class Add>
 bool read_all(PyObject *object, const Registration &registration, OpenOptions *options, Add add, PyObject **meta) {
     const auto &fields = registration.meta_access, &slots = registration.slot_access;
-    std::fill_n(meta, fields.size(), nullptr);  // the keys decide which of them are written
+    for (size_t i = 0; i < fields.size(); ++i) meta[i] = nullptr;  // the keys decide which of them are written
     nb::object dict;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
         dict = dict_of(object);
@@ -105,9 +105,10 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
                 const auto &cached = registration.cached_access;
                 if (find_name(cached, key) < cached.size()) continue;
                 if (find_name(slots, key) < slots.size() || !add(key, value)) return false;
-            } else if (fields[i].offset == 0) {  // a slot hides the key
-                if (!is_exact_str(key)) return false;
-                meta[i] = value;
+            } else if (key == fields[i].name.ptr() || is_exact_str(key)) {
+                meta[i] = value;  // unless a slot, which is read later, hides the key
+            } else {
+                return false;
             }
         }
     }
@@ -115,7 +116,7 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
         if (PyObject *const value = read_slot(object, slot.offset))
             if (!add(slot.name.ptr(), value)) return false;
     if (options) options->owns_attributes = owns_attributes(registration, dict.ptr());
-    return read_slots(object, fields, meta) && std::find(meta, meta + fields.size(), nullptr) == meta + fields.size();
+    return read_slots(object, fields, meta);
 }
 
 bool has_just_its_fields(PyObject *object, const Registration &registration) {
@@ -155,7 +156,7 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *opt
     }
     PyObject *const *const expected = fields.meta_values();
     for (size_t i = 0; i < meta.size(); ++i)
-        if (found[i] != expected[i]) return false;
+        if (found[i] != expected[i]) return false;  // nor is it null then: not only so many were found, but each
     return true;
 }
 
@@ -176,6 +177,7 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
             return true;
         };
         if (!read_all(object, registration, &options, add, found)) return nullptr;
+        if (std::find(found, found + meta.size(), nullptr) != found + meta.size()) return nullptr;
         const size_t count = names.size();
         keys = keys_of(names.data(), count, false);
         values = options.arena.take(count);

@@ -7,6 +7,8 @@
 #include "walks/flatten.h"
 #include "walks/result.h"
 
+#include <algorithm>
+
 namespace pydag {
 namespace {
 
@@ -55,12 +57,15 @@ Recipe recipe_of(nb::handle tuple, uint32_t num_leaves) {
     require_one_each(recipe.checked, recipe.classes);
     recipe.has_donated = items[4] != Py_None;
     recipe.keeps_all = items[5] == Py_None;
+    recipe.num_leaves = num_leaves;
     if (recipe.has_donated) recipe.donated = positions_at(tuple, 4, num_leaves);
     if (!recipe.keeps_all) recipe.kept = positions_at(tuple, 5, num_leaves);
     return recipe;
 }
 
 bool fits(const Recipe &recipe, const Leaves &leaves) {
+    if (recipe.num_leaves != leaves.size()) [[unlikely]]
+        return false;
     PyObject *const *const statics = &PyTuple_GET_ITEM(recipe.statics.ptr(), 0);
     PyObject *const *const classes = &PyTuple_GET_ITEM(recipe.classes.ptr(), 0);
     for (size_t i = 0; i < recipe.static_leaves.size(); ++i)
@@ -103,10 +108,15 @@ bool is_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &
     return flatten_known(nb::inst_ptr<Spec>(spec)->structure_or_empty(), tree.ptr(), options, leaves, nullptr);
 }
 
+// Null where there are none. Who found the dict through the collector may have put anything there.
 nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
     nb::object found = nb::borrow(PyDict_GetItemWithError(call.recipes.ptr(), spec_key.ptr()));
     if (!found.is_valid() && PyErr_Occurred()) nb::raise_python_error();
-    return found;
+    if (!found.is_valid() || !PyTuple_CheckExact(found.ptr())) return nb::object();
+    PyObject *const *const items = &PyTuple_GET_ITEM(found.ptr(), 0);
+    const auto is_recipe = [](PyObject *item) { return item && RecipeBox::check(item); };
+    const bool are_recipes = std::all_of(items, items + PyTuple_GET_SIZE(found.ptr()), is_recipe);
+    return are_recipes ? found : nb::object();
 }
 
 // Calls it with a tree of any structure.

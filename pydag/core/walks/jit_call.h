@@ -23,6 +23,7 @@ struct Recipe {
     Positions checked;         // leaves that are traced or not according to their class
     bool has_donated = false;  // or the tag alone is passed
     bool keeps_all = true;     // then `kept` isn't looked at
+    size_t num_leaves = 0;     // of the structure
     auto python_refs() { return std::tie(key, tag, statics, classes); }
 };
 using RecipeBox = Box<Recipe>;
