@@ -13,9 +13,9 @@ from typing import Any
 
 from pydag.typing import Leaf
 
-from .class_table import ClassTable, bases_of, names_in
+from .class_table import ClassTable
 from .leaves import Static, compares
-from .parts import MODULE, Readers, readers_of
+from .parts import Readers, is_of_jax, readers_of
 
 # Numbers and text are compared by value, all else by identity.
 _BY_VALUE = (bool, int, float, complex, str, bytes)
@@ -26,15 +26,10 @@ _FUNCTIONS = (types.BuiltinFunctionType, types.MethodType, types.MethodWrapperTy
 def _reader(instance: Any) -> Readers | None:
     """How attributes are read; None for a class that is exempt."""
     cls = type(instance)
-    is_of_jax = MODULE(cls).split(".")[0] in ("jax", "jaxlib") if _has_text_module(cls) else False
-    if is_of_jax or cls in _FUNCTIONS or compares(cls, object):
+    if is_of_jax(instance) or compares(cls, object) or any(cls is f for f in _FUNCTIONS):
         return None
     readers = readers_of(instance)
     return readers if readers.attributes is not None or readers.slots else None
-
-
-def _has_text_module(cls: type) -> bool:
-    return type(names_in(cls).get("__module__", "")) is str or len(bases_of(cls)) < 2
 
 
 _table = ClassTable(_reader)

@@ -127,7 +127,8 @@ CONTAINERS: dict[type, Contents] = {
 _MODULES_OF_ITERATORS = ("builtins", "itertools", "collections")
 
 # What may hold an array without being data: functions, and what is made once for all.
-_EXEMPT = (type, types.FunctionType, types.ModuleType, enum.Enum)
+_JITTED: type = type(jax.jit(len))
+_EXEMPT = (type, types.FunctionType, types.ModuleType, enum.Enum, _JITTED)
 
 # Numbers, text and outlines of arrays: JAX may know them, but they are no arrays.
 _NUMBERS_AND_TEXT = (bool, int, float, complex, str)
@@ -202,6 +203,8 @@ def readers_with_functions(part: Any) -> Readers:
     """The same, where functions and classes are opened, too."""
     if type(part) is types.FunctionType:
         return _FUNCTION
+    if type(part) is _JITTED:
+        return _COMPILED
     return _CLASS if inherits(type(part), type) else readers_of(part)
 
 
@@ -216,12 +219,17 @@ def _of_function(whole: Any) -> list[Part]:
     return parts + [(".{}", name, part) for name, part in list(whole.__dict__.items())]
 
 
+def _of_jitted(whole: Any) -> list[Part]:
+    return [(".{}", "__wrapped__", getattr(whole, "__wrapped__", None))]
+
+
 def _of_class(whole: Any) -> list[Part]:
     found = list(names_in(whole).items())
     return [(".{}", name, part) for name, part in found if isinstance(part, jax.core.Tracer)]
 
 
 _FUNCTION = Readers(False, (_of_function,), None, ())
+_COMPILED = Readers(False, (_of_jitted,), None, ())
 _CLASS = Readers(False, (_of_class,), None, ())
 
 
@@ -275,6 +283,18 @@ def _text(ways: list[tuple[int, str, Any]]) -> str:
         steps.append(form.format(short_repr(name) if form == "[{}]" else name))
     return "".join(reversed(steps))
 
+
+def is_of_jax(leaf: Any) -> bool:
+    """Whether its class is JAX's own, such as that of a function with a derivative of its own."""
+    return _of_jax.of(leaf)
+
+
+def _is_of_jax(leaf: Any) -> bool:
+    module = names_in(type(leaf)).get("__module__")
+    return type(module) is str and module.split(".")[0] in ("jax", "jaxlib")
+
+
+_of_jax = ClassTable(_is_of_jax)
 
 NAME = type.__dict__["__name__"].__get__
 QUALNAME = type.__dict__["__qualname__"].__get__

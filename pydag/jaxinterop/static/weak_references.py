@@ -15,7 +15,7 @@ from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.typing import Dag, Identity, Leaf
 
 from .class_table import inherits
-from .parts import readers_of, search
+from .parts import is_of_jax, readers_of, search
 
 _KINDS: tuple[type, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
 
@@ -29,7 +29,11 @@ def _weak_in(leaf: Leaf) -> tuple[str, Any] | None:
     """A weak reference that a leaf is or holds, and the way to it."""
     if is_weak(leaf):
         return "", leaf
-    found = None if readers_of(leaf).is_blind() else search(leaf, readers_of, is_weak)
+    found = (
+        None
+        if is_of_jax(leaf) or readers_of(leaf).is_blind()
+        else search(leaf, readers_of, is_weak)
+    )
     return None if found is None else (found.path, found.array)
 
 
