@@ -64,7 +64,9 @@ help:
 demo: $(demo)/installed
 	$(demo)/bin/python examples/$(EXAMPLE).py
 
+# A stale precompiled header must go: ccache would take it for a part of what the new one is made of.
 dev: $(dev)/installed
+	@find $(dev)/build -name '*.gch' ! -newer pydag/core/base/capi.h -delete
 	$(if $(BUILD),$(dev)/bin/cmake -DCMAKE_BUILD_TYPE=$(BUILD) $(dev)/build >/dev/null)
 	@$(dev)/bin/cmake --build $(dev)/build
 	@ln -sf $(dev)/build/compile_commands.json .
