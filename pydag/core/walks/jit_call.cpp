@@ -95,8 +95,8 @@ Setting setting_of(const FlattenOptions &options) {
     return {options.space->id(), options.none_is_leaf, options.space_is_ordered};
 }
 
-// Whether a tree has the structure that was called last; if so, `leaves` gets its leaves.
-bool is_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
+// Flattens a tree that has the structure that was called last into `leaves`. False if it has another one.
+bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
     if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != setting_of(options))
         return false;
     const nb::object spec = last.spec;  // meanwhile another call may come last
@@ -158,7 +158,7 @@ nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     const nb::object recipes = call.last.recipes;
-    if (is_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves);
+    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves);
     return call_any(call, tree, options);
 }
 
