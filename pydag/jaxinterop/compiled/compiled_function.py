@@ -74,7 +74,6 @@ class CompiledFunction:
             packed = pack(result)
             if num_unties() != before:
                 self.unties = True
-                _core.forget_recipes(self.flat_call, None)
             elif ties is not None:
                 ties.check(result, source)
             return packed
@@ -127,6 +126,8 @@ class CompiledFunction:
         has_static, arranged = self.has_static, self.arranged
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if self.unties:
+                note_untie()
             try:
                 if has_static or kwargs:
                     answer = short(flat_call, *arranged(args, kwargs))
@@ -157,7 +158,7 @@ class CompiledFunction:
         key = groups.key(leaves) if groups is not None and is_known else None
         if groups is None or key is None:
             groups, key = self._prepare(args, kwargs, leaves, spec_key)
-        if not self.unties and (recipe := groups.recipe()) is not None:
+        if (recipe := groups.recipe()) is not None:
             _core.add_recipe(self.flat_call, spec_key, recipe)
         return key, groups.take_donated(leaves), groups.take_kept(leaves)
 
