@@ -170,7 +170,7 @@ def test_an_error_of_a_keys_own_code() -> None:
 
 
 def recipe_of(*parts: Any) -> _core.Recipe:
-    """What a compiled function was compiled for, and how it is called, in the order of the words."""
+    """What a compiled function was compiled for, and how it is called; in the order of `words`."""
     words = (
         "key",
         "tag",
