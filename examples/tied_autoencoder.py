@@ -41,9 +41,9 @@ class Module:
     """A class whose attributes are its children; one line tells pydag so."""
 
     def __init_subclass__(cls) -> None:
-        pydag.register_module(cls)
         # Plain JAX is told as well, so that it can be handed the very same model.
         jax.tree_util.register_pytree_node(cls, open_module, partial(build_module, cls))
+        pydag.register_module(cls)
 
 
 def open_module(module: Module) -> tuple[Iterable[Any], tuple[str, ...]]:

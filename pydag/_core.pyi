@@ -1,7 +1,13 @@
 """The compiled core of pydag. Its public names are those of the package."""
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence
+)
 from typing import Any, SupportsIndex, SupportsInt, Unpack, final
 
 from optree import (
@@ -349,8 +355,24 @@ class Result:
     """What a compiled function returns: a PyDagSpec and leaves."""
 
 @final
+class Recipe:
+    """How the leaves of a structure are handed to a compiled function."""
+
+@final
 class FlatCall:
     """A compiled function that takes flat leaves."""
+
+def recipe(
+    *,
+    key: Any,
+    tag: Any,
+    static_positions: Sequence[int],
+    statics: tuple[Any, ...],
+    donated: Sequence[int] | None,
+    kept: Sequence[int] | None,
+    checked_positions: Sequence[int],
+    classes: tuple[type, ...],
+) -> Recipe: ...
 
 @final
 class Hashed:
@@ -371,7 +393,7 @@ def build_result(result: Any, /) -> Dag: ...
 
 def flat_call(function: Callable[..., Any], namespace: str, identity: Identity, /) -> FlatCall: ...
 
-def add_recipe(call: FlatCall, spec_key: SpecKey, recipe: tuple[Any, ...], /) -> None: ...
+def add_recipe(call: FlatCall, spec_key: SpecKey, recipe: Recipe, /) -> None: ...
 
 def forget_recipes(call: FlatCall, spec_key: SpecKey | None, /) -> None: ...
 

@@ -7,16 +7,17 @@ old one's place in files.
 
 import dataclasses
 import itertools
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from .weak_table import WeakTable
 
 Fields = tuple[tuple[str, ...] | None, tuple[str, ...]]
 """Data and meta fields; None: all attributes that an instance has."""
 
 _times = itertools.count()
-# By the id of the class: the class, when it was registered, and what tells its fields.
-_known: dict[int, tuple[weakref.ref[type], int, Callable[[type], Any] | None]] = {}
+# When a class was registered, and what tells its fields.
+_known: WeakTable[tuple[int, Callable[[type], Any] | None]] = WeakTable()
 
 
 def note(cls: type, fields: Callable[[type], Any] | None = None) -> None:
@@ -25,20 +26,19 @@ def note(cls: type, fields: Callable[[type], Any] | None = None) -> None:
     Args:
         fields: Gives data fields, slots and meta fields. It must not hold the class.
     """
-    place, known = id(cls), _known
-    known[place] = weakref.ref(cls, lambda _: known.pop(place, None)), next(_times), fields
+    _known.set(cls, (next(_times), fields))
 
 
 def in_order(classes: Iterable[Any]) -> list[Any]:
     """Classes in the order of their registration; first those of which nothing is known."""
-    return sorted(classes, key=lambda cls: _known[id(cls)][1] if id(cls) in _known else -1)
+    return sorted(classes, key=lambda cls: _known.get(cls, (-1, None))[0])
 
 
 def declared_fields(cls: type) -> Fields:
     """The fields that a class declares."""
-    fields = _known[id(cls)][2] if id(cls) in _known else None
+    fields = _known.get(cls, (-1, None))[1]
     if fields is not None:
-        data, _, meta = fields(cls)
+        data, _, meta, *_ = fields(cls)
         return data, meta
     if dataclasses.is_dataclass(cls):
         return tuple(field.name for field in dataclasses.fields(cls)), ()

@@ -169,13 +169,26 @@ def test_an_error_of_a_keys_own_code() -> None:
         assert key(Node(Bad())) == key(Node(Bad()))
 
 
+def recipe_of(*parts: Any) -> _core.Recipe:
+    """What a compiled function was compiled for, and how it is called; in the order of `words`."""
+    words = (
+        "key",
+        "tag",
+        "static_positions",
+        "statics",
+        "donated",
+        "kept",
+        "checked_positions",
+        "classes",
+    )
+    return _core.recipe(**dict(zip(words, parts, strict=False)))
+
+
 @pytest.mark.parametrize(
-    "recipe",
+    "parts",
     [
-        5,
         (),
         (1, 2, (), (), None),
-        (1, 2, (), (), None, None),
         (1, 2, 3, (), None, None, (), ()),
         (1, 2, None, (), None, None, (), ()),
         (1, 2, (), (), 5, None, (), ()),
@@ -190,17 +203,17 @@ def test_an_error_of_a_keys_own_code() -> None:
         (1, 2, (), (), None, None, ("text",), (float,)),
     ],
 )
-def test_a_malformed_recipe(recipe: Any) -> None:
+def test_a_malformed_recipe(parts: Any) -> None:
     """What tells how to call a compiled function is checked: an error, and no crash."""
     flat_call = _core.flat_call(lambda *args: args, "", "all")
     with pytest.raises((TypeError, IndexError, OverflowError)):
-        _core.add_recipe(flat_call, key(TREE), recipe)
+        _core.add_recipe(flat_call, key(TREE), recipe_of(*parts))
     assert _core.call_flat(flat_call, *TREE) is NotImplemented
 
 
 def test_what_is_no_recipe_and_no_call() -> None:
     """Anything else in the place of what the core made is a TypeError."""
-    flat_call, recipe = _core.flat_call(print, "", "all"), (1, 2, (), (), None, None, (), ())
+    flat_call, recipe = _core.flat_call(print, "", "all"), recipe_of(*PLAIN)
     anything: Any
     for anything in (None, 5, object(), _core.hashed(5)):
         with pytest.raises(TypeError, match="expected a FlatCall"):
@@ -211,6 +224,8 @@ def test_what_is_no_recipe_and_no_call() -> None:
             _core.call_flat(anything, *TREE)
         with pytest.raises(TypeError, match="expected a SpecKey"):
             _core.add_recipe(flat_call, anything, recipe)
+        with pytest.raises(TypeError, match="expected a Recipe"):
+            _core.add_recipe(flat_call, key(TREE), anything)
     anything = "other"
     with pytest.raises(ValueError, match="identity must be"):
         _core.flat_call(print, "", anything)
@@ -231,8 +246,8 @@ class Compiled:
         self.calls.append(args)
         return _core.make_result(pydag.dag_structure((1, 2)), (5, 6))
 
-    def add(self, *recipe: Any, tree: Any = TREE) -> None:
-        _core.add_recipe(self.flat_call, key(tree), recipe)
+    def add(self, *parts: Any, tree: Any = TREE) -> None:
+        _core.add_recipe(self.flat_call, key(tree), recipe_of(*parts))
 
     def call(self, tree: Any = TREE) -> Any:
         return _core.call_flat(self.flat_call, *tree)
@@ -331,7 +346,7 @@ def test_an_order_that_is_set_after_calls() -> None:
     flat_calls: list[Any] = []
     flat_call = _core.flat_call(lambda *args: flat_calls.append(args[2]), "kept order", "all")
     tree: Any = (({"b": 1.0, "a": 2.0},), {})
-    _core.add_recipe(flat_call, _core.spec_key(pydag.dag_structure(tree)), PLAIN)
+    _core.add_recipe(flat_call, _core.spec_key(pydag.dag_structure(tree)), recipe_of(*PLAIN))
     for _ in range(3):
         with pytest.raises(AttributeError, match="tree"):
             _core.call_flat(flat_call, *tree)
@@ -350,7 +365,8 @@ def test_a_recipe_that_goes_while_it_is_followed() -> None:
 
     flat_call = _core.flat_call(take, "", "all")
     for _ in range(4):
-        _core.add_recipe(flat_call, key(TREE), ("key", ["tag"], (1,), ("a",), (0,), (2, 3), (), ()))
+        recipe = recipe_of("key", ["tag"], (1,), ("a",), (0,), (2, 3), (), ())
+        _core.add_recipe(flat_call, key(TREE), recipe)
         assert _core.call_flat(flat_call, *TREE) == [2.0]
         assert _core.call_flat(flat_call, *TREE) is NotImplemented
 
@@ -366,7 +382,7 @@ def test_a_cycle_through_recipes() -> None:
 
     holder = Holder()
     holder.flat_call = _core.flat_call(holder.take, "", "all")
-    _core.add_recipe(holder.flat_call, key(TREE), (_core.hashed(holder), *PLAIN[1:]))
+    _core.add_recipe(holder.flat_call, key(TREE), recipe_of(_core.hashed(holder), *PLAIN[1:]))
     gone = weakref.ref(holder)
     del holder
     gc.collect()

@@ -95,12 +95,19 @@ def test_what_is_returned(name: str) -> None:
 
 @every_wrapper
 def test_trees_without_arrays(name: str) -> None:
-    """Empty DAGs, None and leaves that JAX can't trace go in and come out."""
-    needs_axis = name in ("vmap", "map")
-    trees: list[Any] = [{}, [], None, {"a": (), "b": [None, "text"]}]
+    """Empty DAGs, None and leaves that JAX can't trace go in and come out.
+
+    Where one differentiates by such leaves alone, that is an error.
+    """
+    text = {"a": (), "b": [None, "text"]}
+    trees: list[Any] = [{}, [], None, text]
     for tree in trees:
-        if needs_axis:
+        if name in ("vmap", "map"):
             found = WRAPPERS[name](lambda pair: pair)([tree, jnp.ones(2)])[0]
+        elif tree is text and name in ("grad", "value_and_grad", "hessian", "jacfwd", "jacrev"):
+            with pytest.raises(TypeError, match="nothing to differentiate by"):
+                WRAPPERS[name](lambda t: t)(tree)
+            continue
         else:
             found = WRAPPERS[name](lambda t: t)(tree)
         assert found == tree

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 
 from pydag import jaxinterop as pj
 from pydag.jaxinterop import LostTieWarning
+from pydag.jaxinterop.compiled.compiled_function import CompiledFunction
+from pydag.sharing.tie import num_unties
 
 
 def tied() -> dict[str, Any]:
@@ -171,6 +173,21 @@ def test_untying_inside_of_another_compiled_function() -> None:
     assert warned(lambda: inner(tied())) == []
     assert warned(lambda: pj.jit(lambda model: inner(model))(tied())) == []
     assert warned(lambda: [inner(tied()), inner(tied())]) == []
+
+
+def test_a_function_that_unties_is_called_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second call on: no Python code takes the arguments apart. Who traces it is told."""
+
+    def refuse(*args: Any) -> Any:
+        raise AssertionError("the core didn't call it")
+
+    inner = pj.jit(lambda model: pydag.untie(model, ("encoder",)))
+    inner(tied())
+    monkeypatch.setattr(CompiledFunction, "run", refuse)
+    before = num_unties()
+    result = inner(tied())
+    assert result["encoder"] is not result["decoder"]["w"]
+    assert num_unties() == before + 1
 
 
 def test_sixty_levels() -> None:

@@ -47,9 +47,18 @@ def with_jvp(f: Function) -> Function:
 
 
 def with_vjp(f: Function) -> Function:
-    """The same, backward."""
+    """The same, backward: the cotangents of all places of the result, added up."""
+
+    def forward(tree: Any) -> Any:
+        result, pullback = jaxinterop.vjp(f, tree)
+        return result, (pullback, pydag.dag_structure(result))
+
+    def backward(saved: Any, cotangent: Any) -> Any:
+        pullback, structure = saved
+        return pullback(pydag.retie(structure, cotangent, combine=jnp.add))
+
     g = jaxinterop.custom_vjp(f)
-    g.defvjp(lambda t: jaxinterop.vjp(f, t), lambda pullback, cotangent: pullback(cotangent))
+    g.defvjp(forward, backward)
     return g
 
 

@@ -7,6 +7,9 @@
 #include "spec/spec_key.h"
 #include "walks/result.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
 namespace pydag {
 namespace {
 
@@ -45,7 +48,19 @@ void bind_jit_call(nb::module_ &module) {
     ResultBox::ready("pydag._core.Result", "What a compiled function returns: a PyDagSpec and leaves.");
     module.attr("Result") = ResultBox::type();
     make_jit_call_types();
+    module.attr("Recipe") = RecipeBox::type();
     module.attr("FlatCall") = FlatCallBox::type();
+    using Positions = Recipe::Positions;
+    module.def(
+        "recipe",
+        [](nb::object key, nb::object tag, Positions static_positions, nb::tuple statics,
+           std::optional<Positions> donated, std::optional<Positions> kept, Positions checked_positions,
+           nb::tuple classes) {
+            return make_recipe({std::move(key), std::move(tag), std::move(static_positions), std::move(statics),
+                                std::move(donated), std::move(kept), std::move(checked_positions), std::move(classes)});
+        },
+        nb::kw_only(), nb::arg("key").none(), nb::arg("tag").none(), nb::arg("static_positions"), nb::arg("statics"),
+        nb::arg("donated").none(), nb::arg("kept").none(), nb::arg("checked_positions"), nb::arg("classes"));
     make_hashed_type();
     module.attr("Hashed") = HashedBox::type();
     add_operations(module, operations, std::size(operations));

@@ -2,9 +2,9 @@
 #include "nodes/match_node.h"
 
 #include "base/error.h"
+#include "structure/node_fit.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
-#include "types/key_match.h"
 
 #include <vector>
 
@@ -43,30 +43,20 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
          short_repr(object).ptr());
 }
 
-// Sorts the children on the stack from the order of `actual` to the order of `expected`.
-void reorder(Kind kind, nb::handle expected, nb::handle actual, nb::handle object, Stack &stack, size_t base) {
-    std::vector<uint32_t> places;
-    const bool is_mapping = traits(kind).is_mapping;
-    if (!match_keys(expected, actual, places))
-        fail(PyExc_ValueError, "%s key mismatch; %s; %s: %U.", is_mapping ? "dictionary" : "fields",
-             key_mismatch(KeysBox::of(expected), KeysBox::of(actual)).c_str(), is_mapping ? traits(kind).name : "value",
-             short_repr(object).ptr());
-    const auto count = static_cast<uint32_t>(places.size());
-    PyObject **const slots = stack.data() + base;
+// Whether an opened object of the node's kind and class fits the node. What a flatten function gives is compared
+// before the children are counted: mostly it says better what differs.
+Fit fit_opened(Node node, PyObject *const *refs, Node opened, PyObject *const *found, std::vector<uint32_t> &places) {
+    if (node.kind != Kind::kCustom) return fit_node(node, refs, opened, found, places);
+    if (checked(PyObject_RichCompareBool(CustomRefs{refs}.aux_data(), CustomRefs{found}.aux_data(), Py_NE)))
+        return Fit::kOtherData;
+    return node.count == opened.count ? Fit::kFits : Fit::kOtherCount;
+}
+
+// Sorts the children on the stack from the order of the object to that of the node.
+void reorder(const std::vector<uint32_t> &places, PyObject **slots) {
+    const size_t count = places.size();
     const std::vector<PyObject *> children(slots, slots + count);
-    for (uint32_t i = 0; i < count; ++i) slots[count - 1 - i] = children[count - 1 - places[i]];
-}
-
-void check_meta(nb::handle expected, nb::handle found, nb::handle object) {
-    if (equal_tuples(expected, found)) return;
-    fail(PyExc_ValueError, "Mismatch of meta fields; expected: %U, got: %U; value: %U.", short_repr(expected).ptr(),
-         short_repr(found).ptr(), short_repr(object).ptr());
-}
-
-void check_aux_data(nb::handle expected, nb::handle found, nb::handle object) {
-    if (!checked(PyObject_RichCompareBool(expected.ptr(), found.ptr(), Py_NE))) return;
-    fail(PyExc_ValueError, "Mismatch custom node data; expected: %U, got: %U; value: %U.", short_repr(expected).ptr(),
-         short_repr(found).ptr(), short_repr(object).ptr());
+    for (size_t i = 0; i < count; ++i) slots[count - 1 - i] = children[count - 1 - places[i]];
 }
 
 }  // namespace
@@ -79,17 +69,13 @@ void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &
     Refs found;
     const size_t base = stack.size();
     const uint32_t count = open_node(object.ptr(), info, options, stack, found);
-    if (has_keys(node.kind)) {
-        reorder(node.kind, keys_box_of(node.kind, refs), keys_box_of(node.kind, found.data()), object, stack, base);
-        if (node.kind == Kind::kFields) check_meta(FieldsRefs{refs}.meta(), FieldsRefs{found.data()}.meta(), object);
-        return;
-    }
-    if (node.kind == Kind::kCustom)
-        check_aux_data(CustomRefs{refs}.aux_data(), CustomRefs{found.data()}.aux_data(), object);
-    const char *const name = node.kind == Kind::kCustom ? "Custom type" : traits(node.kind).name;
-    if (count != node.count)
-        fail(PyExc_ValueError, "%s arity mismatch; expected: %zu, got: %zu; %s: %U.", name, size_t{node.count},
-             size_t{count}, node.kind == Kind::kCustom ? "value" : name, short_repr(object).ptr());
+    const Node opened = {info.kind, false, 0, count};
+    std::vector<uint32_t> places;
+    const Fit fit = fit_opened(node, refs, opened, found.data(), places);
+    if (fit != Fit::kFits)
+        fail(PyExc_ValueError, "%s; %s: %U.", misfit(fit, node, refs, opened, found.data()).c_str(),
+             is_registered(node.kind) ? "value" : traits(node.kind).name, short_repr(object).ptr());
+    reorder(places, stack.data() + base);
 }
 
 }  // namespace pydag

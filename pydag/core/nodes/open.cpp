@@ -46,9 +46,9 @@ uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &ref
     add_dict_items(dict, items);
     items.own();
     // Sorting compares; keys that keep their order aren't asked to compare. Strings don't notice.
-    const bool sorts = items.has_only_strings() || !options.is_insertion_ordered();
+    const bool sorts = items.has_only_strings() || !options.ask_insertion_order();
     nb::object keys = items.make_keys(sorts);
-    if (!KeysBox::of(keys).in_order && options.is_insertion_ordered()) keys = items.make_keys(false);
+    if (!KeysBox::of(keys).in_order && options.ask_insertion_order()) keys = items.make_keys(false);
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 

@@ -22,11 +22,11 @@ using Stack = RefBuffer<192>;
 struct OpenOptions {
     Namespace *space;
     Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
-    // -1 until a dict needs to know: whether dicts keep their insertion order here.
+    // Whether dicts keep their insertion order here; -1 until `ask_insertion_order` has asked for a dict.
     int insertion_ordered = -1;
     bool wants_entries = true;     // false: a flatten function's names for the children are not looked at
     bool owns_attributes = false;  // whether the instance that was read last alone holds its attributes
-    bool is_insertion_ordered() {
+    bool ask_insertion_order() {
         if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
         return insertion_ordered != 0;
     }
@@ -76,7 +76,7 @@ inline bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **valu
 // Whether a dict with these keys is traversed in their order.
 inline bool has_order_of(const Keys &keys, OpenOptions *options) {
     if (!options || (keys.is_sorted && keys.in_order)) return true;
-    return options->is_insertion_ordered() != keys.is_sorted;
+    return options->ask_insertion_order() != keys.is_sorted;
 }
 inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack) {
     if (std::find(items, items + count, nullptr) != items + count) [[unlikely]]

@@ -119,7 +119,7 @@ private:
             visit.partner = kMisfit;
             if (wanted_ == Wanted::kConflicts) return;
             if (other.is_leaf()) fail(PyExc_ValueError, "Expected %s, got a leaf.", outline(node, refs).c_str());
-            fail(PyExc_ValueError, "%s", misfit(fit, node, refs, other, others).c_str());
+            fail(PyExc_ValueError, "%s.", misfit(fit, node, refs, other, others).c_str());
         } catch (...) {
             rethrow_at([&] { return path_text(way_to(visit)); }, "broadcasting");
         }

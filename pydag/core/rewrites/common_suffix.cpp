@@ -106,7 +106,7 @@ private:
         PyObject *const *const refs = first_.refs(position), *const *const others = second_.refs(visit.partner);
         try {
             const Fit fit = fit_node(node, refs, other, others, places_);
-            if (fit != Fit::kFits) fail(PyExc_ValueError, "%s", misfit(fit, node, refs, other, others).c_str());
+            if (fit != Fit::kFits) fail(PyExc_ValueError, "%s.", misfit(fit, node, refs, other, others).c_str());
         } catch (...) {
             rethrow_at(path_text(way_to(visit)), "broadcasting");
         }

@@ -54,8 +54,7 @@ void RedirectedWalk::write(uint32_t node, uint32_t copy) {
     if (!has_children) return;
     pending_.push_back({node, copy, true});
     const size_t first = pending_.size();
-    uint32_t child = node + 1;
-    for (uint32_t i = 0; i < source.count; ++i, child = tree_.behind(child)) pending_.push_back({child, copy, false});
+    tree_.for_each_slot(node, [&](uint32_t slot) { pending_.push_back({slot, copy, false}); });
     std::reverse(pending_.begin() + static_cast<std::ptrdiff_t>(first), pending_.end());
 }
 

@@ -42,11 +42,11 @@ void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
                  "  Put a part of another structure there with dag_replace.",
                  place(tree, slot_a).c_str(), words.first.c_str(), place(tree, slot_b).c_str(), words.second.c_str());
         }
-        uint32_t child_a = a + 1, child_b = b + 1;
-        for (uint32_t i = 0; i < num_children(tree.node(a)); ++i) {
-            pending.emplace_back(child_a, child_b);
-            child_a = tree.behind(child_a), child_b = tree.behind(child_b);
-        }
+        uint32_t slot = b + 1;
+        tree.for_each_slot(a, [&](uint32_t own) {
+            pending.emplace_back(own, slot);
+            slot = tree.behind(slot);
+        });
     }
 }
 

@@ -39,24 +39,22 @@ public:
 private:
     // A node whose parts are being replaced.
     struct Open {
-        uint32_t position, number, pending;
+        uint32_t position, number;
         PyObject *const *refs;
         uint64_t repeated;  // how many nodes are written when its children are written again
     };
     static constexpr uint64_t kMost = UINT32_MAX;
 
     void replace_all() {
-        Buffer<Open, 24> open;
+        Nesting<Open> around;
         for (Cursor at(structure_); at.is_at_node(); at.step()) {
             interruptible_step();
-            const Node node = at.node();
-            open.push({at.position(), at.number(), num_children(node), at.refs(), 0});
-            while (open.back().pending == 0) {
-                const uint64_t size = replace(open.pop());
-                if (open.empty()) return;
-                open.back().repeated = std::min(open.back().repeated + size, kMost);
-                --open.back().pending;
-            }
+            around.add({at.position(), at.number(), at.refs(), 0}, num_children(at.node()), [&](const Open &done) {
+                const uint64_t size = replace(done);
+                if (around.empty()) return;
+                uint64_t &repeated = around.innermost().repeated;
+                repeated = std::min(repeated + size, kMost);
+            });
         }
     }
 

@@ -28,24 +28,24 @@ constexpr uint64_t kMostNodes = 1 << 24;
 
 // How many nodes and leaves the unfolded tree has; kMostNodes + 1 if it has more than kMostNodes.
 uint64_t unfolded_size(const Structure &structure) {
-    struct Open {
-        uint32_t pending, number;
+    struct Item {
+        uint32_t number;
         bool is_anchor;
         uint64_t size;
     };
     std::vector<uint64_t> anchors(structure.num_shared);
-    Buffer<Open, 24> open;
-    for (Cursor at(structure);; at.step()) {
+    uint64_t size = 0;
+    Nesting<Item> around;
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
         const Node node = at.node();
-        open.push({num_children(node), at.number(), node.is_anchor, node.is_alias() ? anchors[node.count] : 1});
-        while (open.back().pending == 0) {
-            const Open done = open.pop();
+        const Item item = {at.number(), node.is_anchor, node.is_alias() ? anchors[node.count] : 1};
+        around.add(item, num_children(node), [&](const Item &done) {
             if (done.is_anchor) anchors[done.number] = done.size;
-            if (open.empty()) return done.size;
-            open.back().size = std::min(open.back().size + done.size, kMostNodes + 1);
-            --open.back().pending;
-        }
+            uint64_t &sum = around.empty() ? size : around.innermost().size;
+            sum = std::min(sum + done.size, kMostNodes + 1);
+        });
     }
+    return size;
 }
 
 class Unfolding {
@@ -54,18 +54,11 @@ public:
         : structure_(structure), open_as_optree_(std::move(open_as_optree)), anchors_(structure.num_shared) {}
 
     nb::object run() {
-        std::vector<Open> open;
+        Nesting<Open> around;
         for (Cursor at(structure_); at.is_at_node(); at.step()) {
             interruptible_step();
-            const Node node = at.node();
-            if (node.is_alias()) {
-                repeat(anchors_[node.count]);
-            } else {
-                open.push_back({at.position(), at.number(), node.count, at.refs(), rows_.size(), num_leaves_});
-                if (node.count > 0) continue;
-                close(open);
-            }
-            while (!open.empty() && --open.back().pending == 0) close(open);
+            around.add({at.position(), at.number(), at.refs(), rows_.size(), num_leaves_}, num_children(at.node()),
+                       [&](const Open &done) { close(done); });
         }
         const nb::object rows = rows_.take_tuple();
         nb::object none_is_leaf = nb::borrow(structure_.none_is_leaf ? Py_True : Py_False);
@@ -75,7 +68,7 @@ public:
 private:
     // A node whose children are being written.
     struct Open {
-        uint32_t position, number, pending;
+        uint32_t position, number;
         PyObject *const *refs;
         size_t first_row;
         uint64_t first_leaf;
@@ -92,11 +85,9 @@ private:
         num_leaves_ += rows.num_leaves;
     }
 
-    // Closes the innermost open node.
-    void close(std::vector<Open> &open) {
-        const Open done = open.back();
-        open.pop_back();
+    void close(const Open &done) {
         const Node node = structure_.nodes[done.position];
+        if (node.is_alias()) return repeat(anchors_[node.count]);
         num_leaves_ += node.is_leaf();
         if (node.is_leaf() && leaf_row_.is_valid()) rows_.push_borrowed(leaf_row_.ptr());
         else rows_.push_new(make_row(node, done));

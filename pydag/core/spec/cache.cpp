@@ -30,9 +30,9 @@ struct Entry {
     Holdings living_holdings;  // of a living spec whose structure was kept before
     uint64_t last_mark = 0;    // of the structure that came last
 
-    // Whether this structure, or one like it, also came last time. Only then it is kept: most structures that
-    // come once never come again, and keeping them would cost time and memory. Remembers this structure.
-    bool comes_again(const Structure &structure) {
+    // Notes this structure as the last one. Returns whether it, or one like it, also came last time. Only then it
+    // is kept: most structures that come once never come again, and keeping them would cost time and memory.
+    bool note_and_compare(const Structure &structure) {
         const uint64_t mark = mark_of(structure);
         return std::exchange(last_mark, mark) == mark;
     }
@@ -155,7 +155,7 @@ void CachedStructure::keep(StructureBuilder &&builder) {
     Spec(std::move(builder)).swap(structure_);
     holdings_ = {};
     Entry &entry = entries()[slot_];
-    may_put_back_ = entry.comes_again(structure_.structure()) && can_be_followed(structure_.structure());
+    may_put_back_ = entry.note_and_compare(structure_.structure()) && can_be_followed(structure_.structure());
     if (may_put_back_) holdings_ = holdings_of(structure_.structure());
     may_put_back_ = holdings_.may_be_kept;
     if (may_put_back_) entry.reset();
@@ -168,7 +168,7 @@ void Spec::leave_cache() {
     entry.living = nullptr;
     Holdings holdings = std::exchange(entry.living_holdings, {});
     try {
-        if (is_empty() || !entry.comes_again(structure_)) return;
+        if (is_empty() || !entry.note_and_compare(structure_)) return;
         if (!holdings.may_be_kept) holdings = holdings_of(structure_);
         entry.kept.put(*this, std::move(holdings));
     } catch (const std::bad_alloc &) {  // then it isn't kept

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "structure/structure.h"
+#include "structure/cursor.h"
 
 #include <vector>
 
@@ -20,12 +20,11 @@ public:
     explicit NodeChecker(bool none_is_leaf) : none_is_leaf_(none_is_leaf) {}
 
     void check(Node node) {
-        require(position_ == 0 || !open_.empty(), "there must be one root");
+        require(position_ == 0 || !around_.empty(), "there must be one root");
         if (node.is_leaf() || node.is_none()) {
             require(node.count == 0, "a leaf can't have children");
             require(!node.is_none() || !none_is_leaf_, "None can't be a node where it is a leaf");
         }
-        if (!open_.empty()) --open_.back().pending;
         if (node.is_alias()) {
             require(!node.is_anchor, "an alias can't be an anchor");
             require(node.count < finished_.size(), "an alias must stand behind its anchor");
@@ -39,31 +38,21 @@ public:
             number = static_cast<uint32_t>(finished_.size());
             finished_.push_back(0);
         }
-        if (num_children(node) > 0) open_.push_back({node.count, number});
-        else finish(number);
-        while (!open_.empty() && open_.back().pending == 0) {
-            number = open_.back().number;
-            open_.pop_back();
-            finish(number);
-        }
+        around_.add(number, num_children(node), [&](uint32_t done) {
+            if (done != UINT32_MAX) finished_[done] = 1;
+        });
         ++position_;
     }
     uint32_t finish_all() const {
-        require(position_ > 0 && open_.empty(), "nodes are missing");
+        require(position_ > 0 && around_.empty(), "nodes are missing");
         for (const char state : finished_) require(state == 2, "an anchor must have an alias");
         return static_cast<uint32_t>(finished_.size());
     }
 
 private:
-    struct Open {
-        uint32_t pending, number;
-    };
-    void finish(uint32_t number) {
-        if (number != UINT32_MAX) finished_[number] = 1;
-    }
     bool none_is_leaf_;
     size_t position_ = 0;
-    std::vector<Open> open_;
+    Nesting<uint32_t> around_;    // of anchors the number, else UINT32_MAX
     std::vector<char> finished_;  // of each anchor: 0 open, 1 complete, 2 has an alias
 };
 

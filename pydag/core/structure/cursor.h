@@ -2,7 +2,7 @@
 //
 // Walks the nodes of a structure in their order, and in step with them the references that they
 // keep, the leaves and the numbers of the anchors. Which references belong to a node follows from
-// the kinds of all nodes before it; only this class does the counting.
+// the kinds of all nodes before it; only `Cursor` does the counting. `Nesting` tells a walk where subtrees end.
 #pragma once
 
 #include "structure/structure.h"
@@ -50,6 +50,33 @@ private:
     const Structure &structure_;
     PyObject *const *refs_;
     uint32_t position_ = 0, leaf_ = 0, number_ = 0;
+};
+
+// The nodes around the one at which a walk is, the root first, with an item of the walk for each.
+template <class Item>
+class Nesting {
+public:
+    bool empty() const { return open_.empty(); }
+    Item &innermost() { return open_.back().item; }
+
+    // To be called for each node, in the order of the nodes. Calls `close(item)` for each node whose subtree
+    // is complete now, children first. The node around that one is then the innermost one.
+    template <class Close>
+    void add(Item item, uint32_t num_children, Close close) {
+        open_.push({item, num_children});
+        while (open_.back().pending == 0) {
+            close(open_.pop().item);
+            if (open_.empty()) return;
+            --open_.back().pending;
+        }
+    }
+
+private:
+    struct Open {
+        Item item;
+        uint32_t pending;  // how many children are still to come
+    };
+    Buffer<Open, 24> open_;
 };
 
 }  // namespace pydag

@@ -61,21 +61,21 @@ Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, s
 std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
     if (fit == Fit::kOtherKind)
         return "PyDagSpecs have incompatible node types; expected type: " + class_text(a.kind, refs_a) +
-               ", got: " + class_text(b.kind, refs_b) + ".";
+               ", got: " + class_text(b.kind, refs_b);
     if (fit == Fit::kOtherCount)
         return std::string(noun_of(a.kind)) + " arity mismatch; expected: " + std::to_string(a.count) +
-               ", got: " + std::to_string(b.count) + ".";
+               ", got: " + std::to_string(b.count);
     if (fit == Fit::kOtherClass)
         return std::string(is_registered(a.kind) ? "Custom node" : noun_of(a.kind)) +
                " type mismatch; expected type: " + class_text(a.kind, refs_a) +
-               ", got type: " + class_text(b.kind, refs_b) + ".";
+               ", got type: " + class_text(b.kind, refs_b);
     if (fit == Fit::kOtherKeys)
         return std::string(traits(a.kind).is_mapping ? "dictionary" : "fields") + " key mismatch; " +
-               key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b)) + ".";
+               key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b));
     return std::string(is_registered(a.kind) && has_keys(a.kind) ? "Mismatch of meta fields"
                                                                  : "Mismatch custom node data") +
            "; expected: " + text(short_repr(data_of(a.kind, refs_a))) +
-           ", got: " + text(short_repr(data_of(b.kind, refs_b))) + ".";
+           ", got: " + text(short_repr(data_of(b.kind, refs_b)));
 }
 
 }  // namespace pydag

@@ -28,10 +28,6 @@ struct Item {
     Owners own;  // what the node is to its children; 0: they have the owners of the node
 };
 
-struct Frame {
-    uint32_t position, pending;
-};
-
 // A tuple of these numbers, in ascending order.
 nb::object sorted_tuple(std::vector<uint32_t> numbers) {
     std::sort(numbers.begin(), numbers.end());
@@ -70,23 +66,18 @@ private:
     void add(const Cursor &at) {
         interruptible_step();
         const Node node = at.node();
-        const uint32_t parent = frames_.empty() ? 0 : frames_.back().position;
+        const uint32_t parent = around_.empty() ? 0 : around_.innermost();
         Owners own = 0;
         if (is_registered(node.kind)) own = node_registration(at.refs()).is_module ? kModule : kOther;
         items_.push_back({node, parent, at.leaf(), own});
         if (node.is_anchor) anchors_.push_back(at.position());
-        frames_.push_back({at.position(), num_children(node)});
-        while (!frames_.empty() && frames_.back().pending == 0) {
-            closed_.push_back(frames_.back().position);
-            frames_.pop_back();
-            if (!frames_.empty()) --frames_.back().pending;
-        }
+        around_.add(at.position(), num_children(node), [&](uint32_t position) { closed_.push_back(position); });
     }
 
     std::vector<Item> items_;
     std::vector<uint32_t> anchors_;  // their positions, by number
     std::vector<uint32_t> closed_;   // positions in the order in which the nodes end
-    std::vector<Frame> frames_;
+    Nesting<uint32_t> around_;       // by position
 };
 
 }  // namespace

@@ -10,7 +10,6 @@ bool SameSubtree::test(uint32_t a, uint32_t b) {
     if (known_.count({a, b})) return true;
     to_a_.clear(), to_b_.clear();
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{a, b}};
-    std::vector<uint32_t> slots;
     while (!pending.empty()) {
         interruptible_step();
         const uint32_t x = structure_.resolve(pending.back().first), y = structure_.resolve(pending.back().second);
@@ -19,10 +18,11 @@ bool SameSubtree::test(uint32_t a, uint32_t b) {
         if (!pairs_well(x, y)) return false;
         if (was_met) continue;
         if (!are_alike(structure_.node(x), structure_.refs(x), structure_.node(y), structure_.refs(y))) return false;
-        slots.clear();
-        structure_.for_each_slot(y, [&](uint32_t slot) { slots.push_back(slot); });
-        size_t i = 0;
-        structure_.for_each_slot(x, [&](uint32_t slot) { pending.emplace_back(slot, slots[i++]); });
+        uint32_t slot = y + 1;
+        structure_.for_each_slot(x, [&](uint32_t own) {
+            pending.emplace_back(own, slot);
+            slot = structure_.behind(slot);
+        });
     }
     known_.emplace(a, b);
     return true;

@@ -16,33 +16,31 @@ size_t num_distinct_nodes(const Structure &structure) {
 // Adds up, for each node, the paths below it. The number of an anchor is kept only until its last alias has
 // been counted, because such a number may have as many digits as the structure is deep.
 nb::object num_paths(const Structure &structure) {
-    struct Frame {
-        uint32_t pending, number;
+    struct Item {
+        uint32_t number;
         bool is_anchor;
-        nb::object sum;
     };
-    std::vector<Frame> open;
+    Nesting<Item> around;
+    std::vector<nb::object> sums;  // of this node and of those around it
     std::vector<nb::object> known(structure.num_shared);
     std::vector<uint32_t> last_alias(structure.num_shared);
     for (uint32_t i = 0; i < structure.num_nodes; ++i)
         if (structure.nodes[i].is_alias()) last_alias[structure.nodes[i].count] = i;
-    for (Cursor at(structure);; at.step()) {
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
         interruptible_step();
         const Node node = at.node();
-        open.push_back({num_children(node), at.number(), node.is_anchor, nb::int_(node.is_leaf() ? 1 : 0)});
-        if (node.is_alias()) {
-            nb::object &sum = known[node.count];
-            open.back().sum = last_alias[node.count] == at.position() ? std::move(sum) : sum;
-        }
-        while (open.back().pending == 0) {
-            const Frame frame = std::move(open.back());
-            open.pop_back();
-            if (frame.is_anchor) known[frame.number] = frame.sum;
-            if (open.empty()) return frame.sum;
-            open.back().sum = checked(PyNumber_Add(open.back().sum.ptr(), frame.sum.ptr()));
-            --open.back().pending;
-        }
+        if (!node.is_alias()) sums.push_back(nb::int_(node.is_leaf() ? 1 : 0));
+        else if (last_alias[node.count] > at.position()) sums.push_back(known[node.count]);
+        else sums.push_back(std::move(known[node.count]));
+        around.add({at.number(), node.is_anchor}, num_children(node), [&](const Item &done) {
+            if (done.is_anchor) known[done.number] = sums.back();
+            if (around.empty()) return;
+            const nb::object sum = std::move(sums.back());
+            sums.pop_back();
+            sums.back() = checked(PyNumber_Add(sums.back().ptr(), sum.ptr()));
+        });
     }
+    return std::move(sums.back());
 }
 
 nb::object shared_of(const Structure &structure) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "structure/cursor.h"
 
 namespace pydag {
 
@@ -11,33 +12,19 @@ void StructureBuilder::fail_too_many_nodes() {
 }
 
 std::vector<Place> find_places(const Structure &structure, Which which) {
-    struct Open {
-        uint32_t pending;
-        size_t place;
-    };
     constexpr size_t kNone = SIZE_MAX;
     std::vector<Place> places;
-    std::vector<Open> open;
-    Extent at = {0, 0, 0};
-    uint32_t num_anchors = 0;
-    while (at.node < structure.num_nodes) {
+    Nesting<size_t> around;
+    for (Cursor at(structure); at.is_at_node();) {
         interruptible_step();
-        const Node node = structure.nodes[at.node];
+        const Node node = at.node();
         const bool is_wanted = node.is_anchor || which == Which::kAllNodes;
-        open.push_back({num_children(node), is_wanted ? places.size() : kNone});
-        if (is_wanted) places.push_back({at, at, 0});
-        num_anchors += node.is_anchor;
-        at.ref += num_refs(node);
-        at.leaf += node.is_leaf();
-        ++at.node;
-        while (!open.empty() && open.back().pending == 0) {
-            if (const size_t place = open.back().place; place != kNone) {
-                places[place].end = at;
-                places[place].next_number = num_anchors;
-            }
-            open.pop_back();
-            if (!open.empty()) --open.back().pending;
-        }
+        const size_t place = is_wanted ? places.size() : kNone;
+        if (is_wanted) places.push_back({at.extent(), at.extent(), 0});
+        at.step();
+        around.add(place, num_children(node), [&](size_t done) {
+            if (done != kNone) places[done].end = at.extent(), places[done].next_number = at.number();
+        });
     }
     return places;
 }

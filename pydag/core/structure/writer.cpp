@@ -10,11 +10,9 @@ namespace pydag {
 
 void StructureWriter::add(Node node, PyObject *const *refs) {
     const uint32_t position = result_.add(node.kind, node.count);
-    note(position);
+    note(position, node.count);
     result_.add_refs(refs, num_refs(node));
     result_.num_leaves += node.is_leaf();
-    if (node.count > 0) open_.push({position, node.count});
-    else close();
 }
 
 void StructureWriter::repeat(uint32_t position) {
@@ -46,8 +44,7 @@ void StructureWriter::finish(bool none_is_leaf, nb::object namespace_) {
 
 void StructureWriter::add_alias(uint32_t target) {
     has_aliases_ = true;
-    note(result_.add(Kind::kAlias, target));
-    close();
+    note(result_.add(Kind::kAlias, target), 0);
 }
 
 // The references are copied first, since those of the result may move when a reference is added.
@@ -58,13 +55,9 @@ void StructureWriter::add_copy(uint32_t position) {
     add(node, copies);
 }
 
-void StructureWriter::note(uint32_t position) {
-    written_.push({position + 1, static_cast<uint32_t>(result_.refs.size())});
-}
-
-// Closes each open node whose last child is complete.
-void StructureWriter::close() {
-    while (!open_.empty() && --open_.back().pending == 0) written_[open_.pop().node].end = position();
+void StructureWriter::note(uint32_t position, uint32_t num_children) {
+    written_.push({0, static_cast<uint32_t>(result_.refs.size())});
+    around_.add(position, num_children, [&](uint32_t complete) { written_[complete].end = this->position(); });
 }
 
 }  // namespace pydag

@@ -28,18 +28,14 @@ private:
     struct Written {
         uint32_t end, ref;  // behind the node's subtree; its first reference
     };
-    struct Open {
-        uint32_t node, pending;  // how many children are still to come
-    };
     PyObject *const *refs_at(uint32_t position) const { return result_.refs.data() + written_[position].ref; }
     void add_alias(uint32_t target);
     void add_copy(uint32_t position);
-    void note(uint32_t position);
-    void close();
+    void note(uint32_t position, uint32_t num_children);
 
     StructureBuilder &result_;
     Buffer<Written, 96> written_;
-    Buffer<Open, 24> open_;
+    Nesting<uint32_t> around_;  // by position
     bool has_aliases_ = false;
 };
 

@@ -104,7 +104,7 @@ private:
         // The predicate may unregister the class.
         const nb::object registration = nb::borrow(info.registration);
         const bool is_asked = !options_.prefix || !is_opened_by_prefix(object, is_tracked);
-        const bool is_leaf = (is_asked && options_.asks_to_keep(object)) || is_leaf_kind(info.kind);
+        const bool is_leaf = (is_asked && options_.ask_to_keep(object)) || is_leaf_kind(info.kind);
         visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || options_.leaf_identity));
     }
 
@@ -112,8 +112,8 @@ private:
         const bool is_root = frames_.size() == 1;
         const Frame &frame = frames_.back();
         const size_t child = is_root ? 0 : builder_.nodes[frame.node].count - 1 - (height_ - frame.base);
-        return options_.prefix->opens(object.ptr(), is_tracked, is_root ? OpenedByPrefix::kNoParent : frame.node,
-                                      static_cast<uint32_t>(child));
+        return options_.prefix->find_partners(
+            object.ptr(), is_tracked, is_root ? OpenedByPrefix::kNoParent : frame.node, static_cast<uint32_t>(child));
     }
 
     void close_frame() {

@@ -22,23 +22,10 @@ const Spec &spec_of_key(nb::handle object) {
     return spec_of(SpecKeyBox::of(object).spec);
 }
 
-nb::object tuple_at(nb::handle recipe, size_t i) {
-    PyObject *const part = PyTuple_GET_ITEM(recipe.ptr(), i);
-    if (!PyTuple_CheckExact(part)) fail(PyExc_TypeError, "expected a tuple, got %U.", short_repr(part).ptr());
-    return nb::borrow(part);
-}
-
-// The positions of leaves, of which there are `count`.
-Recipe::Positions positions_at(nb::handle recipe, size_t i, uint32_t count) {
-    const nb::object tuple = tuple_at(recipe, i);
-    Recipe::Positions positions;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple.ptr()); ++k) {
-        const size_t position = PyLong_AsSize_t(PyTuple_GET_ITEM(tuple.ptr(), k));
-        if (PyErr_Occurred()) nb::raise_python_error();
-        if (position >= count) fail(PyExc_IndexError, "there is no leaf %zu", position);
-        positions.push_back(static_cast<uint32_t>(position));
-    }
-    return positions;
+// Checks that a structure has the leaves whose positions these are.
+void check_positions(const Recipe::Positions &positions, uint32_t num_leaves) {
+    for (const uint32_t position : positions)
+        if (position >= num_leaves) fail(PyExc_IndexError, "there is no leaf %u", unsigned{position});
 }
 
 void require_one_each(const Recipe::Positions &positions, nb::handle values) {
@@ -46,32 +33,15 @@ void require_one_each(const Recipe::Positions &positions, nb::handle values) {
     fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(values).ptr());
 }
 
-Recipe recipe_of(nb::handle tuple, uint32_t num_leaves) {
-    if (!PyTuple_CheckExact(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) != 8)
-        fail(PyExc_TypeError, "expected a tuple of eight, got %U.", short_repr(tuple).ptr());
-    PyObject *const *const items = &PyTuple_GET_ITEM(tuple.ptr(), 0);
-    Recipe recipe{nb::borrow(items[0]), nb::borrow(items[1]), tuple_at(tuple, 3), tuple_at(tuple, 7)};
-    recipe.static_leaves = positions_at(tuple, 2, num_leaves);
-    recipe.checked = positions_at(tuple, 6, num_leaves);
-    require_one_each(recipe.static_leaves, recipe.statics);
-    require_one_each(recipe.checked, recipe.classes);
-    recipe.has_donated = items[4] != Py_None;
-    recipe.keeps_all = items[5] == Py_None;
-    recipe.num_leaves = num_leaves;
-    if (recipe.has_donated) recipe.donated = positions_at(tuple, 4, num_leaves);
-    if (!recipe.keeps_all) recipe.kept = positions_at(tuple, 5, num_leaves);
-    return recipe;
-}
-
 bool fits(const Recipe &recipe, const Leaves &leaves) {
     if (recipe.num_leaves != leaves.size()) [[unlikely]]
         return false;
     PyObject *const *const statics = &PyTuple_GET_ITEM(recipe.statics.ptr(), 0);
     PyObject *const *const classes = &PyTuple_GET_ITEM(recipe.classes.ptr(), 0);
-    for (size_t i = 0; i < recipe.static_leaves.size(); ++i)
-        if (leaves[recipe.static_leaves[i]] != statics[i]) return false;
-    for (size_t i = 0; i < recipe.checked.size(); ++i)
-        if (as_object(Py_TYPE(leaves[recipe.checked[i]])) != classes[i]) return false;
+    for (size_t i = 0; i < recipe.static_positions.size(); ++i)
+        if (leaves[recipe.static_positions[i]] != statics[i]) return false;
+    for (size_t i = 0; i < recipe.checked_positions.size(); ++i)
+        if (as_object(Py_TYPE(leaves[recipe.checked_positions[i]])) != classes[i]) return false;
     return true;
 }
 
@@ -89,8 +59,8 @@ nb::object follow(nb::handle recipes, nb::handle function, Leaves &leaves) {
         const Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
         if (!fits(recipe, leaves)) continue;
         nb::object donated = recipe.tag;
-        if (recipe.has_donated) donated = tuple_of(std::move(donated), leaves_at(leaves, recipe.donated));
-        const nb::object kept = recipe.keeps_all ? leaves.take_list() : leaves_at(leaves, recipe.kept);
+        if (recipe.donated) donated = tuple_of(std::move(donated), leaves_at(leaves, *recipe.donated));
+        const nb::object kept = recipe.kept ? leaves_at(leaves, *recipe.kept) : leaves.take_list();
         return build_result(call(function, recipe.key, donated, kept));
     }
     return nb::borrow(Py_NotImplemented);
@@ -100,8 +70,8 @@ Setting setting_of(const FlattenOptions &options) {
     return {options.space->id(), options.none_is_leaf, options.space_is_ordered};
 }
 
-// Whether a tree has the structure that was called last; if so, `leaves` gets its leaves.
-bool is_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
+// Flattens a tree that has the structure that was called last into `leaves`. False if it has another one.
+bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
     if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != setting_of(options))
         return false;
     const nb::object spec = last.spec;  // meanwhile another call may come last
@@ -138,17 +108,29 @@ nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle
     return FlatCallBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), checked(PyDict_New()));
 }
 
-void add_recipe(nb::handle object, nb::handle spec_key, nb::handle tuple) {
+nb::object make_recipe(Recipe recipe) {
+    require_one_each(recipe.static_positions, recipe.statics);
+    require_one_each(recipe.checked_positions, recipe.classes);
+    return RecipeBox::make(std::move(recipe));
+}
+
+void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
     constexpr size_t kMost = 4;  // for one structure: a flag or two that change from call to call
     FlatCall &call = flat_call_of(object);
-    Recipe recipe = recipe_of(tuple, spec_of_key(spec_key).structure().num_leaves);
+    if (!RecipeBox::check(added)) fail(PyExc_TypeError, "expected a Recipe, got %U.", short_repr(added).ptr());
+    Recipe &recipe = RecipeBox::of(added);
+    const uint32_t num_leaves = spec_of_key(spec_key).structure().num_leaves;
+    check_positions(recipe.static_positions, num_leaves);
+    check_positions(recipe.checked_positions, num_leaves);
+    if (recipe.donated) check_positions(*recipe.donated, num_leaves);
+    if (recipe.kept) check_positions(*recipe.kept, num_leaves);
+    recipe.num_leaves = num_leaves;
     RefBuffer<kMost> recipes;
     const nb::object before = recipes_for(call, spec_key);
-    const nb::object key = recipe.key;
-    recipes.push_new(RecipeBox::make(std::move(recipe)));
+    recipes.push_borrowed(added.ptr());
     for (size_t i = 0; before.is_valid() && i < static_cast<size_t>(PyTuple_GET_SIZE(before.ptr())); ++i) {
         PyObject *const other = PyTuple_GET_ITEM(before.ptr(), i);
-        if (recipes.size() < kMost && !RecipeBox::of(other).key.is(key)) recipes.push_borrowed(other);
+        if (recipes.size() < kMost && !RecipeBox::of(other).key.is(recipe.key)) recipes.push_borrowed(other);
     }
     checked(PyDict_SetItem(call.recipes.ptr(), spec_key.ptr(), recipes.take_tuple().ptr()));
     call.last = {};
@@ -168,7 +150,7 @@ nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     const nb::object recipes = call.last.recipes;
-    if (is_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves);
+    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves);
     return call_any(call, tree, options);
 }
 

@@ -7,6 +7,7 @@
 #include "spec/cache.h"
 #include "walks/options.h"
 
+#include <optional>
 #include <vector>
 
 namespace pydag {
@@ -14,16 +15,15 @@ namespace pydag {
 // What a function was compiled for, and how the leaves of one structure are handed to it.
 struct Recipe {
     using Positions = std::vector<uint32_t>;
-    nb::object key;            // of what it was compiled for
-    nb::object tag;            // belongs to the structure
-    nb::object statics;        // a tuple: the static leaves, which must be these very objects
-    nb::object classes;        // a tuple: those of the leaves at `checked`
-    Positions static_leaves;   // their positions
-    Positions donated, kept;   // likewise
-    Positions checked;         // leaves that are traced or not according to their class
-    bool has_donated = false;  // or the tag alone is passed
-    bool keeps_all = true;     // then `kept` isn't looked at
-    size_t num_leaves = 0;     // of the structure
+    nb::object key;  // of what it was compiled for
+    nb::object tag;  // belongs to the structure
+    Positions static_positions;
+    nb::tuple statics;                 // the static leaves, which must be these very objects
+    std::optional<Positions> donated;  // without it, the tag alone is passed
+    std::optional<Positions> kept;     // without it, all leaves are
+    Positions checked_positions;       // of leaves that are traced or not according to their class
+    nb::tuple classes;                 // of these leaves
+    size_t num_leaves = 0;             // of the structure
     auto python_refs() { return std::tie(key, tag, statics, classes); }
 };
 using RecipeBox = Box<Recipe>;
@@ -49,10 +49,9 @@ void make_jit_call_types();
 
 nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity);
 
-// `recipe`: a tuple of eight: the key; the tag; the positions of the static leaves; these leaves; the
-// positions of the donated ones, None where there are none; those of the kept ones, None where all are
-// kept; the positions of leaves that are traced or not according to their class, and the classes.
-// TypeError or IndexError for what isn't so. The last few for a structure are kept.
+// TypeError where the numbers of positions and of what stands there differ.
+nb::object make_recipe(Recipe recipe);
+// IndexError where the structure has too few leaves for the recipe. The last few for a structure are kept.
 void add_recipe(nb::handle call, nb::handle spec_key, nb::handle recipe);
 // `spec_key`: None for all of them.
 void forget_recipes(nb::handle call, nb::handle spec_key);

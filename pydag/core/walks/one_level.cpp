@@ -10,7 +10,7 @@
 namespace pydag {
 
 bool is_leaf(nb::handle object, const FlattenOptions &options) {
-    if (options.is_leaf.is_valid() && options.asks_to_keep(object)) return true;
+    if (options.is_leaf.is_valid() && options.ask_to_keep(object)) return true;
     const Kind kind = options.space->find_class_of(object.ptr()).kind;
     return is_leaf(kind) || (is_none(kind) && options.none_is_leaf);
 }

@@ -13,7 +13,7 @@ OpenedByPrefix::OpenedByPrefix(const Structure &prefix, nb::handle tree) : prefi
     for (size_t i = 0; i < positions.size(); ++i) of_object_[kept_[i]].push_back(positions[i]);
 }
 
-bool OpenedByPrefix::opens(PyObject *object, bool has_identity, uint32_t parent, uint32_t child) {
+bool OpenedByPrefix::find_partners(PyObject *object, bool has_identity, uint32_t parent, uint32_t child) {
     current_.clear();
     if (const auto known = of_object_.find(object); has_identity && known != of_object_.end()) {
         current_ = known->second;

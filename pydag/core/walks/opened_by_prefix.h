@@ -18,10 +18,10 @@ public:
     // Matches the tree with the prefix. ValueError if it doesn't fit.
     OpenedByPrefix(const Structure &prefix, nb::handle tree);
 
-    // Whether the prefix opens the object that a walk over the tree meets now, as this child of the node that it wrote
-    // at `parent`. To be asked before `add`.
-    bool opens(PyObject *object, bool has_identity, uint32_t parent, uint32_t child);
-    // Says that the object of the last call of `opens` is written as this node.
+    // Finds the nodes of the prefix that open the object that a walk over the tree meets now, as this child of the
+    // node that it wrote at `parent`. Returns whether there are any. To be called before `add`.
+    bool find_partners(PyObject *object, bool has_identity, uint32_t parent, uint32_t child);
+    // Says that the object of the last call of `find_partners` is written as this node.
     void add(uint32_t position, Node node, PyObject *const *refs);
 
 private:

@@ -40,7 +40,7 @@ FlattenOptions FlattenOptions::parse(PyObject *const *values) {
     return options;
 }
 
-bool FlattenOptions::asks_to_keep(nb::handle object) const {
+bool FlattenOptions::ask_to_keep(nb::handle object) const {
     const nb::object answer = call(is_leaf, object);
     if (!has_truth(answer))
         fail(PyExc_RuntimeError,

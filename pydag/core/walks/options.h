@@ -50,8 +50,8 @@ struct FlattenOptions {
     Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered}; }
     // For OpenOptions: 1 where it is known that dicts keep their insertion order, else -1.
     int known_order() const { return space_is_ordered ? 1 : -1; }
-    // What the predicate, which must exist, says about an object. RuntimeError if that is no yes or no.
-    bool asks_to_keep(nb::handle object) const;
+    // Asks the predicate, which must exist, about an object. RuntimeError if that is no yes or no.
+    bool ask_to_keep(nb::handle object) const;
     // A path in the tree, for a message.
     std::string path(const Steps &steps) const;
 

@@ -18,25 +18,15 @@ struct VisitedNode {
 // Calls `visitor.visit(VisitedNode)` at each node and `visitor.visit_alias(number)` at each alias.
 template <class Visitor>
 void visit_children_first(const Structure &structure, Visitor &visitor) {
-    struct Frame {
-        VisitedNode node;
-        uint32_t pending;  // how many of its children are still to come
-    };
-    Buffer<Frame, 24> frames;
+    Nesting<VisitedNode> around;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         interruptible_step();
         const Node node = at.node();
-        if (node.is_alias()) {
-            visitor.visit_alias(node.count);
-        } else {
-            const VisitedNode visited = {at.refs(), at.position(), at.number()};
-            if (node.count > 0) {
-                frames.push({visited, node.count});
-                continue;
-            }
-            visitor.visit(visited);
-        }
-        while (!frames.empty() && --frames.back().pending == 0) visitor.visit(frames.pop().node);
+        around.add({at.refs(), at.position(), at.number()}, num_children(node), [&](const VisitedNode &done) {
+            const Node complete = structure.nodes[done.position];
+            if (complete.is_alias()) visitor.visit_alias(complete.count);
+            else visitor.visit(done);
+        });
     }
 }
 

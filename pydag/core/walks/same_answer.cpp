@@ -66,7 +66,7 @@ private:
     bool have_same_items(nb::handle x, nb::handle y, uint32_t depth) {
         if (PyTuple_GET_SIZE(x.ptr()) != PyTuple_GET_SIZE(y.ptr())) return false;
         if (!is_filled(x) || !is_filled(y)) fail_unfilled();
-        if (!is_new(x, y)) return true;
+        if (!note_pair(x, y)) return true;
         for (Py_ssize_t i = PyTuple_GET_SIZE(x.ptr()); i-- > 0;)
             add(PyTuple_GET_ITEM(x.ptr(), i), PyTuple_GET_ITEM(y.ptr(), i), depth);
         return true;
@@ -77,7 +77,7 @@ private:
         const nb::object registration = nb::borrow(info.registration);  // code that opens them may unregister it
         const TypeInfo other = as_opened(y.ptr(), info);
         if (other.kind != info.kind) return false;
-        if (!is_new(x, y)) return true;
+        if (!note_pair(x, y)) return true;
         // A flatten function may give a new object of the class each time.
         if (depth >= static_cast<uint32_t>(Py_GetRecursionLimit()))
             fail(PyExc_RecursionError, "Maximum recursion depth exceeded while two answers were compared.");
@@ -96,8 +96,9 @@ private:
         return true;
     }
 
-    // Whether a pair isn't being compared already. It comes again where parts are shared, and in a cycle.
-    bool is_new(nb::handle x, nb::handle y) {
+    // Notes that a pair is compared. False if it is compared already: it comes again where parts are shared, and
+    // in a cycle.
+    bool note_pair(nb::handle x, nb::handle y) {
         constexpr uint32_t kFew = 32;  // so many are compared again rather than remembered
         if (++num_compared_ <= kFew) return true;
         if (!met_.emplace(x.ptr(), y.ptr()).second) return false;

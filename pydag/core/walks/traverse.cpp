@@ -2,11 +2,10 @@
 #include "walks/traverse.h"
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "nodes/build.h"
 #include "nodes/node_data.h"
-#include "structure/cursor.h"
 #include "structure/paths.h"
+#include "walks/post_order.h"
 
 namespace pydag {
 namespace {
@@ -44,11 +43,11 @@ public:
           node_function_(node_function),
           leaf_function_(leaf_function),
           how_(how),
-          memo_(structure.num_shared) {}
+          memo_(structure) {}
 
     nb::object run() {
         try {
-            for (Cursor at(structure_); at.is_at_node(); at.step()) visit(at);
+            visit_children_first(structure_, *this);
             current_ = 0;
             leaves_.finish();
         } catch (...) {
@@ -57,36 +56,16 @@ public:
         return results_.pop_owned();
     }
 
-private:
-    // A node whose parts are being visited.
-    struct Open {
-        PyObject *const *refs;
-        uint32_t position, number, pending;
-    };
-
-    void visit(const Cursor &at) {
-        const Node node = at.node();
-        current_ = at.position();
-        interruptible_step();
-        if (num_children(node) > 0) {
-            open_.push({at.refs(), at.position(), at.number(), node.count});
-            return;
-        }
-        if (node.is_alias()) results_.push_new(memo_[node.count]);
-        else add(node, at.number(), node.is_leaf() ? take_leaf() : result_of(node, at.refs()));
-        while (!open_.empty() && --open_.back().pending == 0) {
-            const Open done = open_.pop();
-            current_ = done.position;
-            const Node parent = structure_.nodes[current_];
-            add(parent, done.number, result_of(parent, done.refs));
-        }
-    }
-
-    void add(Node node, uint32_t number, nb::object result) {
-        if (node.is_anchor) memo_[number] = result;
+    void visit(const VisitedNode &at) {
+        const Node node = structure_.nodes[at.position];
+        current_ = at.position;
+        nb::object result = node.is_leaf() ? take_leaf() : result_of(node, at.refs);
+        if (node.is_anchor) memo_.set(at.number, result);
         results_.push_new(std::move(result));
     }
+    void visit_alias(uint32_t number) { results_.push_borrowed(memo_[number]); }
 
+private:
     nb::object take_leaf() {
         nb::object leaf = leaves_.current();
         if (leaf_function_.is_valid()) leaf = call(leaf_function_, leaf);
@@ -107,8 +86,7 @@ private:
     nb::handle node_function_, leaf_function_;
     NodeCall how_;
     Stack results_;
-    Buffer<Open, 24> open_;
-    std::vector<nb::object> memo_;  // the result of each shared object, by its number
+    AnchorMemo memo_;
     uint32_t current_ = 0;
 };
 

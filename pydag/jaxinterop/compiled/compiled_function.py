@@ -78,7 +78,6 @@ class CompiledFunction:
             packed = pack(result)
             if num_unties() != before:
                 self.unties = True
-                _core.forget_recipes(self.flat_call, None)
             elif ties is not None:
                 ties.check(result, source)
             return packed
@@ -133,6 +132,8 @@ class CompiledFunction:
         watched = self.watched
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if self.unties:
+                note_untie()
             try:
                 if watched and not self.is_current():
                     answer = NotImplemented
@@ -186,7 +187,7 @@ class CompiledFunction:
         key = groups.key(leaves) if groups is not None and is_known else None
         if groups is None or key is None:
             groups, key = self._prepare(args, kwargs, leaves, spec_key)
-        if not self.unties and (recipe := groups.recipe()) is not None:
+        if (recipe := groups.recipe()) is not None:
             if groups.watched:
                 self._watch(groups.watched)
             _core.add_recipe(self.flat_call, spec_key, recipe)

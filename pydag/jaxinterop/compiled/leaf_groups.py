@@ -21,23 +21,6 @@ Tag = list[Any]
 
 Positions = tuple[int, ...]
 
-Recipe = tuple[
-    Hashed,
-    Tag,
-    Positions,
-    tuple[Any, ...],
-    Positions | None,
-    Positions | None,
-    Positions,
-    tuple[type, ...],
-]
-"""What `_core.call_flat` does with the leaves of one structure.
-
-The key, a `Key`; the tag; where which static leaves stand; the donated leaves, None if there are
-none; the kept ones, None if all leaves are kept; where leaves stand that are traced or not
-according to their class, and their classes.
-"""
-
 MOST = 4096  # plans and keys that are remembered; they are easily made again
 
 
@@ -131,7 +114,8 @@ class LeafGroups:
         self.take_donated = _tagged(self.tag, take(gone) if has_donated else None)
         is_plain = len(kept) == size and groups is None
         self.take_kept: Picker = (lambda leaves: leaves) if is_plain else take(kept)
-        self._places = gone or None, None if is_plain else kept
+        self._gone = gone or None
+        self._kept = None if is_plain else kept
         skipped = frozenset(positions)
         looked_at = range(size) if look.looks_at_all else _core.module_leaves(spec)[0]
         self.checked = tuple(i for i in looked_at if i not in skipped)
@@ -197,7 +181,7 @@ class LeafGroups:
         states = (known.state for known in key.value.untraced.statics)
         self.watched = [state for state in states if state is not None]
 
-    def recipe(self) -> Recipe | None:
+    def recipe(self) -> _core.Recipe | None:
         """How the core calls the compiled function for the static leaves that came last.
 
         None where it can't: leaves are in groups, or static leaves have to be compared each time.
@@ -205,5 +189,13 @@ class LeafGroups:
         if self.recent is None or self.order is not None or not self.is_told_by_classes:
             return None
         static, key = self.recent
-        places = self._places
-        return key, self.tag, self.positions, tuple(static), *places, self.checked, self.classes
+        return _core.recipe(
+            key=key,
+            tag=self.tag,
+            static_positions=self.positions,
+            statics=tuple(static),
+            donated=self._gone,
+            kept=self._kept,
+            checked_positions=self.checked,
+            classes=self.classes,
+        )
