@@ -93,7 +93,8 @@ bool has_distinct_slots(const Registration &registration) {
 void resolve_fields(Registration &registration) {
     if (registration.resolve_fields.is_none()) return;
     const nb::object resolve = registration.resolve_fields, answer = call(resolve);
-    nb::object data(answer[0]), slots(answer[1]), meta(answer[2]), cached(answer[3]);
+    nb::object data(answer[0]), slots(answer[1]), meta(answer[2]), cached = nb::borrow(constants.no_items);
+    if (nb::len(answer) > 3) cached = answer[3];  // where another library opens instances, nothing is cached
     std::vector<FieldAccess> slot_access = access_to(registration.type, slots);
     std::erase_if(slot_access, [](const FieldAccess &slot) { return slot.offset == 0; });
     std::vector<FieldAccess> meta_access = access_to(registration.type, meta), data_access;

@@ -30,7 +30,7 @@ struct Registration {
     nb::object flatten;     // (object) -> (children, aux_data[, entries]); None where no instance needs it
     nb::object unflatten;   // (aux_data, children) -> object; None likewise
     nb::object path_entry_type;
-    nb::object resolve_fields;  // () -> (data, slots, meta, cached), until fields are first used
+    nb::object resolve_fields;  // () -> (data, slots, meta[, cached]), until fields are first used
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
     nb::object meta_names;      // tuple of str
     std::vector<FieldAccess> data_access, slot_access, meta_access;

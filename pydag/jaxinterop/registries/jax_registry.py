@@ -140,7 +140,7 @@ def _look_up(cls: type) -> "lookup.Foreign | None":
 def _registration(cls: type, entry: Any) -> object:
     fields, resolve = known_fields(cls, entry), None
     if fields is not None:
-        answer = fields.data, (), fields.meta, ()
+        answer = fields.data, (), fields.meta
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
         _styles.set(cls, {str: ".{}"})
     opener = _Opener(cls, entry.to_iter)
