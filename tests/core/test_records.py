@@ -24,8 +24,10 @@ KINDS = (
     *(("fields", 3), ("alias", 0)),
 )
 # What is wrong with these states is how they are packed.
-PACKED = ("unknown kind", "unknown flag", "reference missing", "reference too many")
-PACKED += ("half a place", "format of the future")
+PACKED = (
+    *("unknown kind", "unknown flag", "reference missing", "reference too many"),
+    *("half a place", "format of the future"),
+)
 LEAF = ("leaf", False, 0)
 
 
@@ -205,7 +207,7 @@ def test_random_damage(seed: int) -> None:
 
 def test_code_of_a_key_runs_meanwhile() -> None:
     """A key whose hash makes the same spec once more does no harm."""
-    found = []
+    found: list[Any] = []
 
     class Key:
         def __hash__(self) -> int:

@@ -2,7 +2,7 @@
 //
 // The references of a structure as plain picklable objects, and back. Two kinds of them are written out: keys
 // as (insertion order, None or the index of each key in traversal order), registrations as (class, namespace).
-// What is read is not believed: errors are `Malformed` and name the reference, `refs[2]`.
+// What is read is not believed: errors are `Malformed` and name the reference by its index.
 #pragma once
 
 #include "base/tuples.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Nodes that came from outside, checked. Nothing in them is believed: errors are `Malformed` and name the
-// field, `nodes[3]` or `refs[2]`.
+// node or the reference by its index.
 #pragma once
 
 #include "structure/structure.h"

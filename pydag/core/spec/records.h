@@ -16,8 +16,8 @@ namespace pydag {
 // (rows, refs)
 nb::object nodes_of(const Structure &structure);
 
-// The spec that has these nodes. Nothing in them is believed: ValueError names the field, `nodes[3]: ...` or
-// `refs[2]: ...`.
+// The spec that has these nodes. Nothing in them is believed: ValueError names the field by its index, as in
+// `nodes[3]: ...`.
 nb::object spec_from_nodes(bool none_is_leaf, nb::handle namespace_, nb::handle rows, nb::handle refs);
 
 // Checks rows whose references are not at hand, but for their number: nesting, anchors and aliases, and that
