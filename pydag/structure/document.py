@@ -6,7 +6,6 @@ number of children is only a number until the children have been read.
 """
 
 import json
-import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from pydag.structure.listing import Listing, shorten
 from .values import decode
 
 VERSION = 1
-_MOST = 2**32 - 2  # nodes, children
 
 
 class Kind(NamedTuple):
@@ -28,10 +26,6 @@ class Kind(NamedTuple):
     name: str
     roles: tuple[str, ...]  # of its references: under which name they are written
     known: NodeKind
-
-    def place(self, *roles: str) -> int | None:
-        """The index of the reference that has one of these roles in the core."""
-        return next((i for i, role in enumerate(self.known.roles) if role in roles), None)
 
 
 # Where JSON has a name of its own. All other roles are "value".
@@ -43,22 +37,25 @@ _ROLES = {
     "keys": "keys",
     "names": "keys",
 }
-KINDS = {  # by their codes in pickles
-    known.code: Kind(
+KINDS = {  # by their names in the core
+    known.name: Kind(
         _NAMES.get(known.name, known.name),
         tuple(_ROLES.get(role, "value") for role in known.roles),
         known,
     )
     for known in NODE_KINDS
 }
-_BY_NAME = {kind.name: code for code, kind in KINDS.items()}
+_BY_NAME = {kind.name: kind for kind in KINDS.values()}
+# A node as the core has it: the name of its kind, is_anchor, the number of children (for an alias
+# that of its anchor), the index of each reference.
+Row = tuple[Any, ...]
 
 
 class MalformedError(ValueError):
-    """Names the field that is wrong, and says why."""
+    """Names the field that is wrong, and says why; an error of the core's says both."""
 
-    def __init__(self, field: str, why: object) -> None:
-        super().__init__(f"malformed structure: {field}: {why}")
+    def __init__(self, *what: object) -> None:
+        super().__init__(": ".join(map(str, ("malformed structure", *what))))
 
 
 def _no_constant(name: str) -> None:
@@ -101,22 +98,13 @@ def check_version(found: Any, field: str = "pydag") -> None:
         )
 
 
-class Node(NamedTuple):
-    """A node as it was read."""
-
-    kind: int
-    is_anchor: bool
-    size: int  # the number of children; for an alias the number of its anchor
-    refs: tuple[int, ...]
-
-
 class Document:
     """A structure that was read, and is whole: as a spec, or as a listing without its classes."""
 
     def __init__(self) -> None:
         self.none_is_leaf = False
         self.namespace = ""
-        self.nodes: list[Node] = []
+        self.rows: tuple[Row, ...] = ()
         self.refs: list[dict[str, Any]] = []
 
     @classmethod
@@ -138,85 +126,42 @@ class Document:
         if unknown := document.keys() - {"pydag", "none_is_leaf", "namespace", "nodes", "refs"}:
             raise MalformedError(min(unknown)[:40], "unknown field")
         self.refs = [_checked_ref(i, ref) for i, ref in enumerate(refs)]
-        self.nodes = [self._checked_node(i, node) for i, node in enumerate(nodes)]
-        self._check_nesting()
+        self.rows = tuple([self._row(f"nodes[{i}]", node) for i, node in enumerate(nodes)])
+        try:
+            _core.check_rows(self.none_is_leaf, self.rows, len(refs))
+        except ValueError as error:
+            raise MalformedError(error) from None
         return self
 
     @property
     def num_leaves(self) -> int:
         """The number of distinct leaves."""
-        return sum(KINDS[node.kind].name == "*" for node in self.nodes)
+        return sum(row[0] == "leaf" for row in self.rows)
 
-    def _checked_node(self, position: int, node: Any) -> Node:
-        field = f"nodes[{position}]"
+    def _row(self, field: str, node: Any) -> Row:
         if node is None:
-            if self.none_is_leaf:
-                raise MalformedError(field, "null stands where None is a leaf")
-            return Node(_BY_NAME["None"], False, 0, ())
+            return "None", False, 0
         if type(node) is int:
-            return Node(_BY_NAME["alias"], False, _checked_count(field, node), ())
-        if type(node) is str:
-            if node not in ("*", "&*"):
-                raise MalformedError(field, f"expected a node, got {node[:40]!r}")
-            return Node(_BY_NAME["*"], node == "&*", 0, ())
+            return "alias", False, node
+        if type(node) is str and node in ("*", "&*"):
+            return "leaf", node == "&*", 0
         if type(node) is not list or len(node) < 2 or type(node[0]) is not str:
-            raise MalformedError(field, "expected a node")
+            raise MalformedError(field, f"expected a node, got {type(node).__name__}")
         name = node[0].removeprefix("&")
-        number = _BY_NAME.get(name)
-        if number is None or name in ("*", "None", "alias") or len(node[0]) > len(name) + 1:
+        kind = _BY_NAME.get(name)
+        if kind is None or name in ("*", "None", "alias"):
             raise MalformedError(field, f"unknown kind {node[0][:40]!r}")
-        if name != node[0] and not KINDS[number].known.has_identity:
-            raise MalformedError(field, f"a {name} can't be shared")
-        count = _checked_count(field, node[1])
-        return Node(number, name != node[0], count, self._checked_refs(field, number, node[2:]))
+        for role, place in zip(kind.roles, node[2:], strict=False):  # the core counts them
+            self._check_ref(field, role, place, node[1])
+        return kind.known.name, name != node[0], *node[1:]
 
-    def _checked_refs(self, field: str, number: int, given: list[Any]) -> tuple[int, ...]:
-        roles = KINDS[number].roles
-        if len(given) != len(roles):
-            raise MalformedError(field, f"expected {len(roles)} references, got {len(given)}")
-        for role, place in zip(roles, given, strict=True):
-            if type(place) is not int or not 0 <= place < len(self.refs):
-                raise MalformedError(field, "a reference must be an index of refs")
-            if role not in self.refs[place]:
-                raise MalformedError(field, f"refs[{place}] must have {role!r}")
-        return tuple(given)
-
-    def _check_nesting(self) -> None:
-        """One root, whole subtrees, one child for each key, aliases behind finished anchors."""
-        pending: list[tuple[int, int]] = []  # of each open node: children to come, its number
-        finished: list[int] = []  # of each anchor: 0 open, 1 whole, 2 has an alias
-        for position, node in enumerate(self.nodes):
-            field, name = f"nodes[{position}]", KINDS[node.kind].name
-            if position > 0 and not pending:
-                raise MalformedError(field, "it stands behind the end of the tree")
-            self._check_keys(field, node)
-            if name == "alias":
-                if node.size >= len(finished) or not finished[node.size]:
-                    raise MalformedError(field, f"alias {node.size} must stand behind its anchor")
-                finished[node.size] = 2
-            number = -1
-            if node.is_anchor:
-                number = len(finished)
-                finished.append(0)
-            pending.append((0 if name == "alias" else node.size, number))
-            while pending and pending[-1][0] == 0:
-                if (number := pending.pop()[1]) >= 0:
-                    finished[number] = 1
-                if pending:
-                    pending[-1] = (pending[-1][0] - 1, pending[-1][1])
-        if pending or not self.nodes:
-            raise MalformedError("nodes", "nodes are missing")
-        if 1 in finished:
-            raise MalformedError("nodes", f"anchor {finished.index(1)} has no alias")
-        used = {place for node in self.nodes for place in node.refs}
-        if len(used) < len(self.refs):
-            unused = next(i for i in range(len(self.refs)) if i not in used)
-            raise MalformedError(f"refs[{unused}]", "no node uses it")
-
-    def _check_keys(self, field: str, node: Node) -> None:
-        for role, place in zip(KINDS[node.kind].roles, node.refs, strict=True):
-            if role == "keys" and len(self.refs[place]["keys"]) != node.size:
-                raise MalformedError(field, "it must have one child for each key")
+    def _check_ref(self, field: str, role: str, place: Any, count: Any) -> None:
+        if type(place) is not int or not 0 <= place < len(self.refs):
+            raise MalformedError(field, "a reference must be an index of refs")
+        if role not in self.refs[place]:
+            raise MalformedError(field, f"refs[{place}] must have {role!r}")
+        if role == "keys" and len(self.refs[place]["keys"]) != count:
+            raise MalformedError(field, "it must have one child for each key")
 
     def spec(self, namespace: str | None = None, asked: Iterable[type] | None = None) -> PyDagSpec:
         """The structure itself. Raises ValueError where a class isn't registered here.
@@ -238,33 +183,20 @@ class Document:
                 first = first if unasked else i
                 unasked |= {class_name(cls): cls for cls in error.classes}
         if unasked:
-            position = next(place for place, node in enumerate(self.nodes) if first in node.refs)
+            position = next(place for place, row in enumerate(self.rows) if first in row[3:])
             where = shorten(self.listing().path_text(position, "tree"))
             raise UnaskedError(list(unasked.values()), f"at {where}: ")
-        nodes = b"".join(
-            struct.pack("<BBHI", node.kind, node.is_anchor, 0, node.size) for node in self.nodes
-        )
-        width = 1 if len(refs) <= 0x100 else 2 if len(refs) <= 0x10000 else 4
-        places = b"".join(
-            place.to_bytes(width, "little") for node in self.nodes for place in node.refs
-        )
-        spec = PyDagSpec.__new__(PyDagSpec)
         try:
-            spec.__setstate__((2, self.none_is_leaf, space, nodes, places, tuple(refs)))
-        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+            return _core.spec_from_nodes(self.none_is_leaf, space, self.rows, tuple(refs))
+        except ValueError as error:
+            raise MalformedError(error) from None
+        except (TypeError, RuntimeError, OverflowError) as error:
             raise MalformedError("refs", error) from None
-        return spec
 
     def listing(self) -> Listing:
         """The records of the structure, with names in the place of classes."""
         refs = [_decoded(f"refs[{i}]", ref, _plain_ref) for i, ref in enumerate(self.refs)]
-        return Listing(_Records(self.nodes, refs).make())
-
-
-def _checked_count(field: str, count: Any) -> int:
-    if type(count) is not int or not 0 <= count <= _MOST:
-        raise MalformedError(field, "a number of children or of an anchor is out of range")
-    return count
+        return Listing(_Records(self.rows, refs).make())
 
 
 def _checked_ref(position: int, ref: Any) -> dict[str, Any]:
@@ -344,59 +276,54 @@ def _plain_ref(ref: dict[str, Any]) -> Any:
 class _Records:
     """The records of a structure whose references are `refs`."""
 
-    def __init__(self, nodes: list[Node], refs: list[Any]) -> None:
-        self._nodes, self._refs = nodes, refs
+    def __init__(self, rows: Iterable[Row], refs: list[Any]) -> None:
+        self._rows, self._refs = rows, refs
 
     def make(self) -> list[tuple[Any, ...]]:
         """A record for each node, as the core's listing has them."""
         records: list[tuple[Any, ...]] = []
-        open_nodes: list[tuple[Node, int]] = []  # with the number of the next child
+        open_nodes: list[tuple[Row, int]] = []  # with the number of the next child
         number = 0
-        for node in self._nodes:
+        for row in self._rows:
             entry, attribute = None, None
             if open_nodes:
                 parent, child = open_nodes[-1]
                 entry, attribute = self._entry(parent, child)
                 open_nodes[-1] = (parent, child + 1)
-            name = KINDS[node.kind].name
-            own = node.size if name == "alias" else number if node.is_anchor else -1
-            number += node.is_anchor
-            count = 0 if name == "alias" else node.size
-            kind = KINDS[node.kind].known.name
-            records.append(
-                (kind, own, count, entry, attribute, self._type(node), self._detail(node))
-            )
+            kind, is_anchor, count, *_ = row
+            own = count if kind == "alias" else number if is_anchor else -1
+            count = 0 if kind == "alias" else count
+            number += is_anchor
+            records.append((kind, own, count, entry, attribute, self._type(row), self._detail(row)))
             if count:
-                open_nodes.append((node, 0))
-            while open_nodes and open_nodes[-1][1] == open_nodes[-1][0].size:
+                open_nodes.append((row, 0))
+            while open_nodes and open_nodes[-1][1] == open_nodes[-1][0][2]:
                 open_nodes.pop()
         return records
 
-    def _entry(self, parent: Node, child: int) -> tuple[Any, str | None]:
-        kind = KINDS[parent.kind]
-        if (names := kind.place("names")) is not None:
-            field = self._refs[parent.refs[names]][child]
-            return field, field if isinstance(field, str) else None
-        if (keys := kind.place("keys")) is not None:
-            return self._refs[parent.refs[keys]][child], None
-        if (place := kind.place("entries")) is not None:
-            entries = self._refs[parent.refs[place]]
-            if isinstance(entries, tuple) and child < len(entries):
-                return entries[child], None
-        return child, None
+    def _ref(self, row: Row, *roles: str) -> Any:
+        """The reference that has one of these roles in the core; None without one."""
+        known = KINDS[row[0]].known.roles
+        place = next(
+            (place for role, place in zip(known, row[3:], strict=True) if role in roles), None
+        )
+        return None if place is None else self._refs[place]
 
-    def _type(self, node: Node) -> str | None:
-        name = KINDS[node.kind].name
-        if name in ("*", "alias"):
-            return None
-        if KINDS[node.kind].roles[:1] in (("node",), ("class",)):
-            return str(self._refs[node.refs[0]]).rpartition(".")[2]
-        return "NoneType" if name == "None" else name
+    def _entry(self, parent: Row, child: int) -> tuple[Any, str | None]:
+        if (names := self._ref(parent, "names")) is not None:
+            return names[child], names[child] if isinstance(names[child], str) else None
+        entries = self._ref(parent, "keys", "entries")
+        has_one = isinstance(entries, (list, tuple)) and child < len(entries)
+        return entries[child] if has_one else child, None
 
-    def _detail(self, node: Node) -> Any:
-        kind = KINDS[node.kind]
-        if (meta := kind.place("meta")) is not None:
-            values = self._refs[node.refs[meta]]
+    def _type(self, row: Row) -> str | None:
+        name = self._ref(row, "registration", "class")
+        if name is not None:
+            return str(name).rpartition(".")[2]
+        return {"leaf": None, "alias": None, "None": "NoneType"}.get(row[0], row[0])
+
+    def _detail(self, row: Row) -> Any:
+        if "meta" in KINDS[row[0]].known.roles:
+            values = self._ref(row, "meta")
             return tuple(("", value) for value in values) if isinstance(values, tuple) else ()
-        place = kind.place("aux_data", "default_factory", "maxlen")
-        return None if place is None else self._refs[node.refs[place]]
+        return self._ref(row, "aux_data", "default_factory", "maxlen")

@@ -17,9 +17,9 @@ The order is left out where it is that of insertion. How values are written: val
 """
 
 import json
-import struct
 from typing import Any
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.registry.names import ClassNames, class_name
 from pydag.structure.listing import Listing, shorten
@@ -39,49 +39,37 @@ def _factory(x: Any, names: ClassNames) -> str | None:
 
 
 class _Writer:
-    """Writes the nodes and references of a spec's state."""
+    """Writes the nodes and references of a spec."""
 
     def __init__(self, spec: PyDagSpec) -> None:
-        _, self._none_is_leaf, self._namespace, self._nodes, places, self._refs = (
-            spec.__getstate__()
-        )
-        width = 1 if len(self._refs) <= 0x100 else 2 if len(self._refs) <= 0x10000 else 4
-        self._places = iter(
-            int.from_bytes(places[i : i + width], "little") for i in range(0, len(places), width)
-        )
-        self._names = ClassNames(self._namespace)
+        self._spec, self._names = spec, ClassNames(spec.namespace)
+        self._rows, self._refs = _core.nodes_of(spec)
         self._written: dict[tuple[str, int], int] = {}
         self._table: list[Any] = []
 
     def document(self) -> dict[str, Any]:
         """The whole of it."""
-        nodes = list(self._each_node())
+        nodes = [self._node(position, *row) for position, row in enumerate(self._rows)]
         return {
             "pydag": 1,
-            "none_is_leaf": self._none_is_leaf,
-            "namespace": encode(self._namespace, None),
+            "none_is_leaf": self._spec.none_is_leaf,
+            "namespace": encode(self._spec.namespace, None),
             "nodes": nodes,
             "refs": self._table,
         }
 
-    def _each_node(self) -> Any:
-        for position, (number, anchor, _, count) in enumerate(
-            struct.iter_unpack("<BBHI", self._nodes)
-        ):
-            kind = KINDS[number]
-            mark = "&" if anchor else ""
-            if kind.name == "alias":
-                yield count
-            elif kind.name == "None":
-                yield None
-            elif kind.name == "*":
-                yield mark + "*"
-            else:
-                refs = [self._ref(role, position) for role in kind.roles]
-                yield [mark + kind.name, count, *refs]
+    def _node(self, position: int, name: str, is_anchor: bool, count: int, *places: int) -> Any:
+        kind, mark = KINDS[name], "&" * is_anchor
+        if name == "leaf":
+            return mark + kind.name
+        if name in ("None", "alias"):
+            return count if name == "alias" else None
+        refs = [
+            self._ref(role, place, position) for role, place in zip(kind.roles, places, strict=True)
+        ]
+        return [mark + kind.name, count, *refs]
 
-    def _ref(self, role: str, position: int) -> int:
-        place = next(self._places)
+    def _ref(self, role: str, place: int, position: int) -> int:
         known = self._written.get((role, place))
         if known is None:
             try:

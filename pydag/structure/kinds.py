@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The core's table of the kinds of node, for code that reads listings and pickles."""
+"""The core's table of the kinds of node, for code that reads listings and records."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ class NodeKind(NamedTuple):
 
     Args:
         name: As listings have it.
-        code: Its number in pickles.
         roles: What its references are, in their order: "keys", "names", "class",
             "default_factory", "maxlen", "registration", "aux_data", "meta", "entries".
         is_mapping: Such kinds match one another.
@@ -19,7 +18,6 @@ class NodeKind(NamedTuple):
     """
 
     name: str
-    code: int
     roles: tuple[str, ...]
     is_mapping: bool
     has_identity: bool

@@ -3,16 +3,12 @@
 // Checks whether a sequence of nodes is one that flattening could have made.
 #pragma once
 
-#include "base/error.h"
+#include "spec/malformed.h"
 #include "structure/cursor.h"
 
 #include <vector>
 
 namespace pydag {
-
-inline void require(bool condition, const char *why) {
-    if (!condition) fail(PyExc_ValueError, "malformed state of a PyDagSpec: %s", why);
-}
 
 // Checks the nodes one by one: there is one root, subtrees are complete, aliases follow finished anchors.
 class NodeChecker {
@@ -20,21 +16,21 @@ public:
     explicit NodeChecker(bool none_is_leaf) : none_is_leaf_(none_is_leaf) {}
 
     void check(Node node) {
-        require(position_ == 0 || !around_.empty(), "there must be one root");
+        require(position_ == 0 || !around_.empty(), "it stands behind the end of the tree");
         if (node.is_leaf() || node.is_none()) {
             require(node.count == 0, "a leaf can't have children");
             require(!node.is_none() || !none_is_leaf_, "None can't be a node where it is a leaf");
         }
         if (node.is_alias()) {
             require(!node.is_anchor, "an alias can't be an anchor");
-            require(node.count < finished_.size(), "an alias must stand behind its anchor");
-            require(finished_[node.count] != 0, "an alias can't stand within its anchor");
+            if (node.count >= finished_.size() || finished_[node.count] == 0)
+                throw Malformed("alias " + std::to_string(node.count) + " must stand behind its anchor");
             finished_[node.count] = 2;
         }
         uint32_t number = UINT32_MAX;
         if (node.is_anchor) {
-            const bool may_be_shared = traits(node.kind).has_identity;
-            require(may_be_shared, "a value can't be an anchor");
+            if (!traits(node.kind).has_identity)
+                throw Malformed("a " + std::string(traits(node.kind).name) + " can't be shared");
             number = static_cast<uint32_t>(finished_.size());
             finished_.push_back(0);
         }
@@ -44,8 +40,9 @@ public:
         ++position_;
     }
     uint32_t finish_all() const {
-        require(position_ > 0 && around_.empty(), "nodes are missing");
-        for (const char state : finished_) require(state == 2, "an anchor must have an alias");
+        require(position_ > 0 && around_.empty(), "nodes: some are missing");
+        for (size_t i = 0; i < finished_.size(); ++i)
+            if (finished_[i] != 2) throw Malformed("nodes: anchor " + std::to_string(i) + " has no alias");
         return static_cast<uint32_t>(finished_.size());
     }
 

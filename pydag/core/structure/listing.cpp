@@ -47,8 +47,6 @@ nb::object role_names(Kind kind) {
     return names.take_tuple();
 }
 
-nb::object kind_name(Kind kind) { return checked(PyUnicode_InternFromString(traits(kind).name)); }
-
 nb::object class_or_none(Kind kind, PyObject *const *refs) {
     const nb::object type = type_of(kind, refs);
     return type.is_valid() ? type : nb::none();
@@ -56,14 +54,16 @@ nb::object class_or_none(Kind kind, PyObject *const *refs) {
 
 }  // namespace
 
+nb::object kind_name(Kind kind) { return checked(PyUnicode_InternFromString(traits(kind).name)); }
+
 nb::object node_kinds() {
     nb::object rows = checked(PyList_New(0));
     for (size_t i = 0; i < kNumKinds; ++i) {
         const Kind kind = static_cast<Kind>(i);
         const nb::object name = kind_name(kind), roles = role_names(kind);
-        const nb::object row = checked(Py_BuildValue("(OiOOO)", name.ptr(), int{traits(kind).code}, roles.ptr(),
-                                                     traits(kind).is_mapping ? Py_True : Py_False,
-                                                     traits(kind).has_identity ? Py_True : Py_False));
+        const nb::object row =
+            checked(Py_BuildValue("(OOOO)", name.ptr(), roles.ptr(), traits(kind).is_mapping ? Py_True : Py_False,
+                                  traits(kind).has_identity ? Py_True : Py_False));
         checked(PyList_Append(rows.ptr(), row.ptr()));
     }
     return rows;

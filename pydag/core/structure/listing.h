@@ -24,8 +24,10 @@ namespace pydag {
 //              (name, value) of the meta fields; else None
 nb::object listing(const Structure &structure);
 
-// What is known of each kind: a list of (name, code in pickles, roles of the references, is_mapping,
-// has_identity); the roles are texts.
+// The name of a kind, an interned str.
+nb::object kind_name(Kind kind);
+// What is known of each kind: a list of (name, roles of the references, is_mapping, has_identity); the
+// roles are texts.
 nb::object node_kinds();
 
 }  // namespace pydag

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "spec/pickled_refs.h"
+#include "spec/encoded_refs.h"
 
 #include "base/constants.h"
-#include "spec/node_checker.h"
+#include "base/identity_table.h"
+#include "base/interrupt.h"
+#include "spec/malformed.h"
 #include "types/key_table.h"
 #include "types/registry.h"
 #include "types/tuple_class.h"
@@ -11,6 +13,23 @@
 
 namespace pydag {
 namespace {
+
+nb::object encode_keys(const Keys &keys) {
+    nb::object places = nb::none();
+    if (!keys.in_order) {
+        places = checked(PyTuple_New(keys.size()));
+        for (uint32_t i = 0; i < keys.size(); ++i)
+            PyTuple_SET_ITEM(places.ptr(), i, checked(PyLong_FromUnsignedLong(keys.rank(i))).release().ptr());
+    }
+    return checked(PyTuple_Pack(2, keys.tuple().ptr(), places.ptr()));
+}
+
+nb::object encode_ref(PyObject *ref) {
+    if (KeysBox::check(ref)) return encode_keys(KeysBox::of(ref));
+    if (!RegistrationBox::check(ref)) return nb::borrow(ref);
+    const Registration &registration = RegistrationBox::of(ref);
+    return checked(PyTuple_Pack(2, registration.type.ptr(), registration.namespace_.ptr()));
+}
 
 // As `keys_of` makes them for a mapping of this kind, where that is what the state says: so equal
 // specs, too, have one and the same Keys. Null elsewhere.
@@ -82,51 +101,36 @@ nb::object decode_registration(nb::handle state, Kind kind) {
 
 // The number of fields of a namedtuple class or of a struct sequence class.
 nb::object decode_tuple_class(nb::handle cls, Kind kind) {
-    require(PyType_Check(cls.ptr()), "the type of a tuple must be a class");
     // Of another class instances would be built by code of its own.
-    require(kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(cls.ptr())) == kind,
-            "the type of a tuple must be a class of its kind: namedtuple, or struct sequence");
+    if (!PyType_Check(cls.ptr()) || kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(cls.ptr())) != kind)
+        throw Malformed("the type must be a " + std::string(traits(kind).name) + " class");
     return checked(PyLong_FromSsize_t(checked(PyObject_Size(names_of_tuple_class(cls).ptr()))));
 }
 
 }  // namespace
 
-StateRefs::StateRefs(nb::handle refs, nb::handle places)
-    : refs_(refs),
-      count_(static_cast<size_t>(PyTuple_GET_SIZE(refs.ptr()))),
-      width_(place_width(count_)),
-      places_(reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(places.ptr()))),
-      num_places_(static_cast<size_t>(PyBytes_GET_SIZE(places.ptr())) / width_),
-      decoded_(count_),
-      used_(count_) {
-    require(num_places_ * width_ == static_cast<size_t>(PyBytes_GET_SIZE(places.ptr())),
-            "the places of references must be whole");
-}
-
-void StateRefs::advance(size_t num_refs) {
-    require(next_ + num_refs <= num_places_, "references are missing");
-    for (size_t i = 0; i < num_refs; ++i) {
-        const unsigned char *const bytes = places_ + (next_ + i) * width_;
-        size_t place = bytes[0];
-        for (size_t byte = 1; byte < width_; ++byte) place |= size_t{bytes[byte]} << 8 * byte;
-        require(place < count_, "a reference must be among those given");
-        current_[i] = place;
-        used_[place] = 1;
+WrittenRefs::WrittenRefs(const Structure &structure) {
+    RefBuffer<48> written;
+    IdentityTable seen;
+    for (PyObject *const ref : structure.all_refs()) {
+        interruptible_step();
+        const auto next = static_cast<uint32_t>(written.size());
+        const uint32_t known = seen.find_or_add(ref, next);
+        places.push(known == IdentityTable::kNew ? next : known);
+        if (known == IdentityTable::kNew) written.push_new(encode_ref(ref));
     }
-    next_ += num_refs;
+    refs = written.take_tuple();
 }
 
-void StateRefs::finish() const {
-    require(next_ == num_places_, "there are too many references");
-    require(std::find(used_.begin(), used_.end(), 0) == used_.end(), "there are too many references");
-}
+EncodedRefs::EncodedRefs(nb::handle refs) : refs_(refs), decoded_(static_cast<size_t>(PyTuple_GET_SIZE(refs.ptr()))) {}
 
-void StateRefs::decode(size_t place, Use use) {
-    nb::object object = decode_ref(use, nb::handle(PyTuple_GET_ITEM(refs_.ptr(), static_cast<Py_ssize_t>(place))));
+void EncodedRefs::decode(size_t place, Use use) {
+    const nb::handle written(PyTuple_GET_ITEM(refs_.ptr(), static_cast<Py_ssize_t>(place)));
+    nb::object object = in_field("refs", place, [&] { return decode_ref(use, written); });
     decoded_[place] = {use, std::move(object)};
 }
 
-nb::object StateRefs::decode_ref(Use use, nb::handle state) {
+nb::object EncodedRefs::decode_ref(Use use, nb::handle state) {
     if (use.role == Role::kRegistration) return decode_registration(state, use.kind);
     if (use.role == Role::kClass) return decode_tuple_class(state, use.kind);
     return decode_keys(state, use.role == Role::kSortedKeys);

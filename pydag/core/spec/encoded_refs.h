@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The references in the pickled state of a spec, decoded. Nothing in a state is believed.
+// The references of a structure as plain picklable objects, and back. Two kinds of them are written out: keys
+// as (insertion order, None or the index of each key in traversal order), registrations as (class, namespace).
+// What is read is not believed: errors are `Malformed` and name the reference by its index.
 #pragma once
 
 #include "base/tuples.h"
-#include "spec/spec.h"
+#include "structure/structure.h"
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 namespace pydag {
@@ -13,21 +17,28 @@ namespace pydag {
 // Whether an object is a tuple that can be read: an exact one, and with all of its items.
 inline bool is_tuple(nb::handle object) { return PyTuple_CheckExact(object.ptr()) && is_filled(object); }
 
-// The references of a state. What is written out is decoded once for each way in which it is used.
-class StateRefs {
-public:
-    // A tuple and bytes, which the caller owns meanwhile.
-    StateRefs(nb::handle refs, nb::handle places);
+// The distinct references of a structure, written out, and for each reference, in order, its place among them.
+struct WrittenRefs {
+    explicit WrittenRefs(const Structure &structure);
 
-    // Goes on to the references of the next node.
-    void advance(size_t num_refs);
+    nb::object refs;  // a tuple
+    Buffer<uint32_t, 256> places;
+};
+
+// References that are read. What is written out is decoded once for each way in which it is used.
+class EncodedRefs {
+public:
+    // A tuple, which the caller owns meanwhile.
+    explicit EncodedRefs(nb::handle refs);
+
+    size_t size() const { return decoded_.size(); }
+    // Goes on to a node that has the references at these places.
+    void choose(std::span<const size_t> places) { std::ranges::copy(places, current_); }
     PyObject *operator[](size_t i) const { return PyTuple_GET_ITEM(refs_.ptr(), current_[i]); }
     // Keys, a registration, and the number of fields of a tuple class, from the i-th of them.
     nb::object keys(size_t i, bool sorted) { return decoded(i, {sorted ? Role::kSortedKeys : Role::kKeys}); }
     nb::object registration(size_t i, Kind kind) { return decoded(i, {Role::kRegistration, kind}); }
     nb::object tuple_size(size_t i, Kind kind) { return decoded(i, {Role::kClass, kind}); }
-    // Refuses what no node has used.
-    void finish() const;
 
 private:
     // What it is used as; of a class, by nodes of which kind.
@@ -49,12 +60,8 @@ private:
     static nb::object decode_ref(Use use, nb::handle state);
 
     nb::handle refs_;
-    size_t count_, width_;
-    const unsigned char *places_;
-    size_t num_places_, next_ = 0;
     size_t current_[kMostRefs] = {};  // the places of the references of this node
     std::vector<Decoded> decoded_;
-    std::vector<char> used_;  // 1: by some node
 };
 
 }  // namespace pydag
