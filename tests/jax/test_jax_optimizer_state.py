@@ -48,8 +48,10 @@ def test_plain_jit_is_told(name: str) -> None:
     with pytest.raises(SharingError) as caught:
         jax.jit(_step(opt))(model, state)
     text = str(caught.value)
-    assert "plain jax.jit traces" in text and "pydag.jaxinterop.jit keeps ties" in text
-    assert "params['a'] and params['b']" in text and "new state" not in text
+    assert "plain jax.jit traces" in text
+    assert "pydag.jaxinterop.jit keeps ties" in text
+    assert "params['a'] and params['b']" in text
+    assert "new state" not in text
     new, state = pj.jit(_step(opt))(model, state)
     assert new["a"] is new["b"]
     new, state = pj.jit(_step(opt))(new, state)
@@ -90,12 +92,14 @@ def test_attributes_and_items_reach_through() -> None:
     opt = pj.optimizer(optax.chain(optax.trace(0.5), optax.scale(-1.0)))
     model = _model()
     state = opt.init(model)
-    assert len(state) == 2 and state[0] is next(iter(state))
+    assert len(state) == 2
+    assert state[0] is next(iter(state))
     assert state[0].trace.tree["a"].tolist() == [0.0, 0.0, 0.0]
     trace = optax.tree.get(state, "trace")
     assert trace.tree["a"] is trace.tree["b"]
     single = pj.optimizer(optax.scale_by_adam()).init(model)
-    assert int(single.count) == 0 and single.mu.spec == pj.Dag(model).spec
+    assert int(single.count) == 0
+    assert single.mu.spec == pj.Dag(model).spec
     assert int(single._replace(count=jnp.int32(3)).count) == 3
     with pytest.raises(AttributeError, match="nothing"):
         _ = single.nothing
@@ -147,7 +151,8 @@ def test_map_params() -> None:
     state = opt.init(model)
     moved = optax.tree.map_params(opt, lambda x: x + 2, state)
     assert moved[0].mu.tree["a"].tolist() == [2.0, 2.0, 2.0]
-    assert moved[0].mu.tree["a"] is moved[0].mu.tree["b"] and int(moved[0].count) == 0
+    assert moved[0].mu.tree["a"] is moved[0].mu.tree["b"]
+    assert int(moved[0].count) == 0
     opt.update(pj.grad(_loss)(model), moved, model)
 
 

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import jax.numpy as jnp
 
-from pydag.jaxinterop import jax_private
 from pydag.errors import SharingError
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.argnums import is_differentiable
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.static.untraced import Options, Untraced
