@@ -99,7 +99,7 @@ def _cure(side: Side, path: Path) -> str:
     return f"If it is one object by accident, give one of the places a copy{choice}."
 
 
-class SharedOtherwise(SharingError):
+class SharedOtherwiseError(SharingError):
     """A function returned something that shares less than what it was given."""
 
     given: Untraced
@@ -115,7 +115,7 @@ def alike(
     object in the result only comes apart.
 
     Raises:
-        SharedOtherwise: What is given as one object is returned as two.
+        SharedOtherwiseError: What is given as one object is returned as two.
         TypeError: It is structured differently, or has different static leaves.
     """
     dag = to_dag(returned, options, root)
@@ -131,7 +131,7 @@ def alike(
         found = meet(given._untraced, dag._untraced)
         if found.untraced == given._untraced:  # only the result shares more
             return found.match(dag)
-        otherwise = SharedOtherwise(*error.args)
+        otherwise = SharedOtherwiseError(*error.args)
         otherwise.add_note(f"The function is {source.text}.")
         otherwise.given, otherwise.returned = given._untraced, dag._untraced
         raise otherwise from None

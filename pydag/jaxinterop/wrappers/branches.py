@@ -90,8 +90,8 @@ def cond(
 
     Args:
         pred: Which one; a boolean, or an array of one.
-        true_fun, false_fun: They get the operands, and return DAGs of one structure. What is one object in each
-            result is one.
+        true_fun, false_fun: They get the operands, and return DAGs of one structure. What is one
+            object in each result is one.
         operands: DAGs.
         operand: A single operand, by keyword.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
@@ -125,8 +125,8 @@ def switch(
 
     Args:
         index: Which one; brought into range, as JAX does.
-        branches: They get the operands, and return DAGs of one structure. What is one object in each
-            result is one.
+        branches: They get the operands, and return DAGs of one structure. What is one
+            object in each result is one.
         operands: DAGs.
         operand: A single operand, by keyword.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.

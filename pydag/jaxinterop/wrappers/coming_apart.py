@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydag.jaxinterop.boundary.dag import InnerDag
-from pydag.jaxinterop.boundary.match import SharedOtherwise
+from pydag.jaxinterop.boundary.match import SharedOtherwiseError
 from pydag.jaxinterop.boundary.meet import meet
 from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
 
@@ -23,7 +23,7 @@ def with_the_sharing_that_holds(run: Callable[[InnerDag], R], carry: InnerDag) -
     while True:
         try:
             return run(carry)
-        except SharedOtherwise as error:
+        except SharedOtherwiseError as error:
             found = meet(error.given, error.returned, is_last=is_again)
             if found.untraced == error.given or error.given != carry._untraced:
                 raise

@@ -42,8 +42,8 @@ def scan(
 
     The body gets a carry and a slice of `xs`, shared as `init` and `xs` are, and returns a pair: a
     carry that is structured alike, and what is stacked up. What of the carry is one object before
-    and after stays one; all else comes apart (`LostTieWarning` where modules do). Leaves that JAX can't trace
-    stay as they are in the carry, and stand in each slice.
+    and after stays one; all else comes apart (`LostTieWarning` where modules do). Leaves that JAX
+    can't trace stay as they are in the carry, and stand in each slice.
 
     Args:
         f: The body.
