@@ -70,7 +70,7 @@ print(wrong, same)
 
 def run(before: str, after: str, end: str = "by_finalizer", times: int = 1) -> tuple[int, int]:
     """How many instances were opened wrongly; how many of their classes had a dead one's place."""
-    loop = LOOP.format(before=before, after=after, end=end, times=times, rounds=100)
+    loop = LOOP.format(before=before, after=after, end=end, times=times, rounds=60)
     wrong, same = map(int, run_apart(COMMON + loop).split())
     return wrong, same
 
@@ -91,6 +91,7 @@ def test_structure_that_a_finalizer_left_behind(after: str) -> None:
     assert run("named", after, times=4)[0] == 0
 
 
+@pytest.mark.measures  # the sanitizers keep memory from coming again
 def test_an_address_does_come_again() -> None:
     """The tests here would notice: a class often gets the address of one that is gone."""
     assert sum(run("plain", after)[1] for after in ("plain", "named")) > 0

@@ -303,6 +303,6 @@ def test_class_of_a_tuple_that_is_no_such_class(name: str) -> None:
         if cls is type(tree):
             assert restored((*state[:5], (cls,))).unflatten([0, 0]) == tree
             continue
-        with pytest.raises(ValueError, match="must be a class of its kind"):
+        with pytest.raises(ValueError, match=f"must be a {name} class"):
             restored((*state[:5], (cls,)))
     assert Counting.runs == 0

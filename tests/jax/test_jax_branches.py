@@ -67,30 +67,6 @@ def test_operands_share() -> None:
     assert jaxinterop.switch(0, [double, same], operand=tied())["a"] == 6.0
 
 
-def test_branches_that_share_differently() -> None:
-    """`SharingError` that says which two paths, and which branches."""
-
-    def untied(tree: Any) -> Any:
-        return {**tree, "b": tree["b"] + 1}
-
-    with pytest.raises(pydag.SharingError) as caught:
-        jaxinterop.cond(True, same, untied, tied())
-    assert str(caught.value).splitlines()[:3] == [
-        "the results of the branches must be shared alike",
-        "  returned by true_fun: result['a'] and result['b'] are one object",
-        "  returned by false_fun: they are two",
-    ]
-    assert str(caught.value).splitlines()[3:] == [
-        "  Let each branch return one object at these places, or each two.",
-        "  If it is one object by accident, give one of the places a copy, or say "
-        'identity="nodes".',
-    ]
-    with pytest.raises(pydag.SharingError) as caught:
-        jaxinterop.switch(0, [untied, untied, same], tied())
-    assert "returned by branch 2: result['a'] and result['b'] are one" in str(caught.value)
-    assert "returned by branch 0: they are two" in str(caught.value)
-
-
 def test_branches_of_different_structure() -> None:
     """`TypeError`, as in JAX; of static leaves it names the place and both values."""
     with pytest.raises(TypeError, match="must be structured alike"):

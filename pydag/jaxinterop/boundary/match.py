@@ -9,11 +9,12 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.treatments import path_text, shortened
 from pydag.jaxinterop.static.leaves import Static
-from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Path
 
 from .dag import Dag, InnerDag, rebuilt, to_dag
+from .meet import meet
 
 
 class Side(NamedTuple):
@@ -98,12 +99,24 @@ def _cure(side: Side, path: Path) -> str:
     return f"If it is one object by accident, give one of the places a copy{choice}."
 
 
+class SharedOtherwiseError(SharingError):
+    """A function returned something that shares less than what it was given."""
+
+    given: Untraced
+    returned: Untraced
+
+
 def alike(
     what: str, root: str, given: Dag, returned: AnyDag, options: Options, source: Source
 ) -> InnerDag:
     """What a function returned, for JAX: it must be like what the function was given.
 
-    Dicts get the order in which they were given, so that each round sees the same.
+    Dicts get the order in which they were given, so that each round sees the same. What is one
+    object in the result only comes apart.
+
+    Raises:
+        SharedOtherwiseError: What is given as one object is returned as two.
+        TypeError: It is structured differently, or has different static leaves.
     """
     dag = to_dag(returned, options, root)
     try:
@@ -114,7 +127,15 @@ def alike(
             Side("returned", dag),
             "Let it return one object at both places where it is given one, and two where two.",
         )
-    except (TypeError, SharingError) as error:
+    except SharingError as error:
+        found = meet(given._untraced, dag._untraced)
+        if found.untraced == given._untraced:  # only the result shares more
+            return found.match(dag)
+        otherwise = SharedOtherwiseError(*error.args)
+        otherwise.add_note(f"The function is {source.text}.")
+        otherwise.given, otherwise.returned = given._untraced, dag._untraced
+        raise otherwise from None
+    except TypeError as error:
         error.add_note(f"The function is {source.text}.")
         raise
     return rebuilt(given._untraced, dag._leaves, InnerDag)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from pydag import _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.optimizers.state import OptimizerState
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 
@@ -34,7 +35,10 @@ def _dag_like(dag: Dag, tree: AnyDag) -> Dag:
     return rebuilt(dag._untraced, dag._untraced.match(tree, "the file's", "tree"))
 
 
-HOLDERS: dict[type, _Holder] = {Dag: _Holder(lambda dag: dag.tree, _dag_like)}
+HOLDERS: dict[type, _Holder] = {
+    Dag: _Holder(lambda dag: dag.tree, _dag_like),
+    OptimizerState: _Holder(lambda state: state.inner, OptimizerState.like),
+}
 """Classes of ours that hold a tree, or several, which are not nodes to a file."""
 
 

@@ -6,9 +6,11 @@ from typing import Any, TypeVar
 
 import jax.numpy as jnp
 
+from pydag.errors import SharingError
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.derivatives import Structures, derivative
+from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
@@ -22,9 +24,11 @@ from .optimizer_view import (
     dags_in,
     keep_moments,
     matched,
+    matched_gradient,
     orderly,
     which_are_trained,
 )
+from .state import OptimizerState, Structure
 
 T = TypeVar("T")
 
@@ -35,7 +39,9 @@ class _Optimizer:
     def __init__(self, tx: Any, takes_extra: bool, wrt: Where | None, options: Options) -> None:
         self.tx, self.takes_extra, self.wrt, self.options = tx, takes_extra, wrt, options
 
-    def init(self, params: AnyDag) -> Any:
+    def init(self, params: AnyDag) -> OptimizerState:
+        if _is_placeholder(params):
+            return OptimizerState(self.tx.init(params), Structure(None))
         _, untraced, leaves, _ = Parts.of(params, self.options, "params")
         active = which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
         if self.wrt is not None and leaves and not any(active):
@@ -43,20 +49,21 @@ class _Optimizer:
                 "there is nothing to train: wrt selects no number or array of a type that has a "
                 "derivative"
             )
-        return orderly(self.tx.init(OptimizerView(untraced, active, leaves).dag(leaves)), leaves)
+        inner = self.tx.init(OptimizerView(untraced, active, leaves).dag(leaves))
+        return OptimizerState(orderly(inner, leaves), Structure(untraced))
 
     def update(
         self, updates: AnyDag, state: Any, params: AnyDag | None = None, **extra: Any
-    ) -> tuple[AnyDag, Any]:
+    ) -> tuple[AnyDag, OptimizerState]:
         given = Parts.of(updates, self.options, "updates")
         shown = given if params is None else Parts.of(params, self.options, "params")
-        dags = dags_in(state)
-        untraced = dags[0]._take_apart()[0] if dags else shown.untraced
+        before = state.inner if type(state) is OptimizerState else state
+        untraced = _structure_of(state) or shown.untraced
         values = None
         if params is not None:
             check_state(untraced, shown.untraced, "params")
             values = matched(untraced, params, "the model", "params")
-        gradients = matched(untraced, updates, "the gradient", "updates")
+        gradients = matched_gradient(untraced, updates)
         model, has_gradient = self._divided(untraced, values, gradients)
         if self.takes_extra:
             extra = {name: model.argument(name, value) for name, value in extra.items()}
@@ -64,14 +71,16 @@ class _Optimizer:
             extra = {}
         found, after = self.tx.update(
             model.dag(gradients),
-            model.without(state),
+            model.without(before),
             None if values is None else model.dag(values),
             **extra,
         )
         leaves = found._take_apart()[1]
         changes = [leaf if has else None for leaf, has in zip(leaves, has_gradient, strict=True)]
-        after = orderly(keep_moments(state, after, has_gradient))
-        return _shown(untraced, changes, shown, given.is_dag, params is not None), after
+        elsewhere = [*gradients, *leaves, *(values or ())]
+        after = orderly(keep_moments(before, after, has_gradient), elsewhere)
+        changed = _shown(untraced, changes, shown, given.is_dag, params is not None)
+        return changed, OptimizerState(after, Structure(untraced))
 
     def _divided(
         self, untraced: Untraced, values: list[Leaf] | None, gradients: list[Leaf]
@@ -90,6 +99,20 @@ class _Optimizer:
                 if on and not has:
                     gradients[i] = jnp.zeros_like(values[i])
         return OptimizerView(untraced, active, values), has_gradient
+
+
+def _structure_of(state: Any) -> Untraced | None:
+    """The structure that a state is for; None where it knows none."""
+    if type(state) is OptimizerState and state.structure.untraced is not None:
+        return state.structure.untraced
+    dags = dags_in(state)
+    return dags[0]._take_apart()[0] if dags else None
+
+
+def _is_placeholder(params: Any) -> bool:
+    """Whether optax asks for a state that shows where parameters would stand."""
+    cls = type(params)
+    return cls.__name__ == "_ParamsPlaceholder" and cls.__module__.partition(".")[0] == "optax"
 
 
 def _shown(
@@ -130,8 +153,8 @@ def optimizer(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Returns:
-        An `optax.GradientTransformationExtraArgs`. Its state is that of `tx`, with a Dag for each
-        tree.
+        An `optax.GradientTransformationExtraArgs`. Its state has the attributes and items of that
+        of `tx`, with a Dag for each tree, and knows what the model shares.
 
     Raises:
         ValueError: In `init`: no path matches a pattern of `wrt`. In `update`: the gradient or the
@@ -161,7 +184,7 @@ def optimizer(
             "optimizer needs optax, which is not installed: pip install optax"
         ) from error
     if hasattr(tx, "gradient_transformation"):  # MultiSteps is none, and makes one
-        tx = tx.gradient_transformation()
+        tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
     takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
     made = _Optimizer(tx, takes_extra, wrt, Options(namespace, identity))
     return optax.GradientTransformationExtraArgs(made.init, made.update)
@@ -174,6 +197,12 @@ def _added(parameter: Leaf, update: Leaf) -> Leaf:
     if old.weak_type and not new.weak_type:
         new = jax_private.convert_element_type(new, old.dtype, weak_type=True)
     return new
+
+
+_UPDATES_ADVICE = (
+    "An optimizer of optax's alone, or plain jax.tree.map, unties updates. Make it "
+    "pydag.jaxinterop.optimizer(tx), or map with pydag.dag_map."
+)
 
 
 def apply_updates(
@@ -200,7 +229,11 @@ def apply_updates(
     (True, [0.5, 0.5], 3)
     """
     parts = Parts.of(params, Options(namespace, identity), "params")
-    found = matched(parts.untraced, updates, "the updates", "updates")
+    try:
+        found = matched(parts.untraced, updates, "the updates", "updates")
+    except SharingError as error:
+        advice = plain_trace_advice() or _UPDATES_ADVICE
+        raise SharingError(f"there are two updates for one leaf\n{error}\n  {advice}") from None
     leaves = [
         leaf if update is None else _added(leaf, update)
         for leaf, update in zip(parts.leaves, found, strict=True)

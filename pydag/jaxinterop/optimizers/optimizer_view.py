@@ -16,6 +16,7 @@ from pydag import _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.argnums import select_among
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.treatments import Slot, shortened
 from pydag.jaxinterop.static.differentiable import is_differentiable
@@ -99,21 +100,60 @@ def check_state(state: Untraced, model: Untraced, root: str) -> None:
     if state.spec == model.spec and state.positions == model.positions:
         return
     shown = with_roots(_core.explain(state.spec, model.spec), root)
-    text = _OTHER.format(shortened(shown or "other leaves are arrays", 1400))
+    told = shortened(shown or "other leaves are arrays", 1400)
     for one, other in itertools.permutations((state, model)):
         try:
             one.match(_marked(other), "", root)
-        except ValueError as error:
-            raise type(error)(text) from None
+        except SharingError:
+            raise SharingError(_OTHER_SHARING.format(told, _tied_advice(_MODEL_ADVICE))) from None
+        except ValueError:
+            raise ValueError(_OTHER.format(told)) from None
     if state.positions != model.positions:
-        raise ValueError(text)
+        raise ValueError(_OTHER.format(told))
 
+
+_BOTH = "  (first: what the state is for, second: the model)\n{}\n"
 
 _OTHER = (
     "the optimizer's state is for another structure than that of the model\n"
-    "  (first: what the state is for, second: the model)\n{}\n"
-    "  Make a new state: init(model)."
+    + _BOTH
+    + "  Update the model that init was given, or one that is structured alike."
 )
+
+_OTHER_SHARING = (
+    "the optimizer's state is for a model that is shared in another way\n" + _BOTH + "  {}"
+)
+
+_MODEL_ADVICE = (
+    "Something between untied the model, or tied it: a plain jax.tree.map, jax.jit or "
+    "optax.apply_updates unties. Take pydag.dag_map and pydag.jaxinterop's jit and apply_updates; "
+    "pydag.retie ties the model again."
+)
+
+_GRADIENT_ADVICE = (
+    "A gradient of plain jax.grad, or of equinox's, has two parts for what is one parameter, and "
+    "so has one that plain jax.tree.map made. Take pydag.jaxinterop's grad, and pydag.dag_map."
+)
+
+
+def _tied_advice(otherwise: str) -> str:
+    return plain_trace_advice() or otherwise
+
+
+def matched_gradient(untraced: Untraced, updates: AnyDag) -> list[Leaf]:
+    """What a gradient has for each traced leaf of a model; None where it has nothing.
+
+    Raises:
+        ValueError: It is structured in another way.
+        SharingError: It has two parts where the model has one object.
+    """
+    try:
+        return matched(untraced, updates, "the gradient", "updates")
+    except SharingError as error:
+        raise SharingError(
+            f"the gradient is shared in another way than the model\n{error}\n"
+            f"  {_tied_advice(_GRADIENT_ADVICE)}"
+        ) from None
 
 
 def is_dag(x: Any) -> bool:

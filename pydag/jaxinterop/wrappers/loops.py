@@ -16,6 +16,8 @@ from pydag.jaxinterop.prefixes.treatments import COPIES, Question, treatments
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
+from .coming_apart import with_the_sharing_that_holds
+
 C = TypeVar("C")
 Y = TypeVar("Y")
 
@@ -40,8 +42,9 @@ def scan(
     """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
 
     The body gets a carry and a slice of `xs`, shared as `init` and `xs` are, and returns a pair: a
-    carry that is structured and shared alike, and what is stacked up. Leaves that JAX can't trace
-    stay as they are in the carry, and stand in each slice.
+    carry that is structured alike, and what is stacked up. What of the carry is one object before
+    and after stays one; all else comes apart (`LostTieWarning` where modules do). Leaves that JAX
+    can't trace stay as they are in the carry, and stand in each slice.
 
     Args:
         f: The body.
@@ -56,8 +59,7 @@ def scan(
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
-        SharingError: An array in a container is both carried and scanned, or the body changes what
-            the carry shares.
+        SharingError: An array in a container is both carried and scanned.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda carry, _: (pydag.dag_map(lambda x: 2 * x, carry), carry["a"])
@@ -92,14 +94,17 @@ def scan(
     scanned = keyed(xs, "xs", options)
     scanned._untraced.check_not_lazy("scanned", lambda accessor: place_text(accessor, "xs"))
     try:
-        carry, ys = jax.lax.scan(
-            body,
+        carry, ys = with_the_sharing_that_holds(
+            lambda first: jax.lax.scan(
+                body,
+                first,
+                scanned,
+                length=length,
+                reverse=reverse,
+                unroll=unroll,
+                _split_transpose=_split_transpose,
+            ),
             keyed(init, "init", options),
-            scanned,
-            length=length,
-            reverse=reverse,
-            unroll=unroll,
-            _split_transpose=_split_transpose,
         )
     except ValueError as error:
         blame_sizes(error, scanned.with_paths("xs"))
@@ -121,15 +126,12 @@ def while_loop(
 
     Args:
         cond_fun: Whether to go on.
-        body_fun: Gives a DAG of the same structure, shared alike.
+        body_fun: Gives a DAG of the same structure. What is one object before and after stays one.
         init_val: The first DAG.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
-
-    Raises:
-        SharingError: The body changes what its argument shares.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
@@ -161,7 +163,10 @@ def while_loop(
         cond_fun, ("while_loop: cond_fun", options), make_condition
     )
     _owner_too, body = cached_for_function(body_fun, ("while_loop: body_fun", options), make_body)
-    last: C = jax.lax.while_loop(condition, body, keyed(init_val, "init_val", options)).tree
+    last: C = with_the_sharing_that_holds(
+        lambda first: jax.lax.while_loop(condition, body, first),
+        keyed(init_val, "init_val", options),
+    ).tree
     return last
 
 
@@ -180,16 +185,13 @@ def fori_loop(
 
     Args:
         lower, upper: The first `i`, and the one after the last.
-        body_fun: Gives a DAG of the same structure, shared alike.
+        body_fun: Gives a DAG of the same structure. What is one object before and after stays one.
         init_val: The first DAG.
         unroll: As in JAX.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
-
-    Raises:
-        SharingError: The body changes what its argument shares.
 
     >>> w = jnp.float32(1.0)
     >>> out = fori_loop(0, 3, lambda i, p: pydag.dag_map(lambda x: x + i, p), {"a": w, "b": w})
@@ -210,7 +212,8 @@ def fori_loop(
         return named(body, source, signature_like(body_fun, "i", "carry"))
 
     _owner, body = cached_for_function(body_fun, ("fori_loop", options), make)
-    last: C = jax.lax.fori_loop(
-        lower, upper, body, keyed(init_val, "init_val", options), unroll=unroll
+    last: C = with_the_sharing_that_holds(
+        lambda first: jax.lax.fori_loop(lower, upper, body, first, unroll=unroll),
+        keyed(init_val, "init_val", options),
     ).tree
     return last

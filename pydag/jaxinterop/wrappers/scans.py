@@ -13,6 +13,7 @@ from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity
 
+from .coming_apart import with_the_sharing_that_holds
 from .keep_sharing import keep_sharing
 
 T = TypeVar("T")
@@ -31,15 +32,12 @@ def associative_scan(
     """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
 
     Args:
-        fn: Gives a DAG of the same structure, shared alike.
+        fn: Gives a DAG of the same structure. What is one object before and after stays one.
         elems: A DAG of arrays.
         reverse: Whether to go from the end to the beginning.
         axis: The one to go along.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-
-    Raises:
-        SharingError: What the function returns is shared differently from what it is given.
 
     >>> w = jnp.arange(4.0)
     >>> out = associative_scan(lambda p, q: pydag.dag_map(jnp.add, p, q), {"a": w, "b": w})
@@ -61,7 +59,9 @@ def associative_scan(
     function = named(combined, source, signature_like(fn, "one", "other"))
     dag = argument(elems, options, "elems")
     try:
-        result: T = jax.lax.associative_scan(function, dag, reverse, axis).tree
+        result: T = with_the_sharing_that_holds(
+            lambda first: jax.lax.associative_scan(function, first, reverse, axis), dag
+        ).tree
     except ValueError as error:
         if axis == 0:
             blame_sizes(error, dag.with_paths("elems"))
