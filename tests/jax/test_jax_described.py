@@ -18,9 +18,10 @@ class Duck:
 
 
 X = jnp.arange(3.0)
+STRUCT: Any = jax.ShapeDtypeStruct
 DESCRIPTIONS = {
     "type": jax.typeof(X),
-    "struct": jax.ShapeDtypeStruct((3,), "float32"),
+    "struct": STRUCT((3,), "float32"),
     "duck": Duck(),
     "namespace": types.SimpleNamespace(shape=(3,), dtype="float32"),
     "array": X,

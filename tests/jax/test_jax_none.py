@@ -12,6 +12,8 @@ import pytest
 import pydag
 import pydag.jaxinterop as pj
 
+structure: Any = jax.tree.structure
+
 
 @pj.register
 @pydag.register_module
@@ -76,7 +78,7 @@ def test_to_jax_a_gradient_has_the_structure_of_the_model() -> None:
     """So `jax.tree.map` takes model and gradient, and plain optax makes a step."""
     net = Net()
     gradient = pj.grad(loss)(net)
-    assert jax.tree.structure(gradient) == jax.tree.structure(net)
+    assert structure(gradient) == structure(net)
     new = jax.tree.map(lambda p, g: p - 0.125 * g, net, gradient)
     assert (new.w.tolist(), others(new)) == ([0.0, 0.0], others(net))
     tx = optax.sgd(0.125)
@@ -134,7 +136,7 @@ def test_pullbacks() -> None:
         (cotangent,) = pullback({"y": 1.0, "steps": other, "name": other, "n": other})
         assert cotangent.w.tolist() == [8.0, 8.0]
         assert [cotangent.steps, *others(cotangent)] == [None] * 6
-        assert jax.tree.structure(cotangent) != jax.tree.structure(Net())
+        assert structure(cotangent) != structure(Net())
 
 
 def test_tangents() -> None:

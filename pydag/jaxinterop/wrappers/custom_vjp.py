@@ -58,7 +58,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     def defvjp(
         self,
         fwd: Callable[..., tuple[R, Any]],
-        bwd: Callable[..., tuple[Any, ...]],
+        bwd: Callable[..., tuple[Any, ...] | list[Any]],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
         **jax_options: Any,
