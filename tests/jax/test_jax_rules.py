@@ -113,8 +113,11 @@ def test_a_namespace() -> None:
     ):
         assert found[0] is found[1]
         assert found[0].content.tolist() == [0.0, 1.0]
-    with pytest.raises(pydag.SharingError, match=r"carry\[0\] and carry\[1\] are one object"):
-        jaxinterop.while_loop(lambda c: True, lambda c: [c[0], Box(w)], [shared, shared], **how)
+    apart = jaxinterop.scan(lambda c, _: ([c[0], Box(w)], None), [shared, shared], length=1, **how)[
+        0
+    ]
+    assert [type(box) for box in apart] == [Box, Box]
+    assert apart[0] is not apart[1]
 
 
 def test_references() -> None:
