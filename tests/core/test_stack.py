@@ -9,6 +9,8 @@ FUNCTIONS = """
 import os, sys, threading
 import pydag
 
+pytestmark = pytest.mark.measures  # the sanitizers take several times as much of the stack
+
 count = 0
 is_deep = False
 
