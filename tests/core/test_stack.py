@@ -5,11 +5,11 @@ import pytest
 from operations import run_apart
 
 # Each function goes on for ever. It is counted how often it does so.
+pytestmark = pytest.mark.measures  # the sanitizers take several times as much of the stack
+
 FUNCTIONS = """
 import os, sys, threading
 import pydag
-
-pytestmark = pytest.mark.measures  # the sanitizers take several times as much of the stack
 
 count = 0
 is_deep = False
