@@ -4,9 +4,9 @@
 import pytest
 from operations import run_apart
 
-# Each function goes on for ever. It is counted how often it does so.
 pytestmark = pytest.mark.measures  # the sanitizers take several times as much of the stack
 
+# Each function goes on for ever. It is counted how often it does so.
 FUNCTIONS = """
 import os, sys, threading
 import pydag
