@@ -6,7 +6,6 @@ given ours, which calls the user's; so for one function there must be one of our
 function again would compile it again.
 """
 
-import types
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -54,32 +53,24 @@ def cached_for_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]],
     return fun, made
 
 
-class _Kept(dict[Hashable, Any]):
-    """What was made for a function, by key, as an attribute of the function."""
-
-    def __init__(self, fun: Any = None) -> None:
-        super().__init__()
-        self.fun = fun
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Kept, ()  # a copy of the function, made elsewhere, has nothing yet
+# What owns the function it was made for: it lives as long as somebody has it, such as JAX.
+_owning: "weakref.WeakKeyDictionary[Any, weakref.WeakValueDictionary[Hashable, Any]]" = (
+    weakref.WeakKeyDictionary()
+)
 
 
-def kept_with_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> M:
+def owning_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> M:
     """What was made for a function, and owns it: for what JAX may call when nobody else has it.
 
-    The function owns what was made in turn, so that there is one as long as the function lives;
-    the two are collected together. A callable that isn't a plain function has no room for it, and
-    gets a new one each time.
+    There is one for a function as long as anybody holds it; the function doesn't.
     """
-    if type(fun) is not types.FunctionType:
+    try:
+        known = _owning.setdefault(fun, weakref.WeakValueDictionary())
+        made: M | None = known.get(key)
+        if made is None:
+            made = known[key] = make(lambda: fun)
+    except TypeError:  # not hashable, or not weakly referenceable
         return make(lambda: fun)
-    known = fun.__dict__.get("__pydag_kept__")
-    if not isinstance(known, _Kept) or known.fun is not fun:  # functools.wraps copies it
-        known = fun.__dict__["__pydag_kept__"] = _Kept(fun)
-    if key not in known:
-        known[key] = make(lambda: fun)
-    made: M = known[key]
     return made
 
 
