@@ -25,7 +25,7 @@ from pydag.typing import Leaf
 
 from .blame import blame_value
 from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
-from .function_cache import cached_for_function, owning_function
+from .function_cache import cached_for_function, kept_with_function
 
 _NONE = Chosen((), ())
 
@@ -109,7 +109,7 @@ def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[
 
 def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], Outcome]:
     """The same for what JAX may call later on."""
-    return owning_function(fun, ("flat", options), _maker(fun, options))
+    return kept_with_function(fun, ("flat", options), _maker(fun, options))
 
 
 def _maker(fun: Callable[..., Any], options: Options) -> Maker:
