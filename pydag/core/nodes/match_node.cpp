@@ -26,8 +26,12 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
     if (is_registered(node.kind)) {
         PyObject *const registration = CustomRefs{refs}.registration_box();
         if (info.registration && info.kind == node.kind && same_registration(registration, info.registration)) return;
-        fail(PyExc_ValueError, "Custom node type mismatch; expected type: %R, got type: %R; value: %U.",
-             RegistrationBox::of(registration).type.ptr(), type.ptr(), short_repr(object).ptr());
+        const nb::object expected = RegistrationBox::of(registration).type;
+        const char *const why = !type.is(expected)  ? ""
+                                : info.registration ? kRegisteredAnew
+                                                    : "; the class is not registered any more";
+        fail(PyExc_ValueError, "Custom node type mismatch; expected type: %R, got type: %R%s; value: %U.",
+             expected.ptr(), type.ptr(), why, short_repr(object).ptr());
     }
     const bool fits = info.kind == node.kind || (traits(info.kind).is_mapping && traits(node.kind).is_mapping);
     if (!fits) fail(PyExc_ValueError, "Expected %s, got %U.", expected_name(node.kind), short_repr(object).ptr());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "rewrites/find_slot.h"
+#include "structure/cursor.h"
 #include "walks/flatten.h"
 
 #include <map>
@@ -36,8 +37,8 @@ private:
     // A node, and the number of the copy in which it is written; number 0 is the tree itself.
     using Written = std::pair<uint32_t, uint32_t>;
     struct Task {
-        uint32_t slot, copy;
-        bool closes;  // the children of a node are done; `slot` is then the position of that node
+        uint32_t slot;  // of a node that is being written: its position
+        uint32_t copy;
     };
     enum class State : uint8_t { kOpen, kDone };
     struct Record {
@@ -57,7 +58,8 @@ private:
     nb::handle copy_leaf_;
     StructureBuilder &result_;
     Leaves &result_leaves_;
-    std::vector<Task> pending_;
+    Buffer<Task, 48> pending_;  // the slots to come
+    Nesting<Task> around_;
     std::map<Written, Record> written_;
     uint32_t num_copies_ = 0;
     bool has_aliases_ = false;

@@ -33,7 +33,7 @@ public:
 
     size_t size() const { return decoded_.size(); }
     // Goes on to a node that has the references at these places.
-    void choose(std::span<const size_t> places) { std::ranges::copy(places, current_); }
+    void choose(std::span<const size_t> places) { std::copy(places.begin(), places.end(), current_); }
     PyObject *operator[](size_t i) const { return PyTuple_GET_ITEM(refs_.ptr(), current_[i]); }
     // Keys, a registration, and the number of fields of a tuple class, from the i-th of them.
     nb::object keys(size_t i, bool sorted) { return decoded(i, {sorted ? Role::kSortedKeys : Role::kKeys}); }

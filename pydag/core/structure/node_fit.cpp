@@ -68,7 +68,8 @@ std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *c
     if (fit == Fit::kOtherClass)
         return std::string(is_registered(a.kind) ? "Custom node" : noun_of(a.kind)) +
                " type mismatch; expected type: " + class_text(a.kind, refs_a) +
-               ", got type: " + class_text(b.kind, refs_b);
+               ", got type: " + class_text(b.kind, refs_b) +
+               (type_of(a.kind, refs_a).is(type_of(b.kind, refs_b)) ? kRegisteredAnew : "");
     if (fit == Fit::kOtherKeys)
         return std::string(traits(a.kind).is_mapping ? "dictionary" : "fields") + " key mismatch; " +
                key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b));

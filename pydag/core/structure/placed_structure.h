@@ -29,6 +29,13 @@ struct PlacedStructure {
         uint32_t slot = position + 1;
         for (uint32_t i = 0; i < num_children(node(position)); ++i, slot = behind(slot)) visit(slot);
     }
+    // Pushes `item(slot)` for each slot of a node, so that the first slot is the first to be popped.
+    template <class Stack, class Item>
+    void push_slots(uint32_t position, Stack &stack, Item item) const {
+        const uint32_t count = num_children(node(position));
+        auto *next = stack.extend(count) + count;
+        for_each_slot(position, [&](uint32_t slot) { *--next = item(slot); });
+    }
 
     const Structure &structure;
     std::vector<Place> places;

@@ -3,6 +3,7 @@
 
 #include "base/build_pause.h"
 #include "base/interrupt.h"
+#include "structure/cursor.h"
 
 namespace pydag {
 namespace {
@@ -15,12 +16,11 @@ struct NoPause {
     }
 };
 
-// A node whose children are being built.
-struct Frame {
+// A container whose children are being built.
+struct Container {
     PyObject *const *refs;
     uint32_t node;
-    uint32_t number;   // of an anchor
-    uint32_t pending;  // how many children the node around it waits for, this one included
+    uint32_t number;  // of an anchor
 };
 
 // `Source` is a LeafSource; known by its own type where that saves a call for each leaf, and where
@@ -36,7 +36,7 @@ public:
 
     nb::object run() {
         PyObject *const *refs = structure_.refs;
-        uint32_t pending = 1;  // how many children the innermost open node waits for
+        const auto close = [this](const Container &complete) { build(complete); };
         for (node_ = 0; node_ < structure_.num_nodes; ++node_) {
             interruptible_step(pause_);
             const Node node = structure_.nodes[node_];
@@ -49,16 +49,11 @@ public:
             } else if (node.is_alias()) {
                 values_.push_reserved(incref(memo_[node.count]));
             } else {
-                const Frame frame = {refs, node_, node.is_anchor ? num_anchors_++ : 0, pending};
+                around_.add({refs, node_, node.is_anchor ? num_anchors_++ : 0}, node.count, close);
                 refs += num_refs(node);
-                if (node.count > 0) {
-                    frames_.push(frame);
-                    pending = node.count;
-                    continue;
-                }
-                build(node, frame);
+                continue;
             }
-            while (--pending == 0 && !frames_.empty()) pending = build_last();
+            around_.add_closed(close);
         }
         return values_.pop_owned();
     }
@@ -70,22 +65,17 @@ public:
     }
 
 private:
-    // Builds a node whose children are the last values.
-    void build(Node node, const Frame &frame) {
-        if (!is_built_by_core(node.kind, frame.refs)) [[unlikely]]
+    // Builds a container whose children are the last values.
+    void build(const Container &container) {
+        const Node node = structure_.nodes[container.node];
+        if (!is_built_by_core(node.kind, container.refs)) [[unlikely]]
             pause_.end();
+        const uint32_t position = std::exchange(node_, container.node);  // an error is about the container
         const size_t base = values_.size() - node.count;
-        values_.push_reserved(build_node(node.kind, frame.refs, values_, base).release().ptr());
+        values_.push_reserved(build_node(node.kind, container.refs, values_, base).release().ptr());
         if (node.is_anchor) [[unlikely]]
-            memorize(frame.number);
-    }
-    // Builds the innermost open node. Returns what the node around it waits for.
-    uint32_t build_last() {
-        const Frame frame = frames_.pop();
-        const uint32_t position = std::exchange(node_, frame.node);
-        build(structure_.nodes[frame.node], frame);
+            memorize(container.number);
         node_ = position;
-        return frame.pending;
     }
 
     void memorize(uint32_t number) { memo_.replace(number, nb::borrow(values_.back())); }
@@ -93,7 +83,7 @@ private:
     const Structure &structure_;
     Source &leaves_;
     Stack values_;
-    Buffer<Frame, 24> frames_;
+    Nesting<Container> around_;
     RefBuffer<16> memo_;
     uint32_t node_ = 0, num_anchors_ = 0;
     std::conditional_t<std::is_same_v<Source, LeafSource>, NoPause, BuildPause> pause_;
