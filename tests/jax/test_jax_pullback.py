@@ -111,7 +111,10 @@ def test_flags_that_do_not_fit(prefix: Any, text: str) -> None:
 @newer_jax
 def test_what_is_not_differentiated_by() -> None:
     """`in_nzs` says it, and the map says of which results that makes zeros."""
-    f = lambda p, x: {"p": p["a"] * 2, "x": x * 3, "name": "out"}  # noqa: E731
+
+    def f(p: Any, x: Any) -> Any:
+        return {"p": p["a"] * 2, "x": x * 3, "name": "out"}
+
     for take in (pj.vjp, pj.linearize):
         linear: Any = take(f, tied(), ONE, in_nzs=(False, True))[1]
         assert linear.out_nzs == {"p": False, "x": True, "name": None}
