@@ -294,6 +294,6 @@ def test_flags_of_rules() -> None:
     g.defvjp(forward, backward, symbolic_zeros=True)
     assert (g.fwd, g.bwd, g.symbolic_zeros) == (forward, backward, True)
     h: Any = pj.custom_jvp(f)
-    assert h.jvp is None
+    assert not h.jvp
     h.defjvp(forward)
     assert (h.jvp, h.symbolic_zeros) == (forward, False)
