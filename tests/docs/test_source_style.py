@@ -56,7 +56,7 @@ def test_only_capi_counts_references() -> None:
 
 
 KIND = r"\bcase Kind::|[=!]= *Kind::|Kind::\w+ *[=!]="  # kinds told apart
-PLACE = r"\brefs_?(\(\))?\["  # a reference by its place
+INDEXED = r"\brefs_?(\(\))?\["  # a reference by its index
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ PLACE = r"\brefs_?(\(\))?\["  # a reference by its place
         (KIND, "    if (node.kind == Kind::kLeaf) return;"),
         (KIND, "    if (kind!=Kind::kLeaf) return;"),
         (KIND, "    return Kind::kFields == node.kind;"),
-        (PLACE, "    const Keys &keys = KeysBox::of(refs[0]);"),
-        (PLACE, "    return structure_.refs[at.ref + i];"),
-        (PLACE, "    visit(refs_[i]);"),
-        (PLACE, "    visit(at.refs()[i]);"),
+        (INDEXED, "    const Keys &keys = KeysBox::of(refs[0]);"),
+        (INDEXED, "    return structure_.refs[at.ref + i];"),
+        (INDEXED, "    visit(refs_[i]);"),
+        (INDEXED, "    visit(at.refs()[i]);"),
     ],
 )
-def test_kinds_and_places_are_found(pattern: str, line: str, tmp_path: Path) -> None:
+def test_kinds_and_indices_are_found(pattern: str, line: str, tmp_path: Path) -> None:
     """The rules of the next two tests see what they forbid, and nothing else."""
     source = tmp_path / "source.cpp"
     source.write_text(f"builder.add(Kind::kTuple, 2);\nauto x = refs.data();\n{line}\n", "utf-8")
@@ -89,7 +89,7 @@ def test_kinds_are_told_apart_in_nodes() -> None:
 def test_references_are_found_by_typed_views() -> None:
     """Where among a node's references which one stands is known to node_refs.h alone."""
     node_refs = ROOT / "pydag/core/structure/node_refs.h"
-    assert places(PLACE, [file for file in CORE if file != node_refs]) == []
+    assert places(INDEXED, [file for file in CORE if file != node_refs]) == []
 
 
 # Each includes from its own folder and from those before it.

@@ -143,7 +143,7 @@ private:
         return PyUnicode_GET_LENGTH(own) > 0 ? own : prefix_.structure.namespace_;
     }
 
-    const PlacedStructure prefix_, full_;
+    const IndexedStructure prefix_, full_;
     Descent walk_{full_};
     PyObject *const *leaves_;
     const Wanted wanted_;

@@ -111,12 +111,12 @@ private:
         fail(sharing_error,
              "the structures are shared differently\n  first structure:  %s and %s are one object\n"
              "  other structure:  they are two: %s and %s%s\n"
-             "  What stands in the place of a shared leaf must be the same at all of its paths.",
+             "  What replaces a shared leaf must be the same at all of its paths.",
              path_text(steps(position)).c_str(), path_text(walk_.path_to(visit)).c_str(), one.c_str(), other.c_str(),
              one == other ? ", which differ below" : "");
     }
 
-    const PlacedStructure first_, second_;
+    const IndexedStructure first_, second_;
     SameSubtree same_{second_};
     Descent walk_{first_};
     std::vector<uint32_t> partners_;  // of each node of the first structure, at its first slot

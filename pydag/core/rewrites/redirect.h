@@ -20,7 +20,7 @@ struct Redirect {
 
 class RedirectedWalk {
 public:
-    RedirectedWalk(const PlacedStructure &tree, const Leaves &leaves, const FlattenOptions &options,
+    RedirectedWalk(const IndexedStructure &tree, const Leaves &leaves, const FlattenOptions &options,
                    const std::unordered_map<uint32_t, Redirect> &redirects, nb::handle copy_leaf,
                    StructureBuilder &result, Leaves &result_leaves)
         : tree_(tree),
@@ -51,7 +51,7 @@ private:
     bool has_identity(uint32_t node) const;
     [[noreturn]] void fail_cycle(uint32_t slot, uint32_t node) const;
 
-    const PlacedStructure &tree_;
+    const IndexedStructure &tree_;
     const Leaves &leaves_;
     const FlattenOptions &options_;
     const std::unordered_map<uint32_t, Redirect> &redirects_;

@@ -5,9 +5,9 @@
 
 #include "nodes/node_aux.h"
 #include "structure/cursor.h"
+#include "structure/indexed_structure.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
-#include "structure/placed_structure.h"
 #include "types/fields.h"
 #include "walks/unflatten.h"
 
@@ -160,7 +160,7 @@ private:
         return tuple;
     }
 
-    const PlacedStructure tree_;
+    const IndexedStructure tree_;
     const Leaves &leaves_;
     Namespace &space_;
     StructureBuilder &result_;

@@ -12,12 +12,12 @@ namespace pydag {
 class Cursor {
 public:
     explicit Cursor(const Structure &structure) : structure_(structure), refs_(structure.refs) {}
-    // From the beginning of a subtree, `place`. `number`: how many anchors lie before it.
-    Cursor(const Structure &structure, Extent place, uint32_t number = 0)
+    // From the beginning of a subtree. `number`: how many anchors lie before it.
+    Cursor(const Structure &structure, Extent begin, uint32_t number = 0)
         : structure_(structure),
-          refs_(structure.refs + place.ref),
-          position_(place.node),
-          leaf_(place.leaf),
+          refs_(structure.refs + begin.ref),
+          position_(begin.node),
+          leaf_(begin.leaf),
           number_(number) {}
 
     // Whether there is a node here: false behind the last one.
@@ -39,10 +39,10 @@ public:
         ++position_;
     }
     // To where a subtree begins or ends.
-    void go_to(Extent place, uint32_t number) {
-        refs_ = structure_.refs + place.ref;
-        position_ = place.node;
-        leaf_ = place.leaf;
+    void go_to(Extent there, uint32_t number) {
+        refs_ = structure_.refs + there.ref;
+        position_ = there.node;
+        leaf_ = there.leaf;
         number_ = number;
     }
 

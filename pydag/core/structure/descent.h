@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/interrupt.h"
+#include "structure/indexed_structure.h"
 #include "structure/paths.h"
-#include "structure/placed_structure.h"
 
 namespace pydag {
 
@@ -17,7 +17,7 @@ public:
         uint32_t partner;  // what the slot is compared with
         uint32_t parent;   // in `trail_`: the visit below which this one lies
     };
-    explicit Descent(const PlacedStructure &structure) : structure_(structure) {}
+    explicit Descent(const IndexedStructure &structure) : structure_(structure) {}
 
     // Calls `visit(Visit)` for a slot, and for those that it adds by `below`.
     template <class Function>
@@ -46,7 +46,7 @@ public:
 private:
     static constexpr uint32_t kNoParent = UINT32_MAX;
 
-    const PlacedStructure &structure_;
+    const IndexedStructure &structure_;
     Buffer<Visit, 48> pending_;
     std::vector<Visit> trail_;  // the visits below which slots were added
 };

@@ -53,8 +53,8 @@ Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b
     if (!only_a.empty() || !only_b.empty() || a.size() != b.size()) return {words(a, only_a), words(b, only_b)};
     for (uint32_t i = 0; i < a.size(); ++i) {
         if (checked(PyObject_RichCompareBool(a.key(i), b.key(i), Py_EQ))) continue;
-        const std::string place = name + " whose " + noun + " at position " + std::to_string(i) + " is ";
-        return {place + brief(a.key(i)), place + brief(b.key(i))};
+        const std::string text = name + " whose " + noun + " at position " + std::to_string(i) + " is ";
+        return {text + brief(a.key(i)), text + brief(b.key(i))};
     }
     return {words(a, {}), words(b, {})};
 }

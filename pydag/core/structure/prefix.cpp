@@ -3,9 +3,9 @@
 
 #include "base/interrupt.h"
 #include "structure/cursor.h"
+#include "structure/indexed_structure.h"
 #include "structure/namespaces.h"
 #include "structure/node_fit.h"
-#include "structure/placed_structure.h"
 
 #include <algorithm>
 
@@ -53,7 +53,7 @@ private:
     }
 
     const Structure &a_;
-    const PlacedStructure b_;
+    const IndexedStructure b_;
     Buffer<uint32_t, 48> slots_;    // of `b`, still to be visited
     Buffer<uint32_t, 16> anchors_;  // the object of `b` that goes with each anchor of `a`, by its number
     std::vector<bool> is_taken_;    // whether an object of `b` goes with an object of `a` already

@@ -88,7 +88,7 @@ nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     if (!look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
     try {
         return KnownCopy(known.structure(), objects.data()).run();
-    } catch (nb::python_error &) {  // the other way says where
+    } catch (nb::python_error &) {  // the general way meets the error again, and says where
         return nb::object();
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/interrupt.h"
 #include "structure/cursor.h"
+#include "structure/indexed_structure.h"
 #include "structure/paths.h"
-#include "structure/placed_structure.h"
 #include "types/values.h"
 #include "walks/class_functions.h"
 #include "walks/fold.h"
@@ -82,7 +82,7 @@ private:
 
     ClassFunctions &functions_, &down_;
     const NodeObjects &objects_;
-    const PlacedStructure tree_;
+    const IndexedStructure tree_;
     ValueTable contexts_;
     Buffer<Task, 48> pending_;  // the slots to come
     Nesting<Task> around_;

@@ -39,7 +39,7 @@ private:
         prefix_.for_each_slot(position, [&](uint32_t slot) { add(slot, 0); });
     }
 
-    const PlacedStructure prefix_;
+    const IndexedStructure prefix_;
     Descent walk_{prefix_};
     RefBuffer<48> &opened_;
     std::vector<uint32_t> &opened_at_;
