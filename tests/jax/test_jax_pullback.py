@@ -98,7 +98,7 @@ def test_flags_are_prefixes_but_for_the_types_of_containers(prefix: Any) -> None
     [
         ("a", "tree of booleans, but saveable_args is 'a'"),
         ((True,), "saveable_args has 1 children, .* has 2"),
-        (((True, (True, False), True), True), r"saveable_args\[0\]\[1\] has 2 children, .* it is a leaf"),
+        (((True, (True, False), True), True), r"saveable_args\[0\]\[1\] has 2 .* it is a leaf"),
         (({"c": True}, True), r"saveable_args\[0\] has the keys \['c'\]"),
     ],
 )  # fmt: skip
@@ -111,7 +111,10 @@ def test_flags_that_do_not_fit(prefix: Any, text: str) -> None:
 @newer_jax
 def test_what_is_not_differentiated_by() -> None:
     """`in_nzs` says it, and the map says of which results that makes zeros."""
-    f = lambda p, x: {"p": p["a"] * 2, "x": x * 3, "name": "out"}  # noqa: E731
+
+    def f(p: Any, x: Any) -> Any:
+        return {"p": p["a"] * 2, "x": x * 3, "name": "out"}
+
     for take in (pj.vjp, pj.linearize):
         linear: Any = take(f, tied(), ONE, in_nzs=(False, True))[1]
         assert linear.out_nzs == {"p": False, "x": True, "name": None}
@@ -132,8 +135,8 @@ def test_gradients_are_added_to_refs() -> None:
     marks: Any = jax.ad
     unwanted = pullback.with_refs({"a": None, "b": None, "name": None}, marks.DontWant())(ONE)[1]
     assert type(unwanted).__name__ == "DidntWant"
+    other = jax.new_ref(jnp.float32(0.0))
     with pytest.raises(pydag.SharingError):
-        other = jax.new_ref(jnp.float32(0.0))
         pullback.with_refs({"a": ref, "b": other, "name": None}, None)
 
 

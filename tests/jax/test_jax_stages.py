@@ -73,7 +73,7 @@ PLAIN = {"w": W}, jnp.zeros(3)
 @pytest.mark.parametrize("donated", [(), (1,)])
 def test_without_sharing_all_is_as_in_jax(donated: tuple[int, ...]) -> None:
     """Types, structures, donation, shardings and layouts are those of `jax.jit`."""
-    found = []
+    found: list[Any] = []
     for jit in (jax.jit, pj.jit):
         lowered: Any = jit(plain, donate_argnums=donated).lower(*PLAIN)
         compiled = lowered.compile()
@@ -120,10 +120,11 @@ def test_results_in_their_own_form() -> None:
     for stage in (traced, lowered, compiled):
         assert stage.out_info["net"].a is stage.out_info["net"].b
         assert stage.out_info["net"].depth == 3
-        assert stage.out_tree == jax.tree.structure(out)
+        structure: Any = jax.tree.structure(out)
+        assert stage.out_tree == structure
     assert traced.out_avals["x"].shape == (3,)
     for shardings in (compiled.output_shardings, compiled.output_formats):
-        assert jax.tree.structure(shardings) == jax.tree.structure(out)
+        assert jax.tree.structure(shardings) == structure
         assert shardings["net"].depth is None
 
 

@@ -99,6 +99,7 @@ def test_what_nobody_has_is_an_attribute_error(name: str) -> None:
         OBJECTS[name](pj).nothing  # noqa: B018  # the point of the test
 
 
+MESH = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
 DECORATORS: dict[str, Callable[[Any, Any], Any]] = {
     name: lambda m, g, name=name: getattr(m, name)(g)
     for name in (
@@ -116,11 +117,12 @@ DECORATORS: dict[str, Callable[[Any, Any], Any]] = {
         "custom_vjp",
     )
 } | {
-    "shard_map": lambda m, g: m.shard_map(
-        g, mesh=jax.make_mesh((1,), ("x",)), in_specs=None, out_specs=None
-    ),
+    "shard_map": lambda m, g: m.shard_map(g, mesh=MESH, in_specs=None, out_specs=None),
 }
-OURS = {**DECORATORS, "keep_sharing": lambda _, g: pj.keep_sharing(jax.named_call)(g)}
+OURS: dict[str, Callable[[Any, Any], Any]] = {
+    **DECORATORS,
+    "keep_sharing": lambda _, g: pj.keep_sharing(jax.named_call)(g),
+}
 
 
 def described(x: int, *, y: str = "z") -> float:
@@ -128,14 +130,15 @@ def described(x: int, *, y: str = "z") -> float:
     return 1.0
 
 
-described.cost = [4]  # type: ignore[attr-defined]  # any attribute
+COST = [4]
+described.cost = COST  # type: ignore[attr-defined]  # any attribute
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_wrapper_has_the_attributes_of_the_function(name: str) -> None:
     """Names, text, annotations, signature, the function itself, and whatever it was given."""
     wrapped = OURS[name](pj, described)
-    assert wrapped.cost is described.cost  # type: ignore[attr-defined]  # as above
+    assert wrapped.cost is COST
     assert wrapped.__wrapped__ is described
     assert (wrapped.__name__, wrapped.__qualname__) == ("described", "described")
     assert (wrapped.__doc__, wrapped.__module__) == ("It has a text.", __name__)
@@ -173,17 +176,17 @@ def test_callables_without_a_name(name: str) -> None:
     net = jax.tree.map(lambda x: x, Nameless())
     wrapped = OURS[name](pj, net)
     assert (wrapped.__name__, wrapped.__wrapped__) == ("Nameless", net)
-    partial = functools.partial(described, y="y")
+    partial: Any = functools.partial(described, y="y")
     assert OURS[name](pj, partial).__name__ == "described"
 
 
 def test_what_a_wrapper_has_of_itself_is_not_handed_on() -> None:
     """A gradient of a compiled function has no stages: those would be of the function itself."""
-    jitted = pj.jit(described)
+    jitted: Any = pj.jit(described)
     for name in OURS:
         if name != "jit":
             assert not hasattr(OURS[name](pj, jitted), "lower")
-    twice = pj.export(pj.vmap(pj.jit(f)))(jnp.ones((2, 3)))
+    twice: Any = pj.export(pj.vmap(pj.jit(f)))(jnp.ones((2, 3)))
     assert twice.call(jnp.ones((2, 3))).shape == (2, 3)
     assert jitted._cache_size() == 0
 
@@ -285,12 +288,12 @@ def test_a_static_leaf_may_stand_among_axes() -> None:
 
 def test_flags_of_rules() -> None:
     """Functions with rules tell what JAX's tell: the rules, and what was set with them."""
-    g = pj.custom_vjp(f)
+    g: Any = pj.custom_vjp(f)
     assert (g.fwd, g.bwd) == (None, None)
     forward, backward = (lambda x: (f(x), None)), (lambda _, t: (t,))
     g.defvjp(forward, backward, symbolic_zeros=True)
     assert (g.fwd, g.bwd, g.symbolic_zeros) == (forward, backward, True)
-    h = pj.custom_jvp(f)
-    assert h.jvp is None
+    h: Any = pj.custom_jvp(f)
+    assert not h.jvp
     h.defjvp(forward)
     assert (h.jvp, h.symbolic_zeros) == (forward, False)

@@ -68,7 +68,7 @@ class _Kept(dict[Hashable, Any]):
         return _Kept, ()  # a copy of the function, made elsewhere, has nothing yet
 
 
-def _twin(fun: types.FunctionType) -> types.FunctionType:
+def _twin(fun: Any) -> Any:
     """Another function with the same code, defaults and closure."""
     twin = types.FunctionType(
         fun.__code__, fun.__globals__, fun.__name__, fun.__defaults__, fun.__closure__
@@ -91,7 +91,7 @@ def kept_with_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], 
     if not isinstance(known, _Kept) or not known.is_of(fun):  # functools.wraps copies it
         known = fun.__dict__["__pydag_kept__"] = _Kept(fun)
     if key not in known:
-        twin: Any = _twin(fun)
+        twin: F = _twin(fun)
         known[key] = make(lambda: twin)
     made: M = known[key]
     return made
