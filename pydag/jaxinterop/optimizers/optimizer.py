@@ -2,12 +2,12 @@
 """Optax's optimizers for DAGs: `optimizer` and `apply_updates`."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import jax.numpy as jnp
 
 from pydag.errors import SharingError
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop import jax_private, optax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.derivatives import Structures, derivative
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
@@ -16,6 +16,7 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
+from .masks import fitted
 from .optimizer_view import (
     NoUpdate,
     OptimizerView,
@@ -40,8 +41,11 @@ class _Optimizer:
         self.tx, self.takes_extra, self.wrt, self.options = tx, takes_extra, wrt, options
 
     def init(self, params: AnyDag) -> OptimizerState:
-        if _is_placeholder(params):
+        if optax_private.is_placeholder(params):
             return OptimizerState(self.tx.init(params), Structure(None))
+        given, slow = params, None
+        if optax_private.is_lookahead(given):
+            params, slow = given.fast, given.slow
         _, untraced, leaves, _ = Parts.of(params, self.options, "params")
         active = which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
         if self.wrt is not None and leaves and not any(active):
@@ -49,12 +53,20 @@ class _Optimizer:
                 "there is nothing to train: wrt selects no number or array of a type that has a "
                 "derivative"
             )
-        inner = self.tx.init(OptimizerView(untraced, active, leaves).dag(leaves))
-        return OptimizerState(orderly(inner, leaves), Structure(untraced))
+        view = OptimizerView(untraced, active, leaves)
+        values: Any = view.dag(leaves)
+        if slow is not None:
+            slow_leaves = matched(untraced, slow, "the slow model", "params.slow")
+            values = type(given)(fast=values, slow=view.dag(slow_leaves))
+            leaves = [*leaves, *slow_leaves]
+        return OptimizerState(orderly(self.tx.init(values), leaves), Structure(untraced))
 
     def update(
         self, updates: AnyDag, state: Any, params: AnyDag | None = None, **extra: Any
     ) -> tuple[AnyDag, OptimizerState]:
+        pair = params if optax_private.is_lookahead(params) else None
+        if pair is not None:
+            params = pair.fast
         given = Parts.of(updates, self.options, "updates")
         shown = given if params is None else Parts.of(params, self.options, "params")
         before = state.inner if type(state) is OptimizerState else state
@@ -69,18 +81,24 @@ class _Optimizer:
             extra = {name: model.argument(name, value) for name, value in extra.items()}
         else:
             extra = {}
-        found, after = self.tx.update(
-            model.dag(gradients),
-            model.without(before),
-            None if values is None else model.dag(values),
-            **extra,
-        )
-        leaves = found._take_apart()[1]
-        changes = [leaf if has else None for leaf, has in zip(leaves, has_gradient, strict=True)]
-        elsewhere = [*gradients, *leaves, *(values or ())]
+        elsewhere = [*gradients, *(values or ())]
+        seen: Any = None if values is None else model.dag(values)
+        if pair is not None:
+            slow = matched(untraced, pair.slow, "the slow model", "params.slow")
+            elsewhere += slow
+            seen = type(pair)(fast=seen, slow=model.dag(slow))
+        found, after = self.tx.update(model.dag(gradients), model.without(before), seen, **extra)
+
+        def changed(dag: Any) -> AnyDag:
+            leaves = dag._take_apart()[1]
+            elsewhere.extend(leaves)
+            changes = [x if has else None for x, has in zip(leaves, has_gradient, strict=True)]
+            return _shown(untraced, changes, shown, given.is_dag, params is not None)
+
+        both = optax_private.is_lookahead(found)
+        changes: Any = type(found)(*map(changed, found)) if both else changed(found)
         after = orderly(keep_moments(before, after, has_gradient), elsewhere)
-        changed = _shown(untraced, changes, shown, given.is_dag, params is not None)
-        return changed, OptimizerState(after, Structure(untraced))
+        return changes, OptimizerState(after, Structure(untraced))
 
     def _divided(
         self, untraced: Untraced, values: list[Leaf] | None, gradients: list[Leaf]
@@ -107,12 +125,6 @@ def _structure_of(state: Any) -> Untraced | None:
         return state.structure.untraced
     dags = dags_in(state)
     return dags[0]._take_apart()[0] if dags else None
-
-
-def _is_placeholder(params: Any) -> bool:
-    """Whether optax asks for a state that shows where parameters would stand."""
-    cls = type(params)
-    return cls.__name__ == "_ParamsPlaceholder" and cls.__module__.partition(".")[0] == "optax"
 
 
 def _shown(
@@ -186,6 +198,7 @@ def optimizer(
     if hasattr(tx, "gradient_transformation"):  # MultiSteps is none, and makes one
         tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
     takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
+    tx = optax_private.WithTrees(fitted)(tx)
     made = _Optimizer(tx, takes_extra, wrt, Options(namespace, identity))
     return optax.GradientTransformationExtraArgs(made.init, made.update)
 
@@ -228,6 +241,10 @@ def apply_updates(
     >>> new["a"] is new["b"], new["a"].tolist(), new["n"]
     (True, [0.5, 0.5], 3)
     """
+    if optax_private.is_lookahead(params):
+        pairs = zip(cast(Any, params), updates, strict=True)
+        both = [apply_updates(p, u, namespace=namespace, identity=identity) for p, u in pairs]
+        return cast(T, type(params)(*both))
     parts = Parts.of(params, Options(namespace, identity), "params")
     try:
         found = matched(parts.untraced, updates, "the updates", "updates")
