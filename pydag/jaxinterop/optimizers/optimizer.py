@@ -10,6 +10,7 @@ from pydag.errors import SharingError
 from pydag.jaxinterop import jax_private, optax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.derivatives import Structures, derivative
+from pydag.jaxinterop.flax_nnx import as_values
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced
@@ -46,7 +47,7 @@ class _Optimizer:
         given, slow = params, None
         if optax_private.is_lookahead(given):
             params, slow = given.fast, given.slow
-        _, untraced, leaves, _ = Parts.of(params, self.options, "params")
+        _, untraced, leaves, _ = Parts.of(as_values(params), self.options, "params")
         active = which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
         if self.wrt is not None and leaves and not any(active):
             raise TypeError(
@@ -67,6 +68,8 @@ class _Optimizer:
         pair = params if optax_private.is_lookahead(params) else None
         if pair is not None:
             params = pair.fast
+        like, updates = updates if params is None else params, as_values(updates)
+        params = as_values(params)
         given = Parts.of(updates, self.options, "updates")
         shown = given if params is None else Parts.of(params, self.options, "params")
         before = state.inner if type(state) is OptimizerState else state
@@ -93,6 +96,8 @@ class _Optimizer:
             leaves = dag._take_apart()[1]
             elsewhere.extend(leaves)
             changes = [x if has else None for x, has in zip(leaves, has_gradient, strict=True)]
+            if as_values(like) is not like:
+                return Parts.of(like, self.options, "params").build(changes)
             return _shown(untraced, changes, shown, given.is_dag, params is not None)
 
         both = optax_private.is_lookahead(found)
