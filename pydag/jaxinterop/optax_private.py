@@ -84,7 +84,8 @@ def _with_cells(
         tuple(cells),
     )
     made.__kwdefaults__ = function.__kwdefaults__
-    return functools.update_wrapper(made, function, updated=("__dict__",))
+    functools.update_wrapper(made, function)
+    return made
 
 
 class WithTrees:

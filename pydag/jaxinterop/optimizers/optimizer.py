@@ -2,7 +2,7 @@
 """Optax's optimizers for DAGs: `optimizer` and `apply_updates`."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 
@@ -156,10 +156,14 @@ def optimizer(
     moment, and its update is None. An update with a gradient of a part, None elsewhere, leaves the
     moments of the rest as they are.
 
-    A mask or a label function in `tx` gets a `Dag`, of which `pydag.dag_mask`, `pydag.dag_map` and
-    JAX's tree functions make another one. So everything of optax's goes inside: what is put around
-    the result sees the model as plain JAX does. Given Dags, `update` returns a Dag, which
-    `optax.apply_updates` takes; so a `TrainState` can hold them.
+    Masks and labels in `tx` are trees like the model, prefixes of one, or functions. A function
+    gets the model, or a `Dag` of it where JAX doesn't open all of it; JAX's functions see every
+    path of a shared leaf there. A mask that a function makes selects a leaf by any of its paths,
+    and warns where they differ; any other two answers for one leaf are a `SharingError`. Everything
+    of optax's goes inside: what is put around the result sees the model as plain JAX does.
+
+    Given Dags, `update` returns a Dag, which `optax.apply_updates` takes; so a `TrainState` can
+    hold them. The parameters of `optax.lookahead` are its `LookaheadParams` of two models.
 
     Args:
         tx: Any transformation of optax's.
@@ -247,9 +251,11 @@ def apply_updates(
     (True, [0.5, 0.5], 3)
     """
     if optax_private.is_lookahead(params):
-        pairs = zip(cast(Any, params), updates, strict=True)
+        pair: Any = params
+        pairs = zip(pair, updates, strict=True)
         both = [apply_updates(p, u, namespace=namespace, identity=identity) for p, u in pairs]
-        return cast(T, type(params)(*both))
+        made: T = type(pair)(*both)
+        return made
     parts = Parts.of(params, Options(namespace, identity), "params")
     try:
         found = matched(parts.untraced, updates, "the updates", "updates")
