@@ -53,77 +53,75 @@ public:
     }
 
 private:
-    struct Frame {
-        nb::object object;
+    struct Open {
         Node node;
         PyObject *const *refs;
-        uint32_t number, position;
-        Children before;
-        Children after;  // those that are known by now
+        uint32_t number, position, leaf;
     };
 
     void visit(const Cursor &at, nb::object object) {
         const Node node = at.node();
-        if (node.is_leaf()) return add(nb::borrow(leaves_[at.leaf()]), node, at.number());
-        if (node.is_alias()) return add(memo_[node.count], node, 0);
-        const size_t base = stack_.size();
-        if (!node.is_none()) match_node(node, at.refs(), object, space_, stack_);
-        Frame frame = {std::move(object), node, at.refs(), at.number(), at.position(), {}, {}};
-        for (size_t i = stack_.size(); i > base; --i) frame.before.push_back(nb::borrow(stack_[i - 1]));
-        frames_.push_back(std::move(frame));
-        close_full_frames();
+        if (!node.is_leaf() && !node.is_alias() && !node.is_none()) match_node(node, at.refs(), object, space_, stack_);
+        before_.push_new(std::move(object));
+        around_.add({node, at.refs(), at.number(), at.position(), at.leaf()}, num_children(node),
+                    [this](const Open &complete) { close(complete); });
     }
 
-    // Notes what the next slot of the innermost open container will hold.
-    void add(nb::object value, Node node, uint32_t number) {
-        if (node.is_anchor) memo_[number] = value;
-        if (frames_.empty()) return;
-        frames_.back().after.push_back(std::move(value));
-        close_full_frames();
+    // Replaces the children of a node, the last objects and values, by what will stand in the node's own slot.
+    void close(const Open &complete) {
+        nb::object value = value_of(complete);
+        if (complete.node.is_anchor) memo_[complete.number] = value;
+        const uint32_t count = num_children(complete.node);
+        before_.drop_to(before_.size() - count);
+        after_.drop_to(after_.size() - count);
+        after_.push_new(std::move(value));
     }
 
-    void close_full_frames() {
-        while (!frames_.empty() && frames_.back().after.size() == frames_.back().before.size()) {
-            Frame frame = std::move(frames_.back());
-            frames_.pop_back();
-            nb::object value = finish(frame);
-            if (frame.node.is_anchor) memo_[frame.number] = value;
-            if (!frames_.empty()) frames_.back().after.push_back(std::move(value));
-        }
-    }
-
-    // The object itself; for a tuple in which something changes, a new tuple.
-    nb::object finish(Frame &frame) {
-        const auto is_same = [](const nb::object &a, const nb::object &b) { return a.is(b); };
-        if (std::equal(frame.after.begin(), frame.after.end(), frame.before.begin(), is_same)) return frame.object;
-        current_ = frame.position;
+    // What will stand in the slot of a node. For a container that is the object itself; for a tuple in which
+    // something changes, a new tuple.
+    nb::object value_of(const Open &complete) {
+        const Node node = complete.node;
+        if (node.is_leaf()) return nb::borrow(leaves_[complete.leaf]);
+        if (node.is_alias()) return memo_[node.count];
+        PyObject *const *const before = before_.data() + before_.size() - node.count;
+        PyObject *const *const after = after_.data() + after_.size() - node.count;
+        nb::object object = nb::borrow(before[-1]);
+        if (std::equal(before, before + node.count, after)) return object;
+        current_ = complete.position;
         const bool is_foreign =
-            is_registered(frame.node.kind) && !is_callback(frame.node.kind) && node_registration(frame.refs).is_foreign;
-        if (is_writable(frame.node.kind) && !is_foreign) {
-            writes_.push_back({frame.object, frame.node.kind, frame.refs, frame.before, frame.after});
-            return frame.object;
+            is_registered(node.kind) && !is_callback(node.kind) && node_registration(complete.refs).is_foreign;
+        if (is_writable(node.kind) && !is_foreign) {
+            writes_.push_back({object, node.kind, complete.refs, owned(before, node.count), owned(after, node.count)});
+            return object;
         }
         if (is_foreign)
             fail(PyExc_TypeError,
                  "%R is registered with another library, and its objects are not changed in place\n"
                  "  Build a new tree with pydag.dag_map.",
-                 class_of(frame.object).ptr());
-        if (is_callback(frame.node.kind))
+                 class_of(object).ptr());
+        if (is_callback(node.kind))
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"
                  "  Register it by its fields (pydag.register_fields), or build a new tree with pydag.dag_map.",
-                 class_of(frame.object).ptr());
+                 class_of(object).ptr());
         Stack values;
-        for (const nb::object &child : frame.after) values.push_borrowed(child.ptr());
-        return build_node(frame.node.kind, frame.refs, values, 0);
+        for (uint32_t i = 0; i < node.count; ++i) values.push_borrowed(after[i]);
+        return build_node(node.kind, complete.refs, values, 0);
+    }
+
+    static Children owned(PyObject *const *objects, uint32_t count) {
+        Children children;
+        for (uint32_t i = 0; i < count; ++i) children.push_back(nb::borrow(objects[i]));
+        return children;
     }
 
     const Structure &structure_;
     const Leaves &leaves_;
     Namespace &space_;
     std::vector<Write> &writes_;
-    Stack stack_;
-    std::vector<Frame> frames_;
+    Stack stack_;                   // what stands in the slots to come
+    RefBuffer<48> before_, after_;  // objects of the target, and what replaces them, of which the node is not complete
+    Nesting<Open> around_;
     Children memo_;  // what replaces each shared object, by its number
     uint32_t current_ = 0;
 };

@@ -49,6 +49,12 @@ FlatArguments = tuple[Hashed, Sequence[Leaf], Sequence[Leaf]]
 """A `Key`, the donated leaves, the kept ones."""
 
 
+class _Unties:
+    """Whether a function unties on purpose: then each call must tell who traces it."""
+
+    found = False
+
+
 class CompiledFunction:
     """A function with options, ready to be compiled.
 
@@ -67,6 +73,8 @@ class CompiledFunction:
         options: Options,
         jax_options: dict[str, Any],
     ) -> None:
+        unties = _Unties()  # what JAX has owns this, and not the compiled function
+
         def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             key: Key = hashed.value
             args, kwargs = key.build(donated, kept)
@@ -77,7 +85,7 @@ class CompiledFunction:
                 result = fun()(*args, **kwargs)
             packed = pack(result)
             if num_unties() != before:
-                self.unties = True
+                unties.found = True
             elif ties is not None:
                 ties.check(result, source)
             return packed
@@ -88,7 +96,7 @@ class CompiledFunction:
             return result(tree, options) if outputs.is_one else outputs.pack(tree)
 
         self.source = source
-        self.unties = False  # whether it does so on purpose: each call must tell who traces it
+        self.unties = unties
         self.names = FlatNames()
         self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static)
@@ -111,7 +119,7 @@ class CompiledFunction:
 
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
-        if self.unties:
+        if self.unties.found:
             note_untie()
         try:
             return _core.build_result(self.jitted(*self.take_apart(args, kwargs)))
@@ -132,7 +140,7 @@ class CompiledFunction:
         watched = self.watched
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self.unties:
+            if self.unties.found:
                 note_untie()
             try:
                 if watched and not self.is_current():
@@ -257,13 +265,13 @@ class CompiledFunction:
         self, leaves: Sequence[Leaf], spec: PyDagSpec
     ) -> tuple[tuple[int, ...], Sequence[int]]:
         """Where the static leaves stand; and which of them `static=` selects."""
-        selected = self.options.selected(leaves, spec, CALL)
-        return static_positions(leaves, spec, CALL, selected), selected
+        return _positions(self.options, leaves, spec)
 
     def _look_again(self, spec: PyDagSpec) -> LookAgain:
-        static = self.options.static
+        options = self.options  # and not the compiled function, which owns the groups
+        static = options.static
         return LookAgain(
-            lambda leaves: self.positions(leaves, spec)[0],
+            lambda leaves: _positions(options, leaves, spec)[0],
             looks_at_all=static is not None and not static.is_structural,
             asks=static is not None and static.asks,
         )
@@ -294,3 +302,10 @@ class CompiledFunction:
                 "value, such as a tuple for a list."
             )
         return unhashable(where, error, leaf)
+
+
+def _positions(
+    options: Options, leaves: Sequence[Leaf], spec: PyDagSpec
+) -> tuple[tuple[int, ...], Sequence[int]]:
+    selected = options.selected(leaves, spec, CALL)
+    return static_positions(leaves, spec, CALL, selected), selected
