@@ -40,6 +40,16 @@ convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert
 PRIVATE_PARAMETERS = "_private_parameters"
 """The option of `lower` that `jax.export` alone gives."""
 
+
+def inputs_of(leaf: Any) -> list[Any] | None:
+    """What a traced array was computed from, in one step; None where JAX doesn't say."""
+    try:
+        equation = leaf.parent
+        return [] if equation is None else list(equation.in_tracers)
+    except AttributeError:
+        return None
+
+
 # How JAX's refusals begin. What a user's function raised isn't among them.
 GRADIENT_REFUSED = re.compile(
     r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"

@@ -24,8 +24,10 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .blame import blame_value
-from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
+from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome
 from .function_cache import cached_for_function, kept_with_function
+from .given import Given
+from .lost_update import tell_lost
 
 _NONE = Chosen((), ())
 
@@ -61,13 +63,16 @@ class Call(InnerDag):
 
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
-        args, kwargs = to_tree(self)
+        given = Given(self._untraced, self._leaves, CALL)
+        args, kwargs = given.tree
         args = tuple(map(unwrap_static, args))
         try:
-            return fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
+            result = fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
         except TypeError as error:
             blame_value(error, self._untraced, self._leaves, CALL)
             raise
+        tell_lost((given,), result, fun)
+        return result
 
 
 def argument_paths(untraced: Untraced) -> Sequence[str]:

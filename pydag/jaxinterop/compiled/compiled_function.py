@@ -16,6 +16,8 @@ from pydag import _core
 from pydag._core import Hashed, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.dag import unhashable
+from pydag.jaxinterop.boundary.given import Given
+from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.result import result
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL
@@ -32,7 +34,7 @@ from pydag.typing import Dag, Leaf
 from .changes import CALLS, warn_of_changed_fields, warn_of_changes
 from .difference import explain_cache_miss
 from .flat_names import FlatNames
-from .leaf_groups import MOST, Key, LeafGroups, LookAgain
+from .leaf_groups import MOST, Key, LeafGroups, LookAgain, unwrapped
 from .lost_tie import Ties
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
@@ -69,13 +71,16 @@ class CompiledFunction:
     ) -> None:
         def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             key: Key = hashed.value
-            args, kwargs = key.build(donated, kept)
+            leaves = key.join(donated, kept)
+            given = Given(key.untraced, leaves, CALL)
+            args, kwargs = unwrapped(given.tree)
             is_tied = key.untraced.spec.num_shared > 0
             ties = Ties.of(args, kwargs, options) if is_tied else None
             before = num_unties()
-            with blaming_value(key.untraced, key.join(donated, kept), CALL):
+            with blaming_value(key.untraced, leaves, CALL):
                 result = fun()(*args, **kwargs)
             packed = pack(result)
+            tell_lost((given,), result, source)
             if num_unties() != before:
                 self.unties = True
             elif ties is not None:

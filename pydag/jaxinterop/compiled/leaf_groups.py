@@ -48,10 +48,11 @@ class Key(NamedTuple):
         waiting = [list(map(iter, groups)) for groups in (kept, donated)]
         return [next(waiting[i in chosen][group]) for i, group in enumerate(self.order)]
 
-    def build(self, donated: Sequence[Any], kept: Sequence[Any]) -> tuple[Args, Kwargs]:
-        """The arguments that were divided into groups."""
-        args, kwargs = self.untraced.build(self.join(donated, kept))
-        return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}
+
+def unwrapped(arguments: tuple[Args, Kwargs]) -> tuple[Args, Kwargs]:
+    """The arguments as the function gets them: static ones are no leaves there."""
+    args, kwargs = arguments
+    return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}
 
 
 def _tagged(tag: Tag, pick: Picker | None) -> Picker:

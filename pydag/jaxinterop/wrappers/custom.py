@@ -8,7 +8,7 @@ JAX, for which they are two inputs.
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import jax.numpy as jnp
@@ -16,6 +16,8 @@ import jax.numpy as jnp
 from pydag.jaxinterop.boundary.argnums import QUESTION
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, argument, to_outcome
 from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
+from pydag.jaxinterop.boundary.given import Given
+from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
@@ -52,7 +54,7 @@ class Custom(Generic[P, R]):
         function: Callable[..., R] = fun
 
         def flat(*args: Any) -> Dag:
-            return self._outcome(function(*self._trees(args)))
+            return self._outcome(self._run(function, args))
 
         self._jax: Any = type(self)._transformation(
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
@@ -82,19 +84,23 @@ class Custom(Generic[P, R]):
         """The result of the function or of a rule: JAX wants them alike."""
         return to_outcome(tree, self._options)
 
-    def _trees(self, args: Sequence[Any]) -> Iterator[Any]:
-        """The function's arguments, as the user has them."""
-        return (x if i in self.nondiff_argnums else opened(x) for i, x in enumerate(args))
+    def _run(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """What a function, or the forward rule, returns for the arguments as the user has them."""
+        skipped = self.nondiff_argnums
+        trees = {i: opened(x, f"args[{i}]") for i, x in enumerate(args) if i not in skipped}
+        result = function(*(trees[i].tree if i in trees else x for i, x in enumerate(args)))
+        tell_lost(trees.values(), result, function)
+        return result
 
 
-def opened(dag: Dag) -> Any:
+def opened(dag: Dag, root: str) -> Given:
     """The tree of a Dag. Python's numbers in it are arrays, as they are where JAX traces.
 
     JAX may call the function as it is. What that made of numbers would be numbers, which have no
     identity, and a result that is shared would not be shared.
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
-    return dag._untraced.build(leaves)
+    return Given(dag._untraced, leaves, root)
 
 
 def opened_derivative(dag: Dag) -> Any:

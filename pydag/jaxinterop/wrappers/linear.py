@@ -16,7 +16,6 @@ from pydag.jaxinterop.boundary.dag import (
     dag_like,
     rebuilt,
     to_dag,
-    to_tree,
 )
 from pydag.jaxinterop.boundary.derivatives import (
     Structures,
@@ -24,6 +23,8 @@ from pydag.jaxinterop.boundary.derivatives import (
     tangents_for,
     without_float0,
 )
+from pydag.jaxinterop.boundary.given import Given
+from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.untraced import Options, Untraced
@@ -115,7 +116,9 @@ tree_util.register_pytree_node(
 
 def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[[Dag], Any]:
     def flat(primals: Dag) -> Any:
-        result = fun(*to_tree(primals))
+        given = Given(primals._untraced, primals._leaves, "args")
+        result = fun(*given.tree)
+        tell_lost((given,), result, fun)
         if not has_aux:
             return to_dag(result, options)
         value, aux = pair(result)
