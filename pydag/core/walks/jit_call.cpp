@@ -5,7 +5,7 @@
 #include "base/tuples.h"
 #include "spec/spec_key.h"
 #include "walks/flatten.h"
-#include "walks/result.h"
+#include "walks/update_plan.h"
 
 #include <algorithm>
 
@@ -52,8 +52,8 @@ nb::object leaves_at(const Leaves &leaves, const Recipe::Positions &positions) {
     return tuple;
 }
 
-// Calls the function as the first recipe says that fits, and builds what it returns.
-nb::object follow(nb::handle recipes, nb::handle function, Leaves &leaves) {
+// Calls the function as the first recipe says that fits, builds what it returns, and updates the arguments.
+nb::object follow(nb::handle recipes, nb::handle function, Leaves &leaves, nb::handle arguments) {
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(recipes.ptr()));
     for (size_t i = 0; i < count; ++i) {
         const Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
@@ -61,7 +61,7 @@ nb::object follow(nb::handle recipes, nb::handle function, Leaves &leaves) {
         nb::object donated = recipe.tag;
         if (recipe.donated) donated = tuple_of(std::move(donated), leaves_at(leaves, *recipe.donated));
         const nb::object kept = recipe.kept ? leaves_at(leaves, *recipe.kept) : leaves.take_list();
-        return build_result(call(function, recipe.key, donated, kept));
+        return finish_call(call(function, recipe.key, donated, kept), arguments);
     }
     return nb::borrow(Py_NotImplemented);
 }
@@ -98,7 +98,7 @@ nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &optio
     const nb::object recipes = recipes_for(call, SpecKeyBox::make(spec));
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
     if (is_known) call.last = {std::move(spec), recipes, generation, setting_of(options)};
-    return follow(recipes, call.function, parts.leaves());
+    return follow(recipes, call.function, parts.leaves(), tree);
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     const nb::object recipes = call.last.recipes;
-    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves);
+    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves, tree);
     return call_any(call, tree, options);
 }
 

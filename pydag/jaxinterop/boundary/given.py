@@ -39,11 +39,18 @@ class Given:
         self.leaves: Sequence[Leaf] = untraced.all_leaves(traced)
         self.tree: AnyDag = _core.unflatten(untraced.spec_key.spec, self.leaves)
 
-    def changed(self) -> "Changed | None":
-        """What is another object now than was built; None if nothing is."""
+    def changed(self, must_flatten: bool = False) -> "Changed | None":
+        """What is another object now than was built; None if nothing is.
+
+        Args:
+            must_flatten: Whether it is an error that the function put something there which can't
+                be flattened, such as the tree itself.
+        """
         try:
             leaves, spec = self.untraced.options.flatten(self.tree, self.roots)
-        except Exception:  # what the function put there can't be flattened
+        except Exception:
+            if must_flatten:
+                raise
             return None
         if spec == self.untraced.spec_key.spec and all(map(is_, leaves, self.leaves)):
             return None

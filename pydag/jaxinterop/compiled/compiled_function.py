@@ -17,8 +17,8 @@ from pydag._core import Hashed, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.dag import unhashable
 from pydag.jaxinterop.boundary.given import Given
-from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.result import result
+from pydag.jaxinterop.boundary.updates import NOTHING, update_of
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text, by_argument
@@ -68,6 +68,7 @@ class CompiledFunction:
         shardings: Shardings,
         options: Options,
         jax_options: dict[str, Any],
+        updated: Chosen = NOTHING,
     ) -> None:
         def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             key: Key = hashed.value
@@ -79,13 +80,13 @@ class CompiledFunction:
             before = num_unties()
             with blaming_value(key.untraced, leaves, CALL):
                 result = fun()(*args, **kwargs)
+            update = update_of(given, updated, result, source, key.donated_positions(), tries=True)
             packed = pack(result)
-            tell_lost((given,), result, source)
             if num_unties() != before:
                 self.unties = True
             elif ties is not None:
                 ties.check(result, source)
-            return packed
+            return packed if updated == NOTHING else update.beside(packed)
 
         outputs = shardings.outputs(options)
 
@@ -100,6 +101,7 @@ class CompiledFunction:
         self.has_warned = False  # of a static number that is another one at each call
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
+        self.updated = updated
         self.options = options
         self.leaf_groups: dict[SpecKey, LeafGroups] = {}
         self.shardings = shardings
@@ -107,7 +109,7 @@ class CompiledFunction:
             named(flat, source, self.names),
             static_argnums=0,
             donate_argnums=1,
-            **shardings.for_jax(options),
+            **shardings.for_jax(options, updated != NOTHING),
             **jax_options,
         )
         self.watched: list[State] = []  # what constant objects held when recipes were made
@@ -119,12 +121,16 @@ class CompiledFunction:
         if self.unties:
             note_untie()
         try:
-            return _core.build_result(self.jitted(*self.take_apart(args, kwargs)))
+            return self.finish(self.jitted(*self.take_apart(args, kwargs)), args, kwargs)
         except TypeError:
             # JAX refuses, before it traces, a leaf that the groups take for an array.
             if not self.forget_wrong_groups(args, kwargs):
                 raise
-        return _core.build_result(self.jitted(*self.take_apart(args, kwargs)))
+        return self.finish(self.jitted(*self.take_apart(args, kwargs)), args, kwargs)
+
+    def finish(self, returned: Any, args: Args, kwargs: Kwargs) -> Any:
+        """The result of a call; what the function changes in the arguments is written there."""
+        return _core.finish_call(returned, (args, kwargs))
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
         """The same with the signature of the function."""

@@ -35,6 +35,11 @@ class Key(NamedTuple):
         """What JAX shows of it, where it compares keys."""
         return shortened(f"<arguments {self.untraced.describe(argument_text)}>", 1000)
 
+    def donated_positions(self) -> list[int]:
+        """The same among all leaves."""
+        traced = self.untraced.traced_positions() if self.donated else []
+        return [traced[i] for i in self.donated]
+
     def join(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Leaf]:
         """The traced leaves, which were divided into groups.
 

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.updates import Update
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
 from pydag.jaxinterop.prefixes.treatments import (
@@ -56,15 +57,20 @@ class Shardings:
         """The sharding of each distinct leaf of a result."""
         return treatments({"result": result}, {"result": self.given_out}, _OUT, options)
 
-    def for_jax(self, options: Options) -> dict[str, Any]:
-        """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`."""
+    def for_jax(self, options: Options, updates: bool = False) -> dict[str, Any]:
+        """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`.
+
+        Args:
+            updates: Whether it updates arguments.
+        """
         found = {}
         if self.given_in is not UNSPECIFIED:
             found["in_shardings"] = (
                 self.given_in if self.is_one else ((None, self.values), self.values)
             )
         if self.given_out is not UNSPECIFIED:
-            found["out_shardings"] = self.outputs(options).prefix
+            prefix = self.outputs(options).prefix
+            found["out_shardings"] = Update().beside(prefix) if updates else prefix
         return found
 
     def groups(

@@ -9,6 +9,7 @@ from pydag import _core
 from pydag._core import Hashed
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.described import described_call
+from pydag.jaxinterop.boundary.updates import result_of
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 
 from .compiled_function import CompiledFunction
@@ -31,7 +32,7 @@ class _Stage:
     @functools.cached_property
     def out_info(self) -> Any:
         """Shapes and types of the result, in the result's own form."""
-        return _core.build_result(self._stage.out_info)
+        return _core.build_result(result_of(self._stage.out_info))
 
 
 class Traced(_Stage):
@@ -88,4 +89,4 @@ class Compiled(_Stage):
                 "content\n  (first: compiled for, second: called with)\n"
                 f"{why(self._key.value.untraced, key.value.untraced)}"
             )
-        return _core.build_result(self._stage(*leaves))
+        return self._compiled.finish(self._stage(*leaves), args, kwargs)
