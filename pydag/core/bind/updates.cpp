@@ -8,8 +8,9 @@
 namespace pydag {
 namespace {
 
-// ((result, plan, leaves))
-nb::object on_make_updated(Arguments a) { return make_updated(a[0]); }
+// As JAX builds its nodes: (aux_data, (result, plan, leaves)) and (plan, no children).
+nb::object on_make_updated(Arguments a) { return make_updated(a[1]); }
+nb::object on_keep_plan(Arguments a) { return nb::borrow(a[0]); }
 nb::object on_open_updated(Arguments a) { return open_updated(a[0]); }
 // (plan, tree, leaves)
 nb::object on_carry_out(Arguments a) { return carry_out(a[0], a[1], a[2]), nb::none(); }
@@ -17,7 +18,8 @@ nb::object on_carry_out(Arguments a) { return carry_out(a[0], a[1], a[2]), nb::n
 nb::object on_finish_call(Arguments a) { return finish_call(a[0], a[1]); }
 
 const Operation operations[] = {
-    operation_of<1, on_make_updated>("make_updated"),
+    operation_of<2, on_make_updated>("make_updated"),
+    operation_of<2, on_keep_plan>("keep_plan"),
     operation_of<1, on_open_updated>("open_updated"),
     operation_of<3, on_carry_out>("carry_out"),
     operation_of<2, on_finish_call>("finish_call"),

@@ -22,12 +22,16 @@ class Attributes:
     Called with the arguments of a call, it writes there. All or nothing.
     """
 
-    def __init__(self, found: Sequence[_Attribute], names: Sequence[str]) -> None:
-        self._found, self._names = found, names
+    def __init__(self, found: Sequence[_Attribute], spots: Sequence[int | str]) -> None:
+        self._found, self._spots = found, spots
 
     @classmethod
-    def of(cls, old: PyDagSpec, new: PyDagSpec, names: Sequence[str]) -> "Attributes | None":
-        """What differs between two structures; None where something else differs, too."""
+    def of(cls, old: PyDagSpec, new: PyDagSpec, spots: Sequence[int | str]) -> "Attributes | None":
+        """What differs between two structures; None where something else differs, too.
+
+        Args:
+            spots: Of the arguments, of which each is a child of the root of both.
+        """
         before, after = Listing.of(old), Listing.of(new)
         if len(before.records) != len(after.records):
             return None
@@ -46,7 +50,7 @@ class Attributes:
                 if Static(value) != Static(were[name]):
                     way = tuple(before.records[step] for step in steps)
                     found.append(_Attribute(argument, way, name, value))
-        return cls(found, names) if found else None
+        return cls(found, spots) if found else None
 
     def __call__(self, arguments: tuple[Any, Any]) -> None:
         todo = [(self._object(arguments, a), a.name, a.value) for a in self._found]
@@ -61,7 +65,7 @@ class Attributes:
 
     def _object(self, arguments: tuple[Any, Any], attribute: _Attribute) -> Any:
         args, kwargs = arguments
-        spot = self._names[attribute.argument]
+        spot = self._spots[attribute.argument]
         node = args[spot] if isinstance(spot, int) else kwargs[spot]
         for step in attribute.way:
             node = _held(node, step.attribute) if step.attribute is not None else node[step.entry]

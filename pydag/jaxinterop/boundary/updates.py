@@ -59,8 +59,8 @@ def chosen_updates(
     except (TypeError, ValueError) as error:
         text = str(error).replace("donate_arg", "update_arg")
         raise type(error)(text) from None
-    both = [*sorted({*chosen.numbers} & {*static.numbers})]
-    both += sorted({*chosen.names} & {*static.names})
+    both: list[Spot] = [*sorted({*chosen.numbers} & {*static.numbers})]
+    both += [*sorted({*chosen.names} & {*static.names})]
     if both:
         raise ValueError(
             f"an argument can't be both static and updated: {both[0]!r}\n"
@@ -85,15 +85,15 @@ class Update(NamedTuple):
 
     def beside(self, result: Any) -> Any:
         """What JAX gets for a result; `_core.finish_call` makes of it the result, and writes."""
-        return _core.make_updated((result, self.plan, self.leaves))
+        return _core.make_updated(None, (result, self.plan, self.leaves))
 
 
 tree_util.register_pytree_node(
     _core.Updated,
     lambda updated: (_core.open_updated(updated), None),
-    lambda _, parts: _core.make_updated(parts),
+    _core.make_updated,
 )
-tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), lambda plan, _: plan)
+tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)
 
 
 def result_of(returned: Any) -> Any:
@@ -296,7 +296,8 @@ class _Updated:
         what = "what is shared in it" if error is SharingError else "its structure"
         text = "\n".join("  " + line for line in _core.explain(old, new).splitlines())
         return error(
-            f"an argument that is updated must keep its structure, but the function changes {what}\n"
+            "an argument that is updated must keep its structure, but the function changes "
+            f"{what}\n"
             "  (first: as it was given, second: as the function left it)\n"
             f"{with_roots(text, names)}\n"
             "  Leaves alone are written into the caller's objects. "

@@ -79,4 +79,4 @@ class MappedUpdates:
         plan, order = shell.content
         waiting = list(map(iter, groups))
         leaves = tuple(next(waiting[group]) for group in order)
-        return _core.finish_call(_core.make_updated((packed, plan, leaves)), (args, kwargs))
+        return _core.finish_call(_core.make_updated(None, (packed, plan, leaves)), (args, kwargs))
