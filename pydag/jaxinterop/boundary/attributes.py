@@ -93,5 +93,5 @@ def _attributes(record: Record) -> dict[str, Any] | None:
 def _of_flax(detail: Any) -> Iterator[tuple[str, Any]]:
     """Those of a module of NNX: its aux_data has their names, and behind a table of all, values."""
     match detail:
-        case (tuple(), ("_pytree__nodes", *names), (dict(), *values)) if len(names) == len(values):
+        case (tuple(), ("_pytree__nodes", *names), (_, *values)) if len(names) == len(values):
             yield from zip(names, values, strict=True)

@@ -4,8 +4,8 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from pydag import _core
 from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.boundary.updates import Update
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
 from pydag.jaxinterop.prefixes.treatments import (
@@ -70,7 +70,9 @@ class Shardings:
             )
         if self.given_out is not UNSPECIFIED:
             prefix = self.outputs(options).prefix
-            found["out_shardings"] = Update().beside(prefix) if updates else prefix
+            found["out_shardings"] = (
+                _core.make_updated(None, (prefix, None, None)) if updates else prefix
+            )
         return found
 
     def groups(
