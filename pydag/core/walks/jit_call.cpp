@@ -5,9 +5,11 @@
 #include "base/tuples.h"
 #include "spec/spec_key.h"
 #include "walks/flatten.h"
+#include "walks/ref_contents.h"
 #include "walks/result.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace pydag {
 namespace {
@@ -33,7 +35,15 @@ void require_one_each(const Recipe::Positions &positions, nb::handle values) {
     fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(values).ptr());
 }
 
-bool fits(const Recipe &recipe, const Leaves &leaves) {
+// Whether the refs among the leaves are those that a recipe is for.
+bool fits_refs(const Recipe::Positions &refs, const Leaves &leaves, const RefAccess &access) {
+    size_t count = 0;
+    for (size_t i = 0; i < leaves.size(); ++i) count += access.is_ref(leaves[i]);
+    const auto is_one = [&](uint32_t position) { return access.is_ref(leaves[position]); };
+    return count == refs.size() && std::all_of(refs.begin(), refs.end(), is_one) && (!count || access.may_read());
+}
+
+bool fits(const Recipe &recipe, const Leaves &leaves, nb::handle access) {
     if (recipe.num_leaves != leaves.size()) [[unlikely]]
         return false;
     PyObject *const *const statics = &PyTuple_GET_ITEM(recipe.statics.ptr(), 0);
@@ -42,7 +52,25 @@ bool fits(const Recipe &recipe, const Leaves &leaves) {
         if (leaves[recipe.static_positions[i]] != statics[i]) return false;
     for (size_t i = 0; i < recipe.checked_positions.size(); ++i)
         if (as_object(Py_TYPE(leaves[recipe.checked_positions[i]])) != classes[i]) return false;
+    return access.is_none() || fits_refs(recipe.refs, leaves, RefAccessBox::of(access.ptr()));
+}
+
+// The leaves, with contents in the place of refs. False if one isn't ordinary.
+bool take_contents(const Leaves &leaves, const RefAccess &access, Leaves &found) {
+    found.reserve(leaves.size());
+    for (size_t i = 0; i < leaves.size(); ++i) {
+        nb::object leaf = nb::borrow(leaves[i]);
+        if (access.is_ref(leaves[i])) leaf = access.content(leaf);
+        if (!leaf.is_valid()) return false;
+        found.push_new(std::move(leaf));
+    }
     return true;
+}
+
+nb::handle item_of(nb::handle pair, size_t i) {
+    PyObject *const item = PyTuple_CheckExact(pair.ptr()) ? item_or_null(pair, i) : nullptr;
+    if (!item) fail(PyExc_TypeError, "expected a longer tuple, got %U.", short_repr(pair).ptr());
+    return item;
 }
 
 nb::object leaves_at(const Leaves &leaves, const Recipe::Positions &positions) {
@@ -52,16 +80,45 @@ nb::object leaves_at(const Leaves &leaves, const Recipe::Positions &positions) {
     return tuple;
 }
 
+nb::object donated_of(const Recipe &recipe, const Leaves &leaves) {
+    nb::object tag = recipe.tag;
+    return recipe.donated ? tuple_of(std::move(tag), leaves_at(leaves, *recipe.donated)) : tag;
+}
+
+nb::object built(nb::handle result, const std::function<nb::object()> &given, nb::handle access) {
+    if (!holds_refs(result)) return build_result(result);
+    return fill_result(result, given(), access.is_none() ? access : nb::handle(RefAccessBox::of(access.ptr()).new_ref));
+}
+
+// Passes the contents of refs, and writes the extra results.
+nb::object call_with_extras(const Recipe &recipe, const FlatCall &flat, Leaves &leaves, nb::handle args,
+                            nb::handle kwargs) {
+    const nb::object access = flat.access;
+    Leaves shown;
+    if (!access.is_none() && !take_contents(leaves, RefAccessBox::of(access.ptr()), shown))
+        return nb::borrow(Py_NotImplemented);
+    const Leaves &passed = access.is_none() ? leaves : shown;
+    const nb::object donated = donated_of(recipe, passed), kept = leaves_at(passed, *recipe.kept);
+    const nb::object pair = call(recipe.function, recipe.key, donated, kept);
+    const nb::object result = nb::borrow(item_of(pair, 0)), extras = nb::borrow(item_of(pair, 1));
+    const nb::object contents = nb::borrow(item_of(extras, 0));
+    for (size_t i = 0; i < recipe.written.size(); ++i) write_content(leaves[recipe.written[i]], item_of(contents, i));
+    if (!recipe.finish.is_none()) call(recipe.finish, args, kwargs, item_of(extras, 1));
+    return built(result, [&] { return leaves.take_list(); }, access);
+}
+
 // Calls the function as the first recipe says that fits, and builds what it returns.
-nb::object follow(nb::handle recipes, nb::handle function, Leaves &leaves) {
+nb::object follow(nb::handle recipes, const FlatCall &flat, Leaves &leaves, nb::handle args, nb::handle kwargs) {
+    const nb::object function = flat.function, access = flat.access;
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(recipes.ptr()));
     for (size_t i = 0; i < count; ++i) {
         const Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
-        if (!fits(recipe, leaves)) continue;
-        nb::object donated = recipe.tag;
-        if (recipe.donated) donated = tuple_of(std::move(donated), leaves_at(leaves, *recipe.donated));
+        if (!fits(recipe, leaves, access)) continue;
+        if (recipe.has_extras()) return call_with_extras(recipe, flat, leaves, args, kwargs);
+        const nb::object donated = donated_of(recipe, leaves);
         const nb::object kept = recipe.kept ? leaves_at(leaves, *recipe.kept) : leaves.take_list();
-        return build_result(call(function, recipe.key, donated, kept));
+        const nb::object result = call(function, recipe.key, donated, kept);
+        return built(result, [&] { return recipe.kept ? leaves.take_list() : kept; }, access);
     }
     return nb::borrow(Py_NotImplemented);
 }
@@ -90,7 +147,8 @@ nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
 }
 
 // Calls it with a tree of any structure.
-nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &options) {
+nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &options, nb::handle args,
+                    nb::handle kwargs) {
     const uint64_t generation = cache_generation();
     Flattened parts(tree, options);
     const bool is_known = parts.is_known();
@@ -98,19 +156,23 @@ nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &optio
     const nb::object recipes = recipes_for(call, SpecKeyBox::make(spec));
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
     if (is_known) call.last = {std::move(spec), recipes, generation, setting_of(options)};
-    return follow(recipes, call.function, parts.leaves());
+    return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 
 }  // namespace
 
-nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity) {
+nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity, nb::handle access) {
+    if (!access.is_none() && !RefAccessBox::check(access))
+        fail(PyExc_TypeError, "expected a RefAccess, got %U.", short_repr(access).ptr());
     FlattenOptions::in(namespace_, nullptr, identity.ptr());  // checks them
-    return FlatCallBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), checked(PyDict_New()));
+    return FlatCallBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), checked(PyDict_New()),
+                             nb::borrow(access));
 }
 
 nb::object make_recipe(Recipe recipe) {
     require_one_each(recipe.static_positions, recipe.statics);
     require_one_each(recipe.checked_positions, recipe.classes);
+    if (recipe.has_extras() && !recipe.kept) fail(PyExc_TypeError, "a recipe with extra results says what is kept.");
     return RecipeBox::make(std::move(recipe));
 }
 
@@ -122,6 +184,10 @@ void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
     const uint32_t num_leaves = spec_of_key(spec_key).structure().num_leaves;
     check_positions(recipe.static_positions, num_leaves);
     check_positions(recipe.checked_positions, num_leaves);
+    check_positions(recipe.refs, num_leaves);
+    for (const uint32_t position : recipe.written)
+        if (!std::binary_search(recipe.refs.begin(), recipe.refs.end(), position))
+            fail(PyExc_IndexError, "leaf %u is no ref", unsigned{position});
     if (recipe.donated) check_positions(*recipe.donated, num_leaves);
     if (recipe.kept) check_positions(*recipe.kept, num_leaves);
     recipe.num_leaves = num_leaves;
@@ -150,12 +216,13 @@ nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     const nb::object recipes = call.last.recipes;
-    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves);
-    return call_any(call, tree, options);
+    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call, leaves, args, kwargs);
+    return call_any(call, tree, options, args, kwargs);
 }
 
 void make_jit_call_types() {
     RecipeBox::ready("pydag._core.Recipe", "How the leaves of a structure are handed to a compiled function.");
+    RefAccessBox::ready("pydag._core.RefAccess", "How the contents of JAX's refs are read and written.");
     FlatCallBox::ready("pydag._core.FlatCall", "A compiled function that takes flat leaves.");
 }
 
