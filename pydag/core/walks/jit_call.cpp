@@ -55,24 +55,6 @@ bool fits(const Recipe &recipe, const Leaves &leaves, nb::handle access) {
     return access.is_none() || fits_refs(recipe.refs, leaves, RefAccessBox::of(access.ptr()));
 }
 
-// The leaves, with contents in the place of refs. False if one isn't ordinary.
-bool take_contents(const Leaves &leaves, const RefAccess &access, Leaves &found) {
-    found.reserve(leaves.size());
-    for (size_t i = 0; i < leaves.size(); ++i) {
-        nb::object leaf = nb::borrow(leaves[i]);
-        if (access.is_ref(leaves[i])) leaf = access.content(leaf);
-        if (!leaf.is_valid()) return false;
-        found.push_new(std::move(leaf));
-    }
-    return true;
-}
-
-nb::handle item_of(nb::handle pair, size_t i) {
-    PyObject *const item = PyTuple_CheckExact(pair.ptr()) ? item_or_null(pair, i) : nullptr;
-    if (!item) fail(PyExc_TypeError, "expected a longer tuple, got %U.", short_repr(pair).ptr());
-    return item;
-}
-
 nb::object leaves_at(const Leaves &leaves, const Recipe::Positions &positions) {
     nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(positions.size())));
     for (size_t i = 0; i < positions.size(); ++i)
@@ -91,19 +73,20 @@ nb::object built(nb::handle result, const std::function<nb::object()> &given, nb
 }
 
 // Passes the contents of refs, and writes the extra results.
-nb::object call_with_extras(const Recipe &recipe, const FlatCall &flat, Leaves &leaves, nb::handle args,
-                            nb::handle kwargs) {
+nb::object call_with_extras(Recipe &recipe, const FlatCall &flat, Leaves &leaves, nb::handle args, nb::handle kwargs) {
     const nb::object access = flat.access;
-    Leaves shown;
-    if (!access.is_none() && !take_contents(leaves, RefAccessBox::of(access.ptr()), shown))
-        return nb::borrow(Py_NotImplemented);
-    const Leaves &passed = access.is_none() ? leaves : shown;
-    const nb::object donated = donated_of(recipe, passed), kept = leaves_at(passed, *recipe.kept);
+    RefContents contents(recipe.refs);
+    if (!recipe.refs.empty()) {
+        if (!contents.read(leaves, RefAccessBox::of(access.ptr()), recipe.has_devices, recipe.types))
+            return nb::borrow(Py_NotImplemented);
+        contents.exchange(leaves);
+    }
+    const nb::object donated = donated_of(recipe, leaves), kept = leaves_at(leaves, *recipe.kept);
     const nb::object pair = call(recipe.function, recipe.key, donated, kept);
     const nb::object result = nb::borrow(item_of(pair, 0)), extras = nb::borrow(item_of(pair, 1));
-    const nb::object contents = nb::borrow(item_of(extras, 0));
-    for (size_t i = 0; i < recipe.written.size(); ++i) write_content(leaves[recipe.written[i]], item_of(contents, i));
+    contents.write(recipe.written, item_of(extras, 0));
     if (!recipe.finish.is_none()) call(recipe.finish, args, kwargs, item_of(extras, 1));
+    contents.exchange(leaves);
     return built(result, [&] { return leaves.take_list(); }, access);
 }
 
@@ -112,7 +95,7 @@ nb::object follow(nb::handle recipes, const FlatCall &flat, Leaves &leaves, nb::
     const nb::object function = flat.function, access = flat.access;
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(recipes.ptr()));
     for (size_t i = 0; i < count; ++i) {
-        const Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
+        Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
         if (!fits(recipe, leaves, access)) continue;
         if (recipe.has_extras()) return call_with_extras(recipe, flat, leaves, args, kwargs);
         const nb::object donated = donated_of(recipe, leaves);
@@ -173,6 +156,7 @@ nb::object make_recipe(Recipe recipe) {
     require_one_each(recipe.static_positions, recipe.statics);
     require_one_each(recipe.checked_positions, recipe.classes);
     if (recipe.has_extras() && !recipe.kept) fail(PyExc_TypeError, "a recipe with extra results says what is kept.");
+    recipe.types = nb::borrow<nb::tuple>(constants.no_items);
     return RecipeBox::make(std::move(recipe));
 }
 
@@ -185,6 +169,9 @@ void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
     check_positions(recipe.static_positions, num_leaves);
     check_positions(recipe.checked_positions, num_leaves);
     check_positions(recipe.refs, num_leaves);
+    if (!std::is_sorted(recipe.refs.begin(), recipe.refs.end()) ||
+        !std::is_sorted(recipe.written.begin(), recipe.written.end()))
+        fail(PyExc_ValueError, "the positions of refs must be in order");
     for (const uint32_t position : recipe.written)
         if (!std::binary_search(recipe.refs.begin(), recipe.refs.end(), position))
             fail(PyExc_IndexError, "leaf %u is no ref", unsigned{position});

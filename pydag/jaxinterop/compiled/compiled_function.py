@@ -291,7 +291,12 @@ class CompiledFunction:
             hashed = extras.keys[pins] = _core.hashed(key)
         is_plain = not (extras.closed_over or any(pins) or self.shardings.has_given_in)
         if is_plain and groups.has_recipe():
-            more = {"refs": extras.refs, "written": written, "function": self.with_extras}
+            more = {
+                "refs": extras.refs,
+                "written": written,
+                "function": self.with_extras,
+                "has_devices": jax.local_device_count() > 1,
+            }
             self._add_recipe(groups, groups.recipe_of(hashed, division, **more))
         arguments = division.arguments(hashed, contents_in(leaves, extras.refs))
         return Taken(self.with_extras, arguments, leaves, [leaves[i] for i in written])
