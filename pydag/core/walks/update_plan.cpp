@@ -73,12 +73,17 @@ void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
                         .then = plan.then});
 }
 
+void update_arguments(nb::handle object, nb::handle arguments) {
+    const Updated &updated = unboxed<UpdatedBox>(object, "Updated");
+    const nb::object plan = updated.plan, leaves = updated.leaves;
+    if (!plan.is_none()) carry_out(plan, arguments, leaves);
+}
+
 nb::object finish_call(nb::handle returned, nb::handle arguments) {
     if (!UpdatedBox::check(returned)) return build_result(returned);
-    const Updated &updated = UpdatedBox::of(returned);
-    const nb::object result = updated.result, plan = updated.plan, leaves = updated.leaves;
+    const nb::object result = UpdatedBox::of(returned).result;
     nb::object built = build_result(result);  // may fail: then nothing is written
-    if (!plan.is_none()) carry_out(plan, arguments, leaves);
+    update_arguments(returned, arguments);
     return built;
 }
 

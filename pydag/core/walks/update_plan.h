@@ -40,6 +40,8 @@ nb::object open_updated(nb::handle updated);
 
 // Writes these leaves, a tuple or list, into a tree as the plan says; see write_leaves.h.
 void carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
+// Writes what a function has returned, an Updated, into its arguments.
+void update_arguments(nb::handle updated, nb::handle arguments);
 // The result of a call with these arguments Where it is an Updated, the arguments are changed before.
 nb::object finish_call(nb::handle returned, nb::handle arguments);
 

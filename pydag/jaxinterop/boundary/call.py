@@ -26,7 +26,7 @@ from pydag.typing import Leaf
 from .blame import blame_value
 from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome
 from .function_cache import cached_for_function, kept_with_function
-from .given import Given
+from .given import GivenTree
 from .updates import NOTHING, Update, update_of
 
 _NONE = Chosen((), ())
@@ -67,7 +67,7 @@ class Call(InnerDag):
 
     def run_and_update(self, fun: Callable[..., Any], updated: Chosen) -> tuple[Any, Update]:
         """What a function returns for these arguments, and what it changes in some of them."""
-        given = Given(self._untraced, self._leaves, CALL)
+        given = GivenTree(self._untraced, self._leaves, CALL)
         args, kwargs = given.tree
         args = tuple(map(unwrap_static, args))
         try:

@@ -23,7 +23,7 @@ from pydag.typing import Leaf
 _REGISTERED = ("fields", "custom type")
 
 
-class Given:
+class GivenTree:
     """A tree that a function gets.
 
     Args:
@@ -74,7 +74,7 @@ class Changed:
         leaves, spec: Of the tree as it is now.
     """
 
-    def __init__(self, given: Given, leaves: Sequence[Leaf], spec: PyDagSpec) -> None:
+    def __init__(self, given: GivenTree, leaves: Sequence[Leaf], spec: PyDagSpec) -> None:
         self.given, self.leaves, self.spec = given, leaves, spec
 
     def is_real(self) -> bool:

@@ -16,7 +16,7 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 from .dag import Dag
-from .given import Changed, Given, Written
+from .given import Changed, GivenTree, Written
 
 
 class LostUpdateWarning(UserWarning):
@@ -36,13 +36,15 @@ def run_on(fun: Callable[..., Any], dags: Sequence[Dag], names: Sequence[str], *
         names: What the user calls each of the trees.
         first: Arguments that stand before them.
     """
-    trees = [Given(dag._untraced, dag._leaves, name) for dag, name in zip(dags, names, strict=True)]
+    trees = [
+        GivenTree(dag._untraced, dag._leaves, name) for dag, name in zip(dags, names, strict=True)
+    ]
     result = fun(*first, *(given.tree for given in trees))
     tell_lost(trees, result, fun)
     return result
 
 
-def tell_lost(trees: Iterable[Given], result: AnyDag, fun: Callable[..., Any] | Source) -> None:
+def tell_lost(trees: Iterable[GivenTree], result: AnyDag, fun: Callable[..., Any] | Source) -> None:
     """Warns if a function changed one of these trees, and its result doesn't hold what is new."""
     for given in trees:
         changed = given.changed()

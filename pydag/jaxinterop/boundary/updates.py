@@ -26,7 +26,7 @@ from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
 from .attributes import Attributes
-from .given import Changed, Given
+from .given import Changed, GivenTree
 from .lost_update import tell_lost_change
 from .writers import writer_of
 
@@ -102,7 +102,7 @@ def result_of(returned: Any) -> Any:
 
 
 def update_of(
-    given: Given,
+    given: GivenTree,
     chosen: Chosen,
     result: Any,
     fun: Callable[..., Any] | Source,
@@ -194,7 +194,7 @@ class _Found(NamedTuple):
 class _Updated:
     """The arguments of a call that are updated."""
 
-    def __init__(self, given: Given, spots: Iterable[Spot]) -> None:
+    def __init__(self, given: GivenTree, spots: Iterable[Spot]) -> None:
         self._given = given
         self._spots = sorted(spots, key=str)
         self._listing = Listing.of(given.untraced.spec)

@@ -24,7 +24,7 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .compiled_function import CompiledFunction
-from .leaf_groups import Key
+from .key import Key
 from .shardings import UNSPECIFIED
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]

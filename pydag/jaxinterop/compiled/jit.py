@@ -195,4 +195,5 @@ def _eval_shape(
 
 def _clear_cache(compiled: CompiledFunction) -> None:
     compiled.forget_groups()
-    compiled.jitted.clear_cache()
+    for jitted in (compiled.jitted, compiled.with_extras, compiled.inner):
+        jitted.clear_cache()

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from pydag.jaxinterop.boundary.argnums import QUESTION
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, argument, to_outcome
 from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
-from pydag.jaxinterop.boundary.given import Given
+from pydag.jaxinterop.boundary.given import GivenTree
 from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
@@ -93,14 +93,14 @@ class Custom(Generic[P, R]):
         return result
 
 
-def opened(dag: Dag, root: str) -> Given:
+def opened(dag: Dag, root: str) -> GivenTree:
     """The tree of a Dag. Python's numbers in it are arrays, as they are where JAX traces.
 
     JAX may call the function as it is. What that made of numbers would be numbers, which have no
     identity, and a result that is shared would not be shared.
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
-    return Given(dag._untraced, leaves, root)
+    return GivenTree(dag._untraced, leaves, root)
 
 
 def opened_derivative(dag: Dag) -> Any:

@@ -23,7 +23,7 @@ from pydag.jaxinterop.boundary.derivatives import (
     tangents_for,
     without_float0,
 )
-from pydag.jaxinterop.boundary.given import Given
+from pydag.jaxinterop.boundary.given import GivenTree
 from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.messages.roots import place_text
@@ -116,7 +116,7 @@ tree_util.register_pytree_node(
 
 def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[[Dag], Any]:
     def flat(primals: Dag) -> Any:
-        given = Given(primals._untraced, primals._leaves, "args")
+        given = GivenTree(primals._untraced, primals._leaves, "args")
         result = fun(*given.tree)
         tell_lost((given,), result, fun)
         if not has_aux:
