@@ -30,6 +30,7 @@ NB_MODULE(_core, module) {
     pydag::detail::try_out_ordered_dicts();
     pydag::bind_registry(module);
     pydag::bind_spec(module);
+    pydag::bind_records(module);
     pydag::bind_spec_methods(module);
     pydag::bind_broadcast(module);
     pydag::bind_operations(module);

@@ -125,11 +125,11 @@ Setting setting_of(const FlattenOptions &options) {
 bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
     if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != setting_of(options))
         return false;
-    const nb::object spec = last.spec;  // meanwhile another call may come last
+    const nb::object spec = last.spec;  // owned, since a call within this one may replace `last`
     return flatten_known(nb::inst_ptr<Spec>(spec)->structure_or_empty(), tree.ptr(), options, leaves, nullptr);
 }
 
-// Null where there are none. Who found the dict through the collector may have put anything there.
+// Null if there are none. Python code can find the dict through the garbage collector, and put anything into it.
 nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
     nb::object found = nb::borrow(PyDict_GetItemWithError(call.recipes.ptr(), spec_key.ptr()));
     if (!found.is_valid() && PyErr_Occurred()) nb::raise_python_error();
@@ -140,7 +140,7 @@ nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
     return are_recipes ? found : nb::object();
 }
 
-// Calls it with a tree of any structure.
+// Calls the function with a tree whose structure need not be that of the last call.
 nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &options, nb::handle args,
                     nb::handle kwargs) {
     const uint64_t generation = cache_generation();

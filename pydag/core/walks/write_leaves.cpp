@@ -88,83 +88,66 @@ public:
     }
 
 private:
-    // A container whose children are still to come. The object is the last one of `open_objects_`.
-    struct Frame {
+    struct Open {
         Node node;
         PyObject *const *refs;
-        uint32_t number, position;
-        size_t base, end;  // of its children among all
+        uint32_t number, position, leaf;
     };
 
     void visit(const Cursor &at) {
         const Node node = at.node();
         nb::object object = stack_.pop_owned();
+        if (!node.is_leaf() && !node.is_alias() && !node.is_none())
+            match_node(node, at.refs(), object, given_.space, stack_);
+        before_.push_new(std::move(object));
+        around_.add({node, at.refs(), at.number(), at.position(), at.leaf()}, num_children(node),
+                    [this](const Open &complete) { close(complete); });
+    }
+
+    // Replaces the children of a node, the last objects and values, by what will stand in the node's own slot.
+    void close(const Open &complete) {
+        nb::object value = value_of(complete);
+        if (complete.node.is_anchor) memo_.replace(complete.number, value);
+        const uint32_t count = num_children(complete.node);
+        before_.drop_to(before_.size() - count);
+        after_.drop_to(after_.size() - count);
+        after_.push_new(std::move(value));
+    }
+
+    nb::object value_of(const Open &complete) {
+        const Node node = complete.node;
+        if (node.is_alias()) return nb::borrow(memo_[node.count]);
         if (node.is_leaf()) {
-            PyObject *const leaf = given_.leaves[at.leaf()];
-            nb::object after = nb::borrow(leaf ? leaf : object.ptr());
-            return add(std::move(object), std::move(after), node, at.number());
+            PyObject *const leaf = given_.leaves[complete.leaf];
+            return nb::borrow(leaf ? leaf : before_.back());
         }
-        if (node.is_alias()) {
-            nb::object after = nb::borrow(memo_[node.count]);
-            return add(std::move(object), std::move(after), node, 0);
-        }
-        const size_t below = stack_.size();
-        if (!node.is_none()) match_node(node, at.refs(), object, given_.space, stack_);
-        frames_.push(
-            {node, at.refs(), at.number(), at.position(), before_.size(), before_.size() + (stack_.size() - below)});
-        open_objects_.push_new(std::move(object));
-        close_full_frames();
-    }
-
-    // Notes what the next slot of the innermost open container holds, and what it will hold.
-    void note(nb::object before, nb::object after, Node node, uint32_t number) {
-        if (node.is_anchor) memo_.replace(number, after);
-        before_.push_new(std::move(before));
-        after_.push_new(std::move(after));
-    }
-
-    void add(nb::object before, nb::object after, Node node, uint32_t number) {
-        note(std::move(before), std::move(after), node, number);
-        close_full_frames();
-    }
-
-    void close_full_frames() {
-        while (!frames_.empty() && frames_.back().end == before_.size()) {
-            const Frame frame = frames_.back();
-            PyObject *const object = open_objects_.back();
-            PyObject *const *const before = before_.data() + frame.base, *const *const after =
-                                                                             after_.data() + frame.base;
-            const auto count = static_cast<uint32_t>(frame.end - frame.base);
-            nb::object value = std::equal(before, before + count, after) ? nb::borrow(object)
-                                                                         : finish(frame, object, before, after, count);
-            frames_.pop();
-            before_.drop_to(frame.base);
-            after_.drop_to(frame.base);
-            note(open_objects_.pop_owned(), std::move(value), frame.node, frame.number);
-        }
+        PyObject *const *const before = before_.data() + before_.size() - node.count;
+        PyObject *const *const after = after_.data() + after_.size() - node.count;
+        const nb::object object = nb::borrow(before[-1]);
+        return std::equal(before, before + node.count, after) ? object : finish(complete, object, before, after);
     }
 
     // The object itself; for a tuple in which something changes, a new tuple.
-    nb::object finish(const Frame &frame, nb::handle object, PyObject *const *before, PyObject *const *after,
-                      uint32_t count) {
-        const Kind kind = frame.node.kind;
-        current_ = frame.position;
+    nb::object finish(const Open &complete, const nb::object &object, PyObject *const *before, PyObject *const *after) {
+        const Kind kind = complete.node.kind;
+        const uint32_t count = complete.node.count;
+        current_ = complete.position;
         if (is_callback(kind)) {
             const nb::object writer = writer_of(class_of(object));
-            writes_.add(kind, frame.refs, object.ptr(), writer.ptr(), before, after, count);
+            writes_.add(kind, complete.refs, object.ptr(), writer.ptr(), before, after, count);
             return nb::borrow(object);
         }
         if (!is_writable(kind)) {
             Stack values;
             for (uint32_t i = 0; i < count; ++i) values.push_borrowed(after[i]);
-            return build_node(kind, frame.refs, values, 0);
+            return build_node(kind, complete.refs, values, 0);
         }
-        if (is_registered(kind) && !given_.writes_foreign && node_registration(frame.refs).is_foreign)
+        if (is_registered(kind) && !given_.writes_foreign && node_registration(complete.refs).is_foreign)
             fail(PyExc_TypeError,
                  "%R is registered with another library, and its objects are not changed in place\n"
                  "  Build a new tree with pydag.dag_map.",
                  class_of(object).ptr());
-        writes_.add(kind, frame.refs, object.ptr(), Py_None, before, after, count);
+        writes_.add(kind, complete.refs, object.ptr(), Py_None, before, after, count);
         return nb::borrow(object);
     }
 
@@ -181,10 +164,10 @@ private:
     const NewLeaves &given_;
     const Structure &structure_;
     Writes &writes_;
-    Stack stack_;
-    Buffer<Frame, 16> frames_;
-    RefBuffer<16> open_objects_, memo_;  // memo_: what replaces each shared object, by its number
-    RefBuffer<64> before_, after_;       // the children of the open containers, as far as they are known
+    Stack stack_;                   // what stands in the slots to come
+    RefBuffer<48> before_, after_;  // objects of the target, and what replaces them, of which the node is not complete
+    Nesting<Open> around_;
+    RefBuffer<16> memo_;  // what replaces each shared object, by its number
     uint32_t current_ = 0;
 };
 

@@ -70,6 +70,12 @@ Refs = tuple[int, ...]
 """Where refs stand, among all leaves."""
 
 
+class _Unties:
+    """Whether a function unties on purpose: then each call must tell who traces it."""
+
+    found = False
+
+
 class CompiledFunction:
     """A function with options, ready to be compiled.
 
@@ -89,6 +95,8 @@ class CompiledFunction:
         jax_options: dict[str, Any],
         updated: Chosen = NOTHING,
     ) -> None:
+        unties = _Unties()  # what JAX has owns this, and not the compiled function
+
         def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             key: Key = hashed.value
             leaves = key.join(donated, kept)
@@ -102,7 +110,7 @@ class CompiledFunction:
             update = update_of(given, updated, result, source, key.gone_positions(), tries=True)
             packed = pack(result, given_refs(key.untraced, leaves))
             if num_unties() != before:
-                self.unties = True
+                unties.found = True
             elif ties is not None:
                 ties.check(result, source)
             return packed if updated == NOTHING else update.beside(packed)
@@ -118,7 +126,7 @@ class CompiledFunction:
             return run_with_contents(self.inner, hashed.value, donated, kept)
 
         self.source = source
-        self.unties = False  # whether it does so on purpose: each call must tell who traces it
+        self.unties = unties
         self.names = FlatNames()
         self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static)
@@ -152,7 +160,7 @@ class CompiledFunction:
 
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
-        if self.unties:
+        if self.unties.found:
             note_untie()
         try:
             return self._run(args, kwargs)
@@ -184,7 +192,7 @@ class CompiledFunction:
         watched = self.watched
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self.unties:
+            if self.unties.found:
                 note_untie()
             try:
                 if watched and not self.is_current():
@@ -382,13 +390,13 @@ class CompiledFunction:
         self, leaves: Sequence[Leaf], spec: PyDagSpec
     ) -> tuple[tuple[int, ...], Sequence[int]]:
         """Where the static leaves stand; and which of them `static=` selects."""
-        selected = self.options.selected(leaves, spec, CALL)
-        return static_positions(leaves, spec, CALL, selected), selected
+        return _positions(self.options, leaves, spec)
 
     def _look_again(self, spec: PyDagSpec) -> LookAgain:
-        static = self.options.static
+        options = self.options  # and not the compiled function, which owns the groups
+        static = options.static
         return LookAgain(
-            lambda leaves: self.positions(leaves, spec)[0],
+            lambda leaves: _positions(options, leaves, spec)[0],
             looks_at_all=static is not None and not static.is_structural,
             asks=static is not None and static.asks,
         )
@@ -419,3 +427,10 @@ class CompiledFunction:
                 "value, such as a tuple for a list."
             )
         return unhashable(where, error, leaf)
+
+
+def _positions(
+    options: Options, leaves: Sequence[Leaf], spec: PyDagSpec
+) -> tuple[tuple[int, ...], Sequence[int]]:
+    selected = options.selected(leaves, spec, CALL)
+    return static_positions(leaves, spec, CALL, selected), selected

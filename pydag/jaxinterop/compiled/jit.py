@@ -9,6 +9,7 @@ import jax
 
 from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.boundary.updates import chosen_updates
+from pydag.jaxinterop.messages.attributes import set_own, wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.static.untraced import Options
@@ -147,7 +148,9 @@ def jit(
         "donate_argnums": None if donate_argnums is None else as_numbers(donate_argnums),
         "donate_argnames": None if donate_argnames is None else as_names(donate_argnames),
     }
-    jax.jit(fun, **cast(Any, arguments))  # checks them against the signature
+    is_named = isinstance(getattr(fun, "__name__", ""), str)  # else JAX doesn't take it
+    checked = fun if is_named else wraps(fun)(lambda: None)
+    jax.jit(checked, **cast(Any, arguments))  # checks them against the signature
     chosen = Chosen.of(fun, static_argnums, static_argnames)
     donated = Chosen.of(fun, donate_argnums, donate_argnames)
     updated = chosen_updates(fun, update_argnums, update_argnames, chosen)
@@ -162,12 +165,16 @@ def jit(
 
 
 def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
-    jitted: Any = functools.wraps(fun, updated=())(compiled.caller())
-    jitted._fun = fun
-    jitted.trace = functools.partial(_trace, fun, compiled)
-    jitted.lower = functools.partial(_lower, fun, compiled)
-    jitted.eval_shape = functools.partial(_eval_shape, fun, compiled)
-    jitted.clear_cache = functools.partial(_clear_cache, compiled)
+    jitted = wraps(fun)(compiled.caller())
+    set_own(
+        jitted,
+        _fun=fun,
+        trace=functools.partial(_trace, fun, compiled),
+        lower=functools.partial(_lower, fun, compiled),
+        eval_shape=functools.partial(_eval_shape, fun, compiled),
+        clear_cache=functools.partial(_clear_cache, compiled),
+        _cache_size=compiled.jitted._cache_size,
+    )
     return cast(Jitted[P, R], jitted)
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -12,6 +11,7 @@ from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
 from pydag.jaxinterop.boundary.updates import chosen_updates
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
@@ -88,10 +88,11 @@ def value_and_grad(
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
+    jax.value_and_grad(fun, **jax_options)  # checks what can be checked without arguments
 
     updated = chosen_updates(fun, update_argnums, update_argnames)
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         divided = Divided(by, wrt, args, kwargs, options, allow_int)
 
@@ -173,7 +174,7 @@ def grad(
         update_argnames=update_argnames,
     )
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

@@ -68,6 +68,8 @@ def scan(
     >>> carry["a"] is carry["b"], float(carry["a"]), seen.tolist()
     (True, 8.0, [1.0, 2.0, 4.0])
     """
+    if not callable(f):
+        raise TypeError(f"the body of scan must be a function, not of type {type(f).__name__}")
     options = Options.of(namespace, identity, static)
     options.check_static(init, xs)
     init, xs = options.separated((init, xs))
@@ -80,7 +82,7 @@ def scan(
         def body(carry: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
             with blaming_value(*carry._take_apart()):
                 result = run_on(get(), (carry, x), ("carry", "x"))
-            if not isinstance(result, tuple) or len(result) != 2:
+            if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), a tuple of two, but it "
                     f"returned an object of type {type(result).__name__}\n"

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.vmap` for functions of DAGs."""
 
-import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import jax
 import optree
 
+from pydag import _core
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
-from pydag.jaxinterop.boundary.function_cache import kept_with_function
+from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.updates import NOTHING, chosen_updates
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.prefixes.same_treatment import is_one_axis_in, is_one_axis_out
-from pydag.jaxinterop.prefixes.treatments import COPIES, Question, distinct, one_level
+from pydag.jaxinterop.prefixes.treatments import COPIES, Question, one_level, shortened
+from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
@@ -38,6 +40,28 @@ def _describe_axis(axis: Any) -> str:
 _AXES = f"Give both places one axis, or one of them a copy.\n  {COPIES}"
 _IN_AXES = Question("vmap in_axes", _describe_axis, _AXES, _is_axis, is_one_axis_in)
 _OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis, is_one_axis_out)
+
+
+def _check_axes(name: str, axes: Any, options: Options) -> None:
+    """Checks a prefix of axes before there are arguments.
+
+    At the place of a leaf that JAX doesn't trace there may be that leaf: text, a function, a number
+    of a module. What can be nothing but a mistake is an array, or a number that isn't whole.
+
+    Raises:
+        TypeError: There is one.
+    """
+    leaves, spec = _core.flatten(
+        axes, none_is_leaf=True, namespace=options.namespace, identity="nodes"
+    )
+    of_modules = frozenset(_core.module_leaves(spec)[0])
+    for i, leaf in enumerate(leaves):
+        is_wrong = is_array(leaf) or isinstance(leaf, float | complex)
+        if is_wrong and i not in of_modules:
+            raise TypeError(
+                f"vmap {name} must have ints and None as leaves, but there is "
+                f"{shortened(repr(leaf))}"
+            )
 
 
 def vmap(
@@ -88,6 +112,11 @@ def vmap(
     options = Options.of(namespace, identity, static)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, int | tuple)):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple with an entry for each positional "
+            f"argument, but it is {shortened(repr(in_axes))}"
+        )
     outputs = Outputs(out_axes, None, _OUT_AXES, options)
     jax_options: dict[str, Any] = {
         "axis_name": axis_name,
@@ -96,10 +125,11 @@ def vmap(
         "sum_match": sum_match,
     }
     jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
-    distinct(in_axes, _IN_AXES, options)  # likewise
+    _check_axes("in_axes", in_axes, options)
+    _check_axes("out_axes", out_axes, options)
     is_one_in = one_level(in_axes, options)[2].is_leaf()
     source = Source(fun)
-    last = kept_with_function(fun, ("vmap", options), lambda get: LastStructure())
+    _owner, last = cached_for_function(fun, ("vmap", options), lambda get: LastStructure())
 
     def mapping(axes: Any) -> Callable[[Call], Any]:
         function = flat(lambda: fun, source, outputs.pack)
@@ -113,7 +143,7 @@ def vmap(
     updated = chosen_updates(fun, update_argnums, update_argnames)
     over_one_axis = mapping(in_axes) if is_one_in else None
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         has_one_axis = is_one_in and (not kwargs or in_axes == 0)
         call = (Call.of if has_one_axis else Call.told_apart)(args, kwargs, options)
