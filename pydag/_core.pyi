@@ -368,6 +368,10 @@ class Recipe:
 class FlatCall:
     """A compiled function that takes flat leaves."""
 
+@final
+class RefAccess:
+    """How the contents of JAX's refs are read and written."""
+
 def recipe(
     *,
     key: Any,
@@ -378,6 +382,11 @@ def recipe(
     kept: Sequence[int] | None,
     checked_positions: Sequence[int],
     classes: tuple[type, ...],
+    refs: Sequence[int] = ...,
+    written: Sequence[int] = ...,
+    function: Callable[..., Any] | None = None,
+    finish: Callable[[tuple[Any, ...], dict[str, Any], Any], object] | None = None,
+    has_devices: bool = True,
 ) -> Recipe: ...
 
 @final
@@ -391,13 +400,26 @@ class Hashed:
 
     def __eq__(self, other: object, /) -> bool: ...
 
-def make_result(spec: PyDagSpec, leaves: Iterable[Leaf], /) -> Result: ...
+def make_result(structure: PyDagSpec | tuple[PyDagSpec, tuple[int, ...]], leaves: Iterable[Leaf], /) -> Result: ...
 
-def open_result(result: Result, /) -> tuple[Iterable[Leaf], PyDagSpec]: ...
+def open_result(result: Result, /) -> tuple[Iterable[Leaf], Any]: ...
 
 def build_result(result: Any, /) -> Dag: ...
 
-def flat_call(function: Callable[..., Any], namespace: str, identity: Identity, /) -> FlatCall: ...
+def fill_result(result: Any, given: Sequence[Leaf], new_ref: Callable[[Any], Any] | None, /) -> Dag: ...
+
+def holds_refs(result: Any, /) -> bool: ...
+
+def ref_access(
+    ref_class: type,
+    array_class: type,
+    sharding_class: type,
+    is_top_level: Callable[[], bool],
+    new_ref: Callable[[Any], Any],
+    /,
+) -> RefAccess: ...
+
+def flat_call(function: Callable[..., Any], namespace: str, identity: Identity, access: RefAccess | None, /) -> FlatCall: ...
 
 def add_recipe(call: FlatCall, spec_key: SpecKey, recipe: Recipe, /) -> None: ...
 
@@ -421,6 +443,28 @@ class SpecKey:
     def __hash__(self, /) -> int: ...
 
     def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class UpdatePlan:
+    """What a compiled function changes in its arguments."""
+
+@final
+class Updated:
+    """What a function returns that changes its arguments."""
+
+def update_plan(*, spec: PyDagSpec, positions: Sequence[int], static_positions: Sequence[int], statics: tuple[Leaf, ...], writers: Callable[[type], Callable[[Any, tuple[Any, ...]], None] | None] | None, then: Callable[[Any], None] | None) -> UpdatePlan: ...
+
+def make_updated(aux_data: None, parts: tuple[Any, UpdatePlan | None, Sequence[Leaf]], /) -> Updated: ...
+
+def keep_plan(plan: UpdatePlan, children: Any, /) -> UpdatePlan: ...
+
+def open_updated(updated: Updated, /) -> tuple[Any, UpdatePlan | None, Sequence[Leaf]]: ...
+
+def carry_out(plan: UpdatePlan, tree: Dag, leaves: Sequence[Leaf], /) -> None: ...
+
+def finish_call(returned: Any, arguments: tuple[Any, Any], /) -> Any: ...
+
+def update_arguments(updated: Updated, arguments: tuple[Any, Any], /) -> None: ...
 
 def fold(f: Callable[..., Any] | Mapping[Any, Callable[..., Any]], tree: Dag, down: Callable[[Any, Any], Any] | Mapping[Any, Callable[[Any, Any], Any]] | None, init: Any, /, **options: Unpack[FlattenOptions]) -> Any: ...
 

@@ -15,6 +15,7 @@ void bind_broadcast(nb::module_ &module);
 void bind_operations(nb::module_ &module);
 void bind_surgery(nb::module_ &module);
 void bind_jit_call(nb::module_ &module);
+void bind_updates(nb::module_ &module);
 void bind_folds(nb::module_ &module);
 void bind_publish(nb::module_ &module);
 

@@ -36,6 +36,7 @@ NB_MODULE(_core, module) {
     pydag::bind_operations(module);
     pydag::bind_surgery(module);
     pydag::bind_jit_call(module);
+    pydag::bind_updates(module);
     pydag::bind_folds(module);
     pydag::bind_publish(module);
 }

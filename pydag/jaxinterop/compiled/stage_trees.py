@@ -9,33 +9,35 @@ the trees are prefixes of them.
 
 from typing import Any
 
-from pydag import _core
 from pydag.jaxinterop.boundary.derivatives import Structures
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, wrap_static
 from pydag.jaxinterop.static.untraced import take_apart
 from pydag.typing import Dag
 
-from .leaf_groups import Key
+from .division import join
+from .extra_results import Taken
 
 
 class InputTrees:
     """Trees like `(args, kwargs)`, without the static arguments.
 
     Args:
-        key: Of the call.
+        taken: The call.
         args, kwargs: The arguments, of which only the structure is kept.
         static: Which of them are static.
     """
 
-    def __init__(self, key: Key, args: Args, kwargs: Kwargs, static: Chosen) -> None:
-        self._key, self._static = key, static.spots(args, kwargs)
-        self._structures = Structures.of(wrap_static(static, args, kwargs), key.untraced)
+    def __init__(self, taken: Taken, args: Args, kwargs: Kwargs, static: Chosen) -> None:
+        self._untraced, self._static = taken.key.untraced, static.spots(args, kwargs)
+        self._key = taken.arguments[0].value
+        self._structures = Structures.of(wrap_static(static, args, kwargs), self._untraced)
 
     def of(self, found: Any) -> tuple[Args, Kwargs]:
         """The tree of what JAX says, which is structured as the flat arguments are."""
         (donated, kept), _ = found
-        untraced = self._key.untraced
-        tree = untraced.without_statics().build(self._key.join(donated, kept))
+        untraced, key = self._untraced, self._key
+        leaves = join(key.donated, key.order, donated, kept)
+        tree = untraced.without_statics().build(leaves)
         self._structures.note(tree, untraced.options)
         args, kwargs = tree
         return (
@@ -49,10 +51,10 @@ def result_tree(info: Dag, found: Any, options: Any) -> Dag:
 
     Args:
         info: The result, with a description of each array.
-        found: What JAX says, structured as the flat result is.
+        found: What JAX says, structured as the result.
     """
     untraced, _ = take_apart(info, options, "result", is_returned=True)
-    leaves = untraced.match(_core.build_result(found), "what JAX says of the result", "result")
+    leaves = untraced.match(found, "what JAX says of the result", "result")
     tree = untraced.without_statics().build(leaves)
     Structures.of(info, untraced).note(tree, options)
     return tree

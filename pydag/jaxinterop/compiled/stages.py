@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 import jax
 from jax import stages
 
-from pydag import _core
-from pydag._core import Hashed
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
@@ -17,6 +15,7 @@ from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from .compiled_function import CompiledFunction
 from .difference import why
 from .exported import Exported
+from .extra_results import Taken
 from .stage_trees import InputTrees, result_tree
 
 
@@ -31,9 +30,9 @@ class _Stage:
     _left_out: ClassVar[Mapping[str, str]] = {}  # and what to do instead
 
     def __init__(
-        self, stage: Any, compiled: CompiledFunction, key: Hashed, inputs: InputTrees
+        self, stage: Any, compiled: CompiledFunction, taken: Taken, inputs: InputTrees
     ) -> None:
-        self._stage, self._compiled, self._key, self._inputs = stage, compiled, key, inputs
+        self._stage, self._compiled, self._taken, self._inputs = stage, compiled, taken, inputs
 
     @property  # type: ignore[misc]  # of objects nobody sets it
     def __class__(self) -> type:  # what isinstance asks, too
@@ -76,7 +75,7 @@ class _Stage:
     @functools.cached_property
     def out_info(self) -> Any:
         """Shapes and types of the result, in the result's own form."""
-        return _core.build_result(self._stage.out_info)
+        return self._taken.described(self._stage.out_info)
 
     @property
     def out_tree(self) -> jax.tree_util.PyTreeDef:
@@ -84,24 +83,24 @@ class _Stage:
         return jax.tree.structure(self.out_info)
 
     def _of_result(self, found: Any) -> Any:
-        return result_tree(self.out_info, found, self._compiled.options)
+        return result_tree(self.out_info, self._taken.described(found), self._compiled.options)
 
-    def _leaves(self, args: Args, kwargs: Kwargs, made: str) -> list[Any]:
-        """The flat arguments of a call.
+    def _take(self, args: Args, kwargs: Kwargs, made: str) -> Taken:
+        """A call, taken apart.
 
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        key, *leaves = self._compiled.take_apart(args, kwargs)
-        if key != self._key and self._compiled.forget_wrong_groups(args, kwargs):
-            key, *leaves = self._compiled.take_apart(args, kwargs)
-        if key != self._key:
+        taken = self._compiled.take_apart(args, kwargs)
+        if not taken.is_like(self._taken) and self._compiled.forget_wrong_groups(args, kwargs):
+            taken = self._compiled.take_apart(args, kwargs)
+        if not taken.is_like(self._taken):
             raise TypeError(
                 f"the function was {made} for arguments of another structure, sharing or static "
                 f"content\n  (first: {made} for, second: called with)\n"
-                f"{why(self._key.value.untraced, key.value.untraced)}"
+                f"{why(self._taken.key.untraced, taken.key.untraced)}"
             )
-        return leaves
+        return taken
 
 
 class Traced(_Stage):
@@ -121,11 +120,14 @@ class Traced(_Stage):
         """Traces a function, which the compiled function doesn't own."""
         args, kwargs = described_call(args, kwargs, compiled.options, compiled.static.chosen)
         compiled.forget_wrong_groups(args, kwargs)
-        key, donated, kept = compiled.take_apart(args, kwargs)
-        inputs = InputTrees(key.value, args, compiled.keywords.of(kwargs), compiled.static.chosen)
-        traced = cls(compiled.jitted.trace(key, donated, kept), compiled, key, inputs)
-        traced._exported = Exported(fun, compiled, key.value, key.value.join(donated, kept))
-        return traced
+
+        def traced_as(taken: Taken) -> "Traced":
+            inputs = InputTrees(taken, args, compiled.keywords.of(kwargs), compiled.static.chosen)
+            traced = cls(taken.function.trace(*taken.arguments), compiled, taken, inputs)
+            traced._exported = Exported(fun, compiled, taken.key, taken.traced_leaves())
+            return traced
+
+        return compiled.with_taken(traced_as, args, kwargs)
 
     @property
     def out_avals(self) -> Any:
@@ -139,9 +141,10 @@ class Traced(_Stage):
         on this is about the function that is exported.
         """
         if jax_private.PRIVATE_PARAMETERS in options:
+            self._taken.check_no_refs("jax.export exports no function of them")
             self._stage = self._exported.trace(self.out_info)
             return self._stage.lower(**options)
-        return Lowered(self._stage.lower(**options), self._compiled, self._key, self._inputs)
+        return Lowered(self._stage.lower(**options), self._compiled, self._taken, self._inputs)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Evaluates what was traced; with newer JAX.
@@ -149,14 +152,16 @@ class Traced(_Stage):
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        return _core.build_result(self._stage(*self._leaves(args, kwargs, "traced")))
+        taken = self._take(args, kwargs, "traced")
+        return taken.finish(self._stage(*taken.arguments[1:]))
 
     @functools.cached_property
     def _converted(self) -> tuple[Any, Callable[..., Any]]:
         consts, flat = self._stage.closure_convert()
 
         def converted(consts: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return _core.build_result(flat(consts, *self._leaves(args, kwargs, "traced")))
+            taken = self._take(args, kwargs, "traced")
+            return taken.finish(flat(consts, *taken.arguments[1:]))
 
         return consts, converted
 
@@ -172,7 +177,7 @@ class Lowered(_Stage):
 
     def compile(self, *options: Any, **more: Any) -> "Compiled":
         compiled = self._stage.compile(*options, **more)
-        return Compiled(compiled, self._compiled, self._key, self._inputs)
+        return Compiled(compiled, self._compiled, self._taken, self._inputs)
 
 
 class Compiled(_Stage):
@@ -210,4 +215,5 @@ class Compiled(_Stage):
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        return _core.build_result(self._stage(*self._leaves(args, kwargs, "compiled")))
+        taken = self._take(args, kwargs, "compiled")
+        return taken.finish(self._stage(*taken.arguments[1:]))

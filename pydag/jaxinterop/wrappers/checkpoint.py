@@ -6,7 +6,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
 
+from pydag import _core
 from pydag.jaxinterop.boundary.call import Call, kept_flat, per_leaf
+from pydag.jaxinterop.boundary.updates import chosen_updates
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
@@ -32,6 +34,8 @@ def checkpoint(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Sequence[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, R]:
     """Compute `fun` again when it is differentiated, rather than keep its values.
 
@@ -48,6 +52,8 @@ def checkpoint(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their objects is written into the caller's, as by `jit`.
 
     >>> w = jnp.float32(3.0)
     >>> float(jax.grad(lambda w: checkpoint(lambda p: p["a"] * p["b"])({"a": w, "b": w}))(w))
@@ -58,6 +64,8 @@ def checkpoint(
         fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None
     )
 
+    updated = chosen_updates(fun, update_argnums, update_argnames, arguments)
+
     @wraps(fun)
     def again(*args: Any, **kwargs: Any) -> R:
         called, args, kwargs = _closing_over_unhashable(fun, arguments, args, kwargs)
@@ -66,8 +74,9 @@ def checkpoint(
         if not isinstance(cse, bool):
             prefixes = {"args": tuple(cse), "kwargs": True}
             cse = (per_leaf(call, prefixes, _CSE, options),)
-        _owner, function = kept_flat(called, options)
-        result: R = jax.checkpoint(function, prevent_cse=cse, policy=policy)(call).tree
+        _owner, function = kept_flat(called, options, updated)
+        returned = jax.checkpoint(function, prevent_cse=cse, policy=policy)(call)
+        result: R = _core.finish_call(returned, (args, kwargs))
         return result
 
     return cast(Callable[P, R], again)

@@ -7,7 +7,7 @@ JAX, for which they are two inputs.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax.numpy as jnp
@@ -15,6 +15,8 @@ import jax.numpy as jnp
 from pydag.jaxinterop.boundary.argnums import QUESTION
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, argument, to_outcome
 from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
+from pydag.jaxinterop.boundary.given import GivenTree
+from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
@@ -44,9 +46,13 @@ class Arguments(NamedTuple):
         """The result of the function or of a rule: JAX wants them alike."""
         return to_outcome(tree, self.options)
 
-    def trees(self, args: Sequence[Any]) -> Iterator[Any]:
-        """The function's arguments, as the user has them."""
-        return (x if i in self.nondiff_argnums else opened(x) for i, x in enumerate(args))
+    def run(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """What a function, or the forward rule, returns for the arguments as the user has them."""
+        skipped = self.nondiff_argnums
+        trees = {i: opened(x, f"args[{i}]") for i, x in enumerate(args) if i not in skipped}
+        result = function(*(trees[i].tree if i in trees else x for i, x in enumerate(args)))
+        tell_lost(trees.values(), result, function)
+        return result
 
 
 class Custom(Generic[P, R]):
@@ -73,8 +79,7 @@ class Custom(Generic[P, R]):
         self._arguments = arguments = Arguments(Options(namespace, identity), self.nondiff_argnums)
 
         def flat(*args: Any) -> Dag:
-            function: Callable[..., R] = fun
-            return arguments.outcome(function(*arguments.trees(args)))
+            return arguments.outcome(arguments.run(fun, args))
 
         self._jax: Any = type(self)._transformation(
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
@@ -112,14 +117,14 @@ class Custom(Generic[P, R]):
         return result
 
 
-def opened(dag: Dag) -> Any:
+def opened(dag: Dag, root: str) -> GivenTree:
     """The tree of a Dag. Python's numbers in it are arrays, as they are where JAX traces.
 
     JAX may call the function as it is. What that made of numbers would be numbers, which have no
     identity, and a result that is shared would not be shared.
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
-    return dag._untraced.build(leaves)
+    return GivenTree(dag._untraced, leaves, root)
 
 
 def opened_derivative(dag: Dag) -> Any:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.dag import Dag, Outcome, rebuilt
 from pydag.jaxinterop.boundary.derivatives import derivative, tangents_for
+from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.static.differentiable import is_differentiable
@@ -59,9 +60,11 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
             *others, primals, tangents = args
+            point = [opened(x, f"primals[{i}]") for i, x in enumerate(primals)]
             found = jvp(
-                *others, tuple(map(opened, primals)), tuple(map(opened_derivative, tangents))
+                *others, tuple(x.tree for x in point), tuple(map(opened_derivative, tangents))
             )
+            tell_lost(point, found, jvp)
             result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
             dag = arguments.outcome(result)
             what = f"the tangent that {name_of(jvp)} returned"

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.boundary.derivatives import without_float0
+from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.boundary.outputs import Shell
 from pydag.jaxinterop.boundary.places import Places
@@ -96,7 +97,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
-                fwd(*arguments.trees(args)), fwd, "(result, saved)", "what bwd is given of it"
+                arguments.run(fwd, args), fwd, "(result, saved)", "what bwd is given of it"
             )
             inputs = [x for i, x in enumerate(args) if i not in skipped]
             inside = tuple(_Input.of(dag, options) for dag in inputs)
@@ -107,7 +108,9 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
             *others, (saved, shell), cotangent = args
             inputs, places = shell.content
-            found = bwd(*others, opened(saved), _opened_cotangent(cotangent, places))
+            kept = opened(saved, "saved")
+            found = bwd(*others, kept.tree, _opened_cotangent(cotangent, places))
+            tell_lost((kept,), found, bwd)
             if not isinstance(found, tuple | list) or len(found) != len(inputs):
                 raise TypeError(
                     f"{name_of(bwd)} must return a tuple with a cotangent for each of "

@@ -49,7 +49,7 @@ def _jacobian(
             return divided.gradient(inner)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Dag]:
-            result = divided.run(fun, leaves, others)
+            result = divided.run(fun, leaves, others)[0]
             value, aux = pair(result) if has_aux else (result, None)
             return to_dag(value, options), to_dag(aux, options)
 

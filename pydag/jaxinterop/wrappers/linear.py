@@ -8,13 +8,15 @@ from typing import Any, Literal, TypeVar, cast, overload
 import jax
 
 from pydag.jaxinterop.boundary.blame import blame_tangent
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, argument, rebuilt, to_dag, to_tree
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, argument, rebuilt, to_dag
 from pydag.jaxinterop.boundary.derivatives import (
     Structures,
     derivative,
     tangents_for,
     without_float0,
 )
+from pydag.jaxinterop.boundary.given import GivenTree
+from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.messages.roots import place_text
@@ -48,7 +50,9 @@ def _flagged(by: InnerDag, options: Options, **given: Any) -> dict[str, Any]:
 
 def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[[Dag], Any]:
     def flat(primals: Dag) -> Any:
-        result = fun(*to_tree(primals))
+        given = GivenTree(primals._untraced, primals._leaves, "args")
+        result = fun(*given.tree)
+        tell_lost((given,), result, fun)
         if not has_aux:
             return to_dag(result, options)
         value, aux = pair(result)

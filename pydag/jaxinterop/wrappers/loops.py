@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 import jax
 
 from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
-from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
+from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
+from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
@@ -80,7 +81,7 @@ def scan(
 
         def body(carry: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
             with blaming_value(*carry._take_apart()):
-                result = get()(to_tree(carry), to_tree(x))
+                result = run_on(get(), (carry, x), ("carry", "x"))
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), a tuple of two, but it "
@@ -147,7 +148,7 @@ def while_loop(
     def make_condition(get: Get) -> Callable[[InnerDag], Any]:
         def condition(carry: InnerDag) -> Any:
             with blaming_value(*carry._take_apart()):
-                return get()(to_tree(carry))
+                return run_on(get(), (carry,), ("carry",))
 
         return named(condition, Source(cond_fun), signature_like(cond_fun, "carry"))
 
@@ -156,7 +157,7 @@ def while_loop(
 
         def body(carry: InnerDag) -> InnerDag:
             with blaming_value(*carry._take_apart()):
-                result = get()(to_tree(carry))
+                result = run_on(get(), (carry,), ("carry",))
             return alike("what while_loop carries", "carry", carry, result, options, source)
 
         return named(body, source, signature_like(body_fun, "carry"))
@@ -208,7 +209,7 @@ def fori_loop(
 
         def body(i: Any, carry: InnerDag) -> InnerDag:
             with blaming_value(*carry._take_apart()):
-                result = get()(i, to_tree(carry))
+                result = run_on(get(), (carry,), ("carry",), i)
             return alike("what fori_loop carries", "carry", carry, result, options, source)
 
         return named(body, source, signature_like(body_fun, "i", "carry"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.vmap` for functions of DAGs."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -12,6 +12,7 @@ from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.updates import NOTHING, chosen_updates
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
@@ -21,6 +22,8 @@ from pydag.jaxinterop.prefixes.treatments import COPIES, Question, one_level, sh
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
+
+from .vmap_updates import MappedUpdates
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,6 +76,8 @@ def vmap(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Sequence[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
@@ -90,10 +95,14 @@ def vmap(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their objects is written into the caller's, as by `jit`, with the axes that it came
+            in with.
 
     Raises:
         SharingError: When called: two places of one array are given two axes, and one of them is in
             a container.
+        ValueError: When called: what is updated and not mapped differs from slice to slice.
 
     >>> w = jnp.arange(3.0)
     >>> out = vmap(lambda p: {"c": p["a"] * p["b"], "d": p["a"]})({"a": w, "b": w})
@@ -131,6 +140,7 @@ def vmap(
         axis = in_axes[first] if isinstance(in_axes, tuple) and root == 0 else in_axes
         return None if axis is None else argument_text(accessor)
 
+    updated = chosen_updates(fun, update_argnums, update_argnames)
     over_one_axis = mapping(in_axes) if is_one_in else None
 
     @wraps(fun)
@@ -140,6 +150,16 @@ def vmap(
         call._untraced.check_not_lazy("mapped over", mapped_place)
         last.spec = call._untraced.spec
         prefixes = {"args": in_axes, "kwargs": 0}
+        if updated != NOTHING:
+            axes = per_leaf(call, prefixes, _IN_AXES, options)
+            updates = MappedUpdates(fun, source, updated, outputs, call, axes._leaves)
+            over = jax.vmap(updates.function, (axes,), updates.out_axes, **jax_options)
+            try:
+                written: R = updates.finish(over(call), args, kwargs)
+            except ValueError as error:
+                blame_axes(error, source, call.with_paths(), axes._leaves)
+                raise
+            return written
         function = over_one_axis
         if function is None or not has_one_axis:
             function = mapping(per_leaf(call, prefixes, _IN_AXES, options))
