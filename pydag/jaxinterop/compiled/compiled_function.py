@@ -32,6 +32,7 @@ from pydag.typing import Dag, Leaf
 from .changes import Changes
 from .difference import explain_cache_miss
 from .flat_names import FlatNames
+from .given import Given
 from .leaf_groups import MOST, Key, LeafGroups, LookAgain
 from .lost_tie import Ties
 from .shardings import Shardings
@@ -73,7 +74,10 @@ class CompiledFunction:
             is_tied = key.untraced.spec.num_shared > 0
             ties = Ties.of(args, kwargs, options) if is_tied else None
             before = num_unties()
-            with blaming_value(key.untraced, key.join(donated, kept), CALL):
+            with (
+                blaming_value(key.untraced, key.join(donated, kept), CALL),
+                Given(args, kwargs, options),
+            ):
                 result = fun()(*args, **kwargs)
             packed = pack(result)
             if num_unties() != before:

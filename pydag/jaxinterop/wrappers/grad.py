@@ -10,6 +10,7 @@ import jax
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.compiled.given import Given, check_tied
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
@@ -85,6 +86,7 @@ def value_and_grad(
 
     @functools.wraps(fun, updated=())
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
+        check_tied(args, "grad")
         divided = Divided(by, wrt, args, kwargs, options, allow_int)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Dag]:
@@ -93,7 +95,8 @@ def value_and_grad(
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
-            (_, result), gradients = differentiate(divided.by, divided.others)
+            with Given(args, kwargs, options):
+                (_, result), gradients = differentiate(divided.by, divided.others)
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
             blame_gradient(error, source, divided.by_with_paths(), kind)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the functions were given that run now: so a tie that a plain function lost is noticed.
+
+A plain `jax.lax.scan` inside of a function of ours hands its body a model that is untied. Where the
+body gives that model to a function of ours, the model is held against what the outer one was given.
+"""
+
+import threading
+from typing import Any
+
+from pydag.jaxinterop.messages.at_call import warn_at_call
+from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
+from pydag.jaxinterop.static.untraced import Options
+
+from .lost_tie import LostTieWarning, Ties
+
+
+class _Running(threading.local):
+    """The calls that run in this thread, the innermost behind."""
+
+    def __init__(self) -> None:
+        self.calls: list[Given] = []
+
+
+_running = _Running()
+
+
+class Given:
+    """A context, in which a function runs that was given these arguments."""
+
+    __slots__ = ("args", "kwargs", "options")
+
+    def __init__(self, args: Args, kwargs: Kwargs, options: Options) -> None:
+        self.args, self.kwargs, self.options = args, kwargs, options
+
+    def __enter__(self) -> None:
+        _running.calls.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        _running.calls.pop()
+
+
+def check_tied(args: Args, what: str) -> None:
+    """Warns if an argument is what an outer function was given, and a plain trace untied it.
+
+    Args:
+        what: The function of ours that is called.
+    """
+    calls = _running.calls
+    if not calls or not (advice := plain_trace_advice()):
+        return
+    for call in reversed(calls):
+        ties = Ties.of(call.args, call.kwargs, call.options)
+        for i, arg in enumerate(args if ties is not None else ()):
+            lost = ties.lost(arg, f"args[{i}]") if ties is not None else None
+            if lost is not None:
+                told: Any = f"{what} gets what an outer function was given, but with a tie lost\n"
+                warn_at_call(f"{told}{lost.text('here')}  {advice}", LostTieWarning)
+                return
