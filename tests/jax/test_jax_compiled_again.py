@@ -108,6 +108,10 @@ def test_what_is_made_anew_is_told_after_the_third_compilation(name: str) -> Non
     assert expected in text
 
 
+ORDERS = "abcd", "bcad", "cabd", "acbd", "cbad", "bacd", "dcba"
+
+SHARED = "0123", "0022", "0122", "0121", "0120", "0100", "0000"
+
 PARTS = [W, W + 1, W + 2, W + 3]
 
 LATER: dict[str, tuple[int, Callable[[int], Any], str]] = {
@@ -128,33 +132,33 @@ LATER: dict[str, tuple[int, Callable[[int], Any], str]] = {
         lambda i: [Named(f"{i}")],
         "a text in a static field was another one each time: args[0][0].name was '2', and is '3'\n",
     ),
-    "a text": (6, lambda i: "abcdefgh"[i], "args[0] was 'e', and is 'f'\n"),
+    "a text": (7, lambda i: "abcdefgh"[i], "args[0] was 'f', and is 'g'\n"),
     "functions": (
-        6,
-        lambda i: [jnp.sin, jnp.cos, jnp.tan, jnp.exp, jnp.log, jnp.abs][i],
+        7,
+        lambda i: [jnp.sin, jnp.cos, jnp.tan, jnp.exp, jnp.log, jnp.abs, jnp.sinh][i],
         "a static function was another one each time: args[0] was ",
     ),
     "a length, up and down": (
-        6,
-        lambda i: [W] * (3, 1, 4, 2, 5, 6)[i],
-        "args[0] was of length 5, and is of length 6\n",
+        7,
+        lambda i: [W] * (3, 1, 4, 2, 5, 6, 7)[i],
+        "args[0] was of length 6, and is of length 7\n",
     ),
     "keys": (
-        6,
+        7,
         lambda i: {f"step{i}": W, "w": W + 1},
         "a part of its arguments had other keys each time: "
-        "args[0] was with 'step4', and is with 'step5'\n",
+        "args[0] was with 'step5', and is with 'step6'\n",
     ),
     "the order of a dict": (
-        6,
-        lambda i: dict.fromkeys(("abc", "bca", "cab", "acb", "bac", "cba")[i], W),
+        7,
+        lambda i: dict.fromkeys(ORDERS[i], W),
         "a dict was filled in another order each time:\n  args[0]\n"
-        "    first:  a dict filled in the order ['b', 'a', 'c']\n"
-        "    second: a dict filled in the order ['c', 'b', 'a']\n",
+        "    first:  a dict filled in the order ['b', 'a', 'c', 'd']\n"
+        "    second: a dict filled in the order ['d', 'c', 'b', 'a']\n",
     ),
     "sharing": (
-        6,
-        lambda i: [PARTS[int(n)] for n in ("0123", "0022", "0122", "0121", "0120", "0100")[i]],
+        7,
+        lambda i: [PARTS[int(n)] for n in SHARED[i]],
         "its arguments were shared in another way each time:\n  args[0][",
     ),
 }
@@ -165,7 +169,7 @@ def test_what_may_be_configurations_is_told_later(name: str) -> None:
     """A model may have a few of them, to which it returns."""
     most, make, expected = LATER[name]
     assert said((make(i),) for i in range(most - 1)) == []
-    [text] = said((make(i),) for i in range(6))
+    [text] = said((make(i),) for i in range(7))
     assert f"was compiled {most} times because " in text
     assert expected in text
 

@@ -131,15 +131,15 @@ def step_of(lines: dict[str, Any], tx: Any, make: Callable[[Any, Any], Any]) -> 
         again = lines["checkpoint"](inner)(model, xs[0])
         return carried + again + lines["vmap"](product, in_axes=(None, 0))(model, xs).sum()
 
-    @lines["jit"]
     def step(model: Any, state: Any, xs: Any) -> Any:
         gradient = lines["grad"](loss)(model, xs)
         gradient = lines["map"](lambda g: 0.5 * g, gradient)
         updates, state = optimizer.update(gradient, state, model)
         return lines["apply_updates"](model, updates), state
 
+    compiled = lines["jit"](step)
     for _ in range(2):
-        model, state = step(model, state, X)
+        model, state = compiled(model, state, X)
     return model
 
 

@@ -25,7 +25,7 @@ STRUCTURE = "structure"
 CALLS = 3
 """Compilations after which it is told of values that don't come again."""
 
-_ALIKE, _CONFIGURATIONS, STATIC_ARGUMENTS = 4, 6, 8
+_ALIKE, _CONFIGURATIONS, STATIC_ARGUMENTS = 4, 7, 8
 
 
 def kind_of(difference: Difference, value: Any) -> str | None:

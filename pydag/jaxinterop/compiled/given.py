@@ -6,9 +6,8 @@ body gives that model to a function of ours, the model is held against what the 
 """
 
 import threading
-from typing import Any
 
-from pydag.jaxinterop.messages.at_call import warn_at_call
+from pydag.jaxinterop.messages.at_call import Place, place_of_call
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.untraced import Options
@@ -27,22 +26,29 @@ _running = _Running()
 
 
 class Given:
-    """A context, in which a function runs that was given these arguments."""
+    """A context, in which a function runs that was given these arguments.
 
-    __slots__ = ("args", "kwargs", "options")
+    What was noticed meanwhile is told at its end: an error says more.
+    """
+
+    __slots__ = ("args", "found", "kwargs", "options")
 
     def __init__(self, args: Args, kwargs: Kwargs, options: Options) -> None:
         self.args, self.kwargs, self.options = args, kwargs, options
+        self.found: tuple[Place, str] | None = None
 
     def __enter__(self) -> None:
         _running.calls.append(self)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         _running.calls.pop()
+        if self.found is not None and error is None:
+            place, text = self.found
+            place.warn(text, LostTieWarning)
 
 
 def check_tied(args: Args, what: str) -> None:
-    """Warns if an argument is what an outer function was given, and a plain trace untied it.
+    """Notices if an argument is what an outer function was given, and a plain trace untied it.
 
     Args:
         what: The function of ours that is called.
@@ -52,9 +58,9 @@ def check_tied(args: Args, what: str) -> None:
         return
     for call in reversed(calls):
         ties = Ties.of(call.args, call.kwargs, call.options)
-        for i, arg in enumerate(args if ties is not None else ()):
+        for i, arg in enumerate(args if ties is not None and call.found is None else ()):
             lost = ties.lost(arg, f"args[{i}]") if ties is not None else None
             if lost is not None:
-                told: Any = f"{what} gets what an outer function was given, but with a tie lost\n"
-                warn_at_call(f"{told}{lost.text('here')}  {advice}", LostTieWarning)
+                told = f"{what} gets what an outer function was given, but with a tie lost\n"
+                call.found = place_of_call(), f"{told}{lost.text('here')}  {advice}"
                 return
