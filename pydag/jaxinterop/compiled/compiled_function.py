@@ -53,6 +53,7 @@ from .flat_names import FlatNames
 from .key import Key, unwrapped
 from .leaf_groups import MOST, LeafGroups, LookAgain
 from .lost_tie import Ties
+from .running import RunningCall
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
 
@@ -105,7 +106,10 @@ class CompiledFunction:
             is_tied = key.untraced.spec.num_shared > 0
             ties = Ties.of(args, kwargs, options) if is_tied else None
             before = num_unties()
-            with blaming_value(key.untraced, leaves, CALL):
+            with (
+                blaming_value(key.untraced, leaves, CALL),
+                RunningCall(args, kwargs, options),
+            ):
                 result = fun()(*args, **kwargs)
             update = update_of(given, updated, result, source, key.gone_positions(), tries=True)
             packed = pack(result, given_refs(key.untraced, leaves))

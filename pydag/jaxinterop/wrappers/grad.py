@@ -11,6 +11,7 @@ from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
 from pydag.jaxinterop.boundary.updates import chosen_updates
+from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
@@ -94,6 +95,7 @@ def value_and_grad(
 
     @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
+        check_tied(args, "grad")
         divided = Divided(by, wrt, args, kwargs, options, allow_int)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
@@ -103,7 +105,8 @@ def value_and_grad(
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
-            (_, result), gradients = differentiate(divided.by, divided.others)
+            with RunningCall(args, kwargs, options):
+                (_, result), gradients = differentiate(divided.by, divided.others)
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
             blame_gradient(error, source, divided.by_with_paths(), kind)
