@@ -152,7 +152,8 @@ private:
     }
 
     nb::object writer_of(nb::handle cls) {
-        nb::object writer = given_.writers.is_valid() ? call(given_.writers, cls) : nb::none();
+        nb::object writer =
+            given_.writers.is_valid() && !given_.writers.is_none() ? call(given_.writers, cls) : nb::none();
         if (writer.is_none())
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"
