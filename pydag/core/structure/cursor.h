@@ -58,8 +58,6 @@ class Nesting {
 public:
     bool empty() const { return open_.empty(); }
     Item &innermost() { return open_.back().item; }
-    // How many children of the innermost node are still to come, the one at which the walk is included.
-    uint32_t num_to_come() const { return to_come_; }
 
     // To be called for each node, in the order of the nodes. Calls `close(item)` for each node whose subtree
     // is complete now, children first. The node around that one is then the innermost one.

@@ -3,17 +3,18 @@
 
 #include "base/build_pause.h"
 #include "base/interrupt.h"
-#include "structure/cursor.h"
 #include "walks/flatten.h"
 #include "walks/unflatten.h"
 
 namespace pydag {
 namespace {
 
-// A container whose children are being copied.
-struct Container {
+// A container whose children are being copied. These frames are no `Nesting` (cursor.h): with one, copying took 3.7 %
+// more instructions.
+struct Frame {
     PyObject *const *refs;
     uint32_t node, number;  // its position; of an anchor
+    uint32_t pending;       // how many children the node around it waits for, this one included
     uint32_t first_changed;
 };
 
@@ -31,7 +32,7 @@ public:
     nb::object run() {
         const BuildPause pause;
         PyObject *const *refs = structure_.refs;
-        const auto close = [this](const Container &complete) { build(complete); };
+        uint32_t pending = 1;  // how many children the innermost open node waits for
         LookingSteps steps;
         for (uint32_t position = 0; position < structure_.num_nodes; ++position) {
             if (steps.must_give_up()) return nb::object();
@@ -40,44 +41,51 @@ public:
                 values_.push_reserved(incref(objects_[position]));
                 if (node.is_anchor) memo_.push_reserved(objects_[position]);
             } else if (node.is_alias()) {
-                push_changed(nb::borrow(memo_[node.count]));
+                push_changed(nb::borrow(memo_[node.count]), pending);
             } else {
-                const Container container = {refs, position, static_cast<uint32_t>(memo_.size()),
-                                             static_cast<uint32_t>(changed_.size())};
+                const Frame frame = {refs, position, static_cast<uint32_t>(memo_.size()), pending,
+                                     static_cast<uint32_t>(changed_.size())};
                 if (node.is_anchor) memo_.push_reserved(nullptr);  // until it is built
                 refs += num_refs(node);
-                around_.add(container, node.count, close);
-                continue;
+                if (node.count > 0) {
+                    frames_.push(frame);
+                    pending = node.count;
+                    continue;
+                }
+                build(frame);
             }
-            around_.add_closed(close);
+            while (--pending == 0 && !frames_.empty()) {
+                const Frame frame = frames_.pop();
+                pending = frame.pending;
+                build(frame);
+            }
         }
         return values_.pop_owned();
     }
 
 private:
     // Builds a container whose children are the last values.
-    void build(const Container &container) {
-        const Node node = structure_.nodes[container.node];
-        const std::span<const uint32_t> changed(changed_.data() + container.first_changed,
+    void build(const Frame &frame) {
+        const Node node = structure_.nodes[frame.node];
+        const std::span<const uint32_t> changed(changed_.data() + frame.first_changed,
                                                 changed_.data() + changed_.size());
-        nb::object made = copy_node(node, container.refs, objects_[container.node], changed, values_);
-        changed_.resize_down(container.first_changed);
-        if (node.is_anchor) memo_[container.number] = made.ptr();
-        push_changed(std::move(made));
+        nb::object made = copy_node(node, frame.refs, objects_[frame.node], changed, values_);
+        changed_.resize_down(frame.first_changed);
+        if (node.is_anchor) memo_[frame.number] = made.ptr();
+        push_changed(std::move(made), frame.pending);
     }
 
-    // The next child of the innermost container.
-    void push_changed(nb::object child) {
+    // The next child of the innermost open node, which counts backwards.
+    void push_changed(nb::object child, uint32_t pending) {
         values_.push_reserved(child.release().ptr());
-        if (around_.empty()) return;
-        changed_.push(structure_.nodes[around_.innermost().node].count - around_.num_to_come());
+        if (!frames_.empty()) changed_.push(structure_.nodes[frames_.back().node].count - pending);
     }
 
     const Structure &structure_;
     PyObject *const *const objects_;
     Stack values_;
-    Buffer<uint32_t, 64> changed_;  // which children of the open nodes are not those of the tree, by index
-    Nesting<Container> around_;
+    Buffer<uint32_t, 64> changed_;  // which children of the open nodes are not those of the tree, by their indices
+    Buffer<Frame, 24> frames_;
     Buffer<PyObject *, 16> memo_;  // the copies of the anchors, by number: values own them, or what was made of those
 };
 

@@ -34,7 +34,7 @@ from pydag.jaxinterop.static.weak_references import check_weak
 from pydag.sharing.tie import note_untie, num_unties
 from pydag.typing import Dag, Leaf
 
-from .changes import CALLS, warn_of_changed_fields, warn_of_changes
+from .changes import Changes
 from .difference import explain_cache_miss
 from .division import Division
 from .extra_results import (
@@ -130,7 +130,7 @@ class CompiledFunction:
         self.names = FlatNames()
         self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static)
-        self.has_warned = False  # of a static number that is another one at each call
+        self.changes = Changes(source)
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
         self.updated = updated
@@ -337,6 +337,7 @@ class CompiledFunction:
 
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
+        self.changes.forget()
         self.forget_recipes()
 
     def _prepare(
@@ -369,16 +370,8 @@ class CompiledFunction:
         key = Key(untraced, division.donated, division.order, gone)
         explain_cache_miss(self.source, key.untraced, self.seen())
         hashed = groups.remember(leaves, key)
-        self._warn_of_changes(groups)
+        self.changes.add(key.untraced, [leaves[i] for i in key.untraced.traced_positions()])
         return groups, hashed
-
-    def _warn_of_changes(self, groups: LeafGroups) -> None:
-        if not self.has_warned:
-            parts = [key.untraced for key in groups.last_keys(CALLS)]
-            specs = [groups.spec for groups in list(self.leaf_groups.values())[-CALLS:]]
-            self.has_warned = warn_of_changes(self.source, parts) or (
-                specs[-1] is groups.spec and warn_of_changed_fields(self.source, specs)
-            )
 
     def seen(self) -> Iterator[Untraced]:
         """The untraced part of a few calls before, of which each may have been compiled for."""
