@@ -25,10 +25,10 @@ struct Write {
     PyObject *const *refs;
     Children before, after;
 
-    void run(const Children &children) const {
+    void run(const Children &children, MadeOnce &once) const {
         std::vector<PyObject *> items;
         for (const nb::object &child : children) items.push_back(child.ptr());
-        write_children(kind, refs, object.ptr(), items.data(), static_cast<uint32_t>(items.size()));
+        write_children(kind, refs, object.ptr(), items.data(), static_cast<uint32_t>(items.size()), once);
     }
 };
 
@@ -99,7 +99,7 @@ private:
         current_ = frame.position;
         const bool is_foreign =
             is_registered(frame.node.kind) && !is_callback(frame.node.kind) && node_registration(frame.refs).is_foreign;
-        if (is_writable(frame.node.kind) && !is_foreign) {
+        if (is_writable(frame.node.kind, frame.refs) && !is_foreign) {
             writes_.push_back({frame.object, frame.node.kind, frame.refs, frame.before, frame.after});
             return frame.object;
         }
@@ -115,7 +115,7 @@ private:
                  class_of(frame.object).ptr());
         Stack values;
         for (const nb::object &child : frame.after) values.push_borrowed(child.ptr());
-        return build_node(frame.node.kind, frame.refs, values, 0);
+        return build_node(frame.node.kind, frame.refs, values, 0, once_);
     }
 
     const Structure &structure_;
@@ -126,19 +126,21 @@ private:
     std::vector<Frame> frames_;
     Children memo_;  // what replaces each shared object, by its number
     uint32_t current_ = 0;
+    MadeOnce once_;
 };
 
 void write_all(const std::vector<Write> &writes) {
     size_t done = 0;
+    MadeOnce once;
     try {
         for (; done < writes.size(); ++done) {
             interruptible_step();
-            writes[done].run(writes[done].after);
+            writes[done].run(writes[done].after, once);
         }
     } catch (...) {
         for (size_t i = std::min(done + 1, writes.size()); i-- > 0;) {
             try {
-                writes[i].run(writes[i].before);
+                writes[i].run(writes[i].before, once);
             } catch (...) {  // the first error is the one that is reported
             }
         }
@@ -153,7 +155,7 @@ void update(nb::handle target, nb::handle source, const FlattenOptions &options)
     const nb::object spec = parts.take_spec();
     const Structure &structure = spec_of(spec).structure();
     const Kind root = structure.nodes[0].kind;
-    if (!is_writable(root) && !is_callback(root))
+    if (!is_writable(root, structure.refs) && !is_callback(root))
         fail(PyExc_TypeError,
              "a %s can't be updated in place: the root must be a container that can be changed, got %U.",
              traits(root).name, short_repr(target).ptr());
