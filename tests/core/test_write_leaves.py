@@ -40,10 +40,10 @@ def plan_for(tree: Any, positions: Any, **more: Any) -> Any:
     return _core.update_plan(spec=spec, positions=positions, **(options | more))
 
 
-def test_every_kind_of_container():
+def test_every_kind_of_container() -> None:
     """Containers stay the objects that they are; a tuple is replaced where something changes."""
     part, shared = Part("a"), ["b"]
-    tree = {
+    tree: Any = {
         "deque": deque([part], maxlen=3),
         "ordered": OrderedDict(z="c", y=shared),
         "pair": ("d", shared),
@@ -64,7 +64,7 @@ def test_every_kind_of_container():
     assert tree["other"] is other
 
 
-def test_constants_of_the_plan():
+def test_constants_of_the_plan() -> None:
     """Leaves that are the same at each call stand in the plan."""
     tree = [1, 2, 3]
     plan = plan_for(tree, [0], static_positions=[2], statics=("c",))
@@ -72,7 +72,7 @@ def test_constants_of_the_plan():
     assert tree == ["a", 2, "c"]
 
 
-def test_what_cannot_be_written_leaves_all_as_it_was():
+def test_what_cannot_be_written_leaves_all_as_it_was() -> None:
     """Everything that may fail is tried before the first write."""
     opened = Opened(1)
     tree = [0, opened]
@@ -84,9 +84,9 @@ def test_what_cannot_be_written_leaves_all_as_it_was():
     assert tree == ["a", opened]
 
 
-def test_writers():
+def test_writers() -> None:
     """A class that a flatten function opens is written by the function that its writer is."""
-    tree = [0, Opened(1)]
+    tree: Any = [0, Opened(1)]
 
     def writer_of(cls: type) -> Any:
         assert cls is Opened
@@ -98,7 +98,7 @@ def test_writers():
 
 
 @pytest.mark.parametrize("fails", ["writer", "then"])
-def test_a_failing_writer_undoes_all(fails: str):
+def test_a_failing_writer_undoes_all(fails: str) -> None:
     """What was written before is written back."""
     first, second = Opened(1), Opened(2)
     tree = [0, first, [second]]
@@ -122,7 +122,7 @@ def test_a_failing_writer_undoes_all(fails: str):
     assert second.x == 2
 
 
-def test_another_structure():
+def test_another_structure() -> None:
     """A tree that has changed since is refused, and stays."""
     tree = {"a": 1, "b": [2]}
     plan = plan_for(tree, [0, 1])
@@ -133,8 +133,9 @@ def test_another_structure():
         assert repr(other) == copy
 
 
-def test_bad_plans():
+def test_bad_plans() -> None:
     """Positions, leaves and plans are checked."""
+    core: Any = _core
     with pytest.raises(IndexError, match="no leaf 2"):
         plan_for([1, 2], [2])
     with pytest.raises(TypeError, match="1 positions"):
@@ -142,14 +143,14 @@ def test_bad_plans():
     with pytest.raises(TypeError, match="0 positions"):
         _core.carry_out(plan_for([1, 2], [], statics=("x",)), [1, 2], ())
     with pytest.raises(TypeError, match="expected an UpdatePlan"):
-        _core.carry_out(None, [1, 2], ())
+        core.carry_out(None, [1, 2], ())
     with pytest.raises(TypeError, match="expected an Updated"):
-        _core.open_updated([1])
+        core.open_updated([1])
     with pytest.raises(TypeError, match="expected a result"):
-        _core.make_updated(None, [1, 2])
+        core.make_updated(None, [1, 2])
 
 
-def test_deep_and_wide():
+def test_deep_and_wide() -> None:
     """A million levels, and sixty levels that unfold to 2^60 paths, are written in linear time."""
     leaf: Any = [0]
     tree = leaf
