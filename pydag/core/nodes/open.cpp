@@ -70,6 +70,29 @@ uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
+PyObject **read_custom(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs, uint32_t &count) {
+    const Registration &registration = RegistrationBox::of(box);
+    if (!registration.stand_in) return nullptr;
+    StandIn::Opened opened;
+    if (!registration.stand_in->open(object, options.arena, opened)) return nullptr;
+    count = opened.count;
+    options.owns_attributes = opened.owns_children && registration.has_identity;
+    refs.push_borrowed(box);
+    refs.push_new(std::move(opened.aux_data));
+    refs.push_new(options.wants_entries ? std::move(opened.entries) : nb::none());
+    return opened.children;
+}
+
+bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenOptions *options, PyObject **values) {
+    const CustomRefs custom{refs};
+    const Registration &registration = custom.registration();
+    if (!registration.stand_in || !registration.type.is(as_object(Py_TYPE(object)))) return false;
+    bool owns_children = false;
+    if (!registration.stand_in->read_known(object, custom.aux_data(), node.count, values, owns_children)) return false;
+    if (options) options->owns_attributes = owns_children && registration.has_identity;
+    return true;
+}
+
 uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
     const nb::object owned_registration = nb::borrow(registration), type = class_of(object);
     const nb::object flatten = RegistrationBox::of(registration).flatten;

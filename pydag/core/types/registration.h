@@ -4,8 +4,10 @@
 #pragma once
 
 #include "base/box.h"
+#include "types/stand_in.h"
 #include "types/taken_names.h"
 
+#include <memory>
 #include <vector>
 
 namespace pydag {
@@ -48,13 +50,17 @@ struct Registration {
     // Only an instance whose `__dict__` has exactly the fields is opened by them. Any other instance is opened by
     // `flatten`, since only the library that registered the class knows what else there may be.
     bool is_strict = false;
+    // Opens and builds instances where it can; else the two functions do. Null: they always do.
+    // Whoever lets it run Python code keeps it meanwhile.
+    std::shared_ptr<StandIn> stand_in;
     auto python_refs() {
         return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names);
     }
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
-// cycle.
-static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 5 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8,
+// cycle. A stand-in holds strings, and what its library has for as long as it is loaded.
+static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 5 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8 +
+                                          sizeof(std::shared_ptr<StandIn>),
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
 
