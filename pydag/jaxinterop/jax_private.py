@@ -37,8 +37,94 @@ hide_frames_of: Callable[[str], None] = _of_jax("jax.extend.source_info_util", "
 convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
 """Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
 
+
+def _optional(module: str, name: str) -> Any:
+    """The same for what there is another way without: None where JAX doesn't have it."""
+    try:
+        return _of_jax(module, name)
+    except ImportError:
+        return None
+
+
+is_top_level: "Callable[[], bool] | None" = _optional("jax._src.core", "trace_ctx.is_top_level")
+"""Whether JAX traces nothing at the moment."""
+
+_contexts: Any = _optional("jax._src.core", "trace_ctx")
+
+
+def is_of_this_trace(tracer: Any) -> bool:
+    """Whether what JAX traces at the moment has made a tracer; True where that can't be told."""
+    if _contexts is None or not hasattr(tracer, "_trace"):
+        return True
+    return tracer._trace is _contexts.trace
+
+
+array_class: "type | None" = _optional("jax._src.array", "ArrayImpl")
+"""Of ordinary arrays."""
+
+write_effects: tuple[type, ...] = tuple(
+    effect
+    for effect in (
+        _optional("jax._src.state.types", name) for name in ("WriteEffect", "AccumEffect")
+    )
+    if effect is not None
+)
+"""What a traced function that writes into a ref has among its effects."""
+
+
+def ref_content(ref: Any) -> Any:
+    """The array that is a ref's content, not a copy. AttributeError where JAX has changed."""
+    return ref._refs._buf
+
+
+def set_ref_content(ref: Any, content: Any) -> None:
+    """Lets an array, which nobody else holds, be a ref's content."""
+    ref._refs._buf = content
+
+
+def ref_type(ref: Any) -> Any:
+    """The type of a ref, with `inner_aval`, `memory_space` and `kind`, where JAX has it."""
+    return ref._aval
+
+
+def closed_over(traced: Any) -> tuple[Any, ...]:
+    """What a function that `jax.jit(f).trace(...)` has traced takes from around it."""
+    return (*getattr(traced.jaxpr, "consts", ()), *getattr(traced, "_consts", ()))
+
+
+def written_inputs(traced: Any) -> frozenset[int]:
+    """Which of its flat arguments a traced function writes into.
+
+    Args:
+        traced: What `jax.jit(f).trace(...)` returns.
+    """
+    jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+    places = {id(var): i for i, var in enumerate(jaxpr.invars)}
+    skipped = len(getattr(traced, "_consts", ()))
+    effects = (effect for effect in jaxpr.effects if isinstance(effect, write_effects))
+    found = (places.get(id(effect.input), -1) - skipped for effect in effects)
+    return frozenset(place for place in found if place >= 0)
+
+
 PRIVATE_PARAMETERS = "_private_parameters"
 """The option of `lower` that `jax.export` alone gives."""
+
+
+def inputs_of(leaf: Any) -> list[Any] | None:
+    """What a traced array was computed from, in one step; None where JAX doesn't say."""
+    try:
+        equation = leaf.parent
+        return [] if equation is None else list(equation.in_tracers)
+    except AttributeError:
+        return None
+
+
+def is_batched_with(leaf: Any, mapped: Any) -> bool:
+    """Whether a leaf differs from slice to slice of the same map as `mapped`, a leaf that does."""
+    traces = [getattr(x, "_trace", None) for x in (leaf, mapped)]
+    is_mapped = getattr(leaf, "batch_dim", None) is not None
+    return is_mapped and traces[0] is not None and traces[0] is traces[1]
+
 
 # How JAX's refusals begin. What a user's function raised isn't among them.
 GRADIENT_REFUSED = re.compile(

@@ -48,10 +48,17 @@ void make_constants() {
     made.add_note = interned("add_note");
     made.notes = interned("__notes__");
     made.all = interned("all");
+    made.aval = interned("_aval");
+    made.buf = interned("_buf");
     made.default_factory = interned("default_factory");
     made.fields = interned("_fields");
+    made.fill = interned("fill");
+    made.kind = interned("kind");
     made.maxlen = interned("maxlen");
+    made.memory_space = interned("memory_space");
     made.module = interned("__module__");
+    made.refs = interned("_refs");
+    made.sharding = interned("_sharding");
     made.tree = interned("tree");
     constants = made;
 }

@@ -5,6 +5,7 @@
 #include "bind/operation.h"
 #include "spec/spec.h"
 #include "spec/spec_key.h"
+#include "walks/ref_contents.h"
 #include "walks/result.h"
 
 #include <nanobind/stl/optional.h>
@@ -17,8 +18,12 @@ nb::object on_make_result(Arguments a) { return make_result(a[0], a[1]); }
 nb::object on_open_result(Arguments a) { return open_result(a[0]); }
 nb::object on_build_result(Arguments a) { return build_result(a[0]); }
 
-// (function, namespace, identity)
-nb::object on_make_flat_call(Arguments a) { return make_flat_call(a[0], a[1], a[2]); }
+nb::object on_make_ref_access(Arguments a) { return make_ref_access(a[0], a[1], a[2], a[3], a[4]); }
+// (result, the caller's leaves, new_ref)
+nb::object on_fill_result(Arguments a) { return fill_result(a[0], a[1], a[2]); }
+nb::object on_holds_refs(Arguments a) { return nb::bool_(holds_refs(a[0])); }
+// (function, namespace, identity, access)
+nb::object on_make_flat_call(Arguments a) { return make_flat_call(a[0], a[1], a[2], a[3]); }
 nb::object on_add_recipe(Arguments a) { return add_recipe(a[0], a[1], a[2]), nb::none(); }
 nb::object on_forget_recipes(Arguments a) { return forget_recipes(a[0], a[1]), nb::none(); }
 // (flat call, args, kwargs)
@@ -34,7 +39,10 @@ const Operation operations[] = {
     operation_of<2, on_make_result>("make_result"),
     operation_of<1, on_open_result>("open_result"),
     operation_of<1, on_build_result>("build_result"),
-    operation_of<3, on_make_flat_call>("flat_call"),
+    operation_of<3, on_fill_result>("fill_result"),
+    operation_of<1, on_holds_refs>("holds_refs"),
+    operation_of<5, on_make_ref_access>("ref_access"),
+    operation_of<4, on_make_flat_call>("flat_call"),
     operation_of<3, on_add_recipe>("add_recipe"),
     operation_of<2, on_forget_recipes>("forget_recipes"),
     operation_of<3, on_call_flat>("call_flat"),
@@ -50,17 +58,23 @@ void bind_jit_call(nb::module_ &module) {
     make_jit_call_types();
     module.attr("Recipe") = RecipeBox::type();
     module.attr("FlatCall") = FlatCallBox::type();
+    module.attr("RefAccess") = RefAccessBox::type();
     using Positions = Recipe::Positions;
     module.def(
         "recipe",
         [](nb::object key, nb::object tag, Positions static_positions, nb::tuple statics,
            std::optional<Positions> donated, std::optional<Positions> kept, Positions checked_positions,
-           nb::tuple classes) {
+           nb::tuple classes, Positions refs, Positions written, nb::object function, nb::object finish,
+           bool has_devices) {
             return make_recipe({std::move(key), std::move(tag), std::move(static_positions), std::move(statics),
-                                std::move(donated), std::move(kept), std::move(checked_positions), std::move(classes)});
+                                std::move(donated), std::move(kept), std::move(checked_positions), std::move(classes),
+                                std::move(refs), std::move(written), std::move(function), std::move(finish),
+                                has_devices});
         },
         nb::kw_only(), nb::arg("key").none(), nb::arg("tag").none(), nb::arg("static_positions"), nb::arg("statics"),
-        nb::arg("donated").none(), nb::arg("kept").none(), nb::arg("checked_positions"), nb::arg("classes"));
+        nb::arg("donated").none(), nb::arg("kept").none(), nb::arg("checked_positions"), nb::arg("classes"),
+        nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("function") = nb::none(),
+        nb::arg("finish") = nb::none(), nb::arg("has_devices") = true);
     make_hashed_type();
     module.attr("Hashed") = HashedBox::type();
     add_operations(module, operations, std::size(operations));

@@ -49,7 +49,7 @@ nb::object copy_dict(PyObject *const *refs, PyObject *source, std::span<const ui
                      size_t base) {
     const Keys &keys = MappingRefs{refs}.keys();
     nb::object dict = checked(PyDict_Copy(source));
-    for (const uint32_t place : changed) checked(PyDict_SetItem(dict.ptr(), keys.key(place), values[base + place]));
+    for (const uint32_t i : changed) checked(PyDict_SetItem(dict.ptr(), keys.key(i), values[base + i]));
     values.drop_to(base);
     return dict;
 }

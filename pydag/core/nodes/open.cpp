@@ -167,7 +167,7 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
     // All attributes that aren't cached: those in `__dict__`, then the `__slots__` members that are set. No key is
     // asked whether it is equal to a name: that could change the dict. A name that two keys have is refused: which of
     // them is the field, and which would be left out?
-    const auto place_in = [](const std::vector<FieldAccess> &fields, PyObject *name) {
+    const auto index_in = [](const std::vector<FieldAccess> &fields, PyObject *name) {
         const auto is_it = [=](const FieldAccess &field) { return is_same_name(field.name.ptr(), name); };
         return static_cast<size_t>(std::find_if(fields.begin(), fields.end(), is_it) - fields.begin());
     };
@@ -180,11 +180,11 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         std::vector<bool> is_met(fields.size());
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
-            const size_t field = place_in(fields, key);
-            if (place_in(slots, key) < slots.size())
+            const size_t field = index_in(fields, key);
+            if (index_in(slots, key) < slots.size())
                 fail(PyExc_ValueError, "%R of a %.200s is both a slot and in __dict__",
                      checked(PyUnicode_FromObject(key)).ptr(), Py_TYPE(object)->tp_name);
-            if (place_in(cached, key) < cached.size()) continue;
+            if (index_in(cached, key) < cached.size()) continue;
             if (field == fields.size()) items.add(key, value);
             else if (is_met[field])
                 fail(PyExc_ValueError,

@@ -34,7 +34,7 @@ struct OpenOptions {
 
 namespace detail {
 // CPython's collector visits the links of an OrderedDict in their order. Nobody promises that, so it
-// is tried out when the module is made; elsewhere the walks that look only give such dicts up.
+// is tried out when the module is made. If it doesn't hold, the walks that run no Python code give up at such dicts.
 void try_out_ordered_dicts();
 uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs);
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs);

@@ -96,8 +96,8 @@ const Spec &spec_of(nb::handle object);
 // The state that pickles (pickle.cpp), and back (unpickle.cpp): everything is checked, ValueError or
 // TypeError says what is wrong.
 inline constexpr long kStateFormat = 2;
-// How many bytes the place of a reference takes, where there are so many.
-inline size_t place_width(size_t num_refs) { return num_refs <= 0x100 ? 1 : num_refs <= 0x10000 ? 2 : 4; }
+// How many bytes the index of a reference takes, where there are so many.
+inline size_t index_width(size_t num_refs) { return num_refs <= 0x100 ? 1 : num_refs <= 0x10000 ? 2 : 4; }
 nb::object state_of(const Spec &spec);
 void restore_state(nb::handle state, StructureBuilder &builder);
 

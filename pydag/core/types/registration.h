@@ -21,7 +21,7 @@ struct FieldAccess {
 };
 
 // A field that is found in the `__dict__` of instances.
-struct FieldPlace {
+struct DictField {
     PyObject *name;  // borrowed from the FieldAccess
     uint32_t index;  // among the data fields or the meta fields
     bool is_meta;
@@ -43,7 +43,7 @@ struct Registration {
     // What `functools.cached_property` has stored in `__dict__` is no field, unless it was named.
     std::vector<FieldAccess> cached_access;
     // The named fields that aren't slots, in the order in which the last instance had them.
-    mutable std::vector<FieldPlace> dict_order;
+    mutable std::vector<DictField> dict_order;
     mutable TakenNames taken_names;
     bool has_identity = true;
     bool is_fields = false;           // opened and built by its fields, not by two functions
@@ -51,8 +51,8 @@ struct Registration {
     bool is_foreign = false;          // registered with another library
     bool has_distinct_slots = false;  // no `__slots__` member goes by two names
     bool has_only_slots = false;      // the fields were named, and each is a `__slots__` member; they are distinct
-    // By its fields an instance is opened whose `__dict__` has these and nothing else; any other by
-    // `flatten`: only the library that registered the class knows what else there may be.
+    // Only an instance whose `__dict__` has exactly the fields is opened by them. Any other instance is opened by
+    // `flatten`, since only the library that registered the class knows what else there may be.
     bool is_strict = false;
     mutable KnownNames known_names;
     // Opens and builds instances where it can; else the two functions do. Null: they always do.

@@ -9,7 +9,8 @@
 namespace pydag {
 namespace {
 
-// A container whose children are being copied.
+// A container whose children are being copied. These frames are no `Nesting` (cursor.h): with one, copying took 3.7 %
+// more instructions.
 struct Frame {
     PyObject *const *refs;
     uint32_t node, number;  // its position; of an anchor
@@ -85,7 +86,7 @@ private:
     const Structure &structure_;
     PyObject *const *const objects_;
     Stack values_;
-    Buffer<uint32_t, 64> changed_;  // which children of the open nodes are not those of the tree, by their places
+    Buffer<uint32_t, 64> changed_;  // which children of the open nodes are not those of the tree, by their indices
     Buffer<Frame, 24> frames_;
     MadeOnce once_;
     Buffer<PyObject *, 16> memo_;  // the copies of the anchors, by number: values own them, or what was made of those
@@ -98,7 +99,7 @@ nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     if (!look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
     try {
         return KnownCopy(known.structure(), objects.data()).run();
-    } catch (nb::python_error &) {  // the other way says where
+    } catch (nb::python_error &) {  // the general way meets the error again, and says where
         return nb::object();
     }
 }

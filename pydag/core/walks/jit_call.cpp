@@ -5,9 +5,12 @@
 #include "base/tuples.h"
 #include "spec/spec_key.h"
 #include "walks/flatten.h"
+#include "walks/ref_contents.h"
 #include "walks/result.h"
+#include "walks/update_plan.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace pydag {
 namespace {
@@ -33,7 +36,15 @@ void require_one_each(const Recipe::Positions &positions, nb::handle values) {
     fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(values).ptr());
 }
 
-bool fits(const Recipe &recipe, const Leaves &leaves) {
+// Whether the refs among the leaves are those that a recipe is for.
+bool fits_refs(const Recipe::Positions &refs, const Leaves &leaves, const RefAccess &access) {
+    size_t count = 0;
+    for (size_t i = 0; i < leaves.size(); ++i) count += access.is_ref(leaves[i]);
+    const auto is_one = [&](uint32_t position) { return access.is_ref(leaves[position]); };
+    return count == refs.size() && std::all_of(refs.begin(), refs.end(), is_one) && (!count || access.may_read());
+}
+
+bool fits(const Recipe &recipe, const Leaves &leaves, nb::handle access) {
     if (recipe.num_leaves != leaves.size()) [[unlikely]]
         return false;
     PyObject *const *const statics = &PyTuple_GET_ITEM(recipe.statics.ptr(), 0);
@@ -42,7 +53,7 @@ bool fits(const Recipe &recipe, const Leaves &leaves) {
         if (leaves[recipe.static_positions[i]] != statics[i]) return false;
     for (size_t i = 0; i < recipe.checked_positions.size(); ++i)
         if (as_object(Py_TYPE(leaves[recipe.checked_positions[i]])) != classes[i]) return false;
-    return true;
+    return access.is_none() || fits_refs(recipe.refs, leaves, RefAccessBox::of(access.ptr()));
 }
 
 nb::object leaves_at(const Leaves &leaves, const Recipe::Positions &positions) {
@@ -52,16 +63,56 @@ nb::object leaves_at(const Leaves &leaves, const Recipe::Positions &positions) {
     return tuple;
 }
 
+nb::object donated_of(const Recipe &recipe, const Leaves &leaves) {
+    nb::object tag = recipe.tag;
+    return recipe.donated ? tuple_of(std::move(tag), leaves_at(leaves, *recipe.donated)) : tag;
+}
+
+nb::object built(nb::handle result, const std::function<nb::object()> &given, nb::handle access) {
+    if (!holds_refs(result)) return build_result(result);
+    return fill_result(result, given(), access.is_none() ? access : nb::handle(RefAccessBox::of(access.ptr()).new_ref));
+}
+
+// The same of what a function has returned that may update its arguments: they are updated once all is built.
+nb::object finished(nb::handle returned, const std::function<nb::object()> &given, nb::handle access, nb::handle args,
+                    nb::handle kwargs) {
+    if (!UpdatedBox::check(returned)) return built(returned, given, access);
+    const nb::object result = UpdatedBox::of(returned).result;
+    nb::object found = built(result, given, access);
+    update_arguments(returned, tuple_of(nb::borrow(args), nb::borrow(kwargs)));
+    return found;
+}
+
+// Passes the contents of refs, and writes the extra results.
+nb::object call_with_extras(Recipe &recipe, const FlatCall &flat, Leaves &leaves, nb::handle args, nb::handle kwargs) {
+    const nb::object access = flat.access;
+    RefContents contents(recipe.refs);
+    if (!recipe.refs.empty()) {
+        if (!contents.read(leaves, RefAccessBox::of(access.ptr()), recipe.has_devices, recipe.types))
+            return nb::borrow(Py_NotImplemented);
+        contents.exchange(leaves);
+    }
+    const nb::object donated = donated_of(recipe, leaves), kept = leaves_at(leaves, *recipe.kept);
+    const nb::object pair = call(recipe.function, recipe.key, donated, kept);
+    const nb::object result = nb::borrow(item_of(pair, 0)), extras = nb::borrow(item_of(pair, 1));
+    contents.write(recipe.written, item_of(extras, 0));
+    if (!recipe.finish.is_none()) call(recipe.finish, args, kwargs, item_of(extras, 1));
+    contents.exchange(leaves);
+    return finished(result, [&] { return leaves.take_list(); }, access, args, kwargs);
+}
+
 // Calls the function as the first recipe says that fits, and builds what it returns.
-nb::object follow(nb::handle recipes, nb::handle function, Leaves &leaves) {
+nb::object follow(nb::handle recipes, const FlatCall &flat, Leaves &leaves, nb::handle args, nb::handle kwargs) {
+    const nb::object function = flat.function, access = flat.access;
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(recipes.ptr()));
     for (size_t i = 0; i < count; ++i) {
-        const Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
-        if (!fits(recipe, leaves)) continue;
-        nb::object donated = recipe.tag;
-        if (recipe.donated) donated = tuple_of(std::move(donated), leaves_at(leaves, *recipe.donated));
+        Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
+        if (!fits(recipe, leaves, access)) continue;
+        if (recipe.has_extras()) return call_with_extras(recipe, flat, leaves, args, kwargs);
+        const nb::object donated = donated_of(recipe, leaves);
         const nb::object kept = recipe.kept ? leaves_at(leaves, *recipe.kept) : leaves.take_list();
-        return build_result(call(function, recipe.key, donated, kept));
+        const nb::object result = call(function, recipe.key, donated, kept);
+        return finished(result, [&] { return recipe.kept ? leaves.take_list() : kept; }, access, args, kwargs);
     }
     return nb::borrow(Py_NotImplemented);
 }
@@ -74,11 +125,11 @@ Setting setting_of(const FlattenOptions &options) {
 bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
     if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != setting_of(options))
         return false;
-    const nb::object spec = last.spec;  // meanwhile another call may come last
+    const nb::object spec = last.spec;  // owned, since a call within this one may replace `last`
     return flatten_known(nb::inst_ptr<Spec>(spec)->structure_or_empty(), tree.ptr(), options, leaves, nullptr);
 }
 
-// Null where there are none. Who found the dict through the collector may have put anything there.
+// Null if there are none. Python code can find the dict through the garbage collector, and put anything into it.
 nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
     nb::object found = nb::borrow(PyDict_GetItemWithError(call.recipes.ptr(), spec_key.ptr()));
     if (!found.is_valid() && PyErr_Occurred()) nb::raise_python_error();
@@ -89,8 +140,9 @@ nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
     return are_recipes ? found : nb::object();
 }
 
-// Calls it with a tree of any structure.
-nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &options) {
+// Calls the function with a tree whose structure need not be that of the last call.
+nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &options, nb::handle args,
+                    nb::handle kwargs) {
     const uint64_t generation = cache_generation();
     Flattened parts(tree, options);
     const bool is_known = parts.is_known();
@@ -98,19 +150,24 @@ nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &optio
     const nb::object recipes = recipes_for(call, SpecKeyBox::make(spec));
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
     if (is_known) call.last = {std::move(spec), recipes, generation, setting_of(options)};
-    return follow(recipes, call.function, parts.leaves());
+    return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 
 }  // namespace
 
-nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity) {
+nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity, nb::handle access) {
+    if (!access.is_none() && !RefAccessBox::check(access))
+        fail(PyExc_TypeError, "expected a RefAccess, got %U.", short_repr(access).ptr());
     FlattenOptions::in(namespace_, nullptr, identity.ptr());  // checks them
-    return FlatCallBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), checked(PyDict_New()));
+    return FlatCallBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), checked(PyDict_New()),
+                             nb::borrow(access));
 }
 
 nb::object make_recipe(Recipe recipe) {
     require_one_each(recipe.static_positions, recipe.statics);
     require_one_each(recipe.checked_positions, recipe.classes);
+    if (recipe.has_extras() && !recipe.kept) fail(PyExc_TypeError, "a recipe with extra results says what is kept.");
+    recipe.types = nb::borrow<nb::tuple>(constants.no_items);
     return RecipeBox::make(std::move(recipe));
 }
 
@@ -122,6 +179,13 @@ void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
     const uint32_t num_leaves = spec_of_key(spec_key).structure().num_leaves;
     check_positions(recipe.static_positions, num_leaves);
     check_positions(recipe.checked_positions, num_leaves);
+    check_positions(recipe.refs, num_leaves);
+    if (!std::is_sorted(recipe.refs.begin(), recipe.refs.end()) ||
+        !std::is_sorted(recipe.written.begin(), recipe.written.end()))
+        fail(PyExc_ValueError, "the positions of refs must be in order");
+    for (const uint32_t position : recipe.written)
+        if (!std::binary_search(recipe.refs.begin(), recipe.refs.end(), position))
+            fail(PyExc_IndexError, "leaf %u is no ref", unsigned{position});
     if (recipe.donated) check_positions(*recipe.donated, num_leaves);
     if (recipe.kept) check_positions(*recipe.kept, num_leaves);
     recipe.num_leaves = num_leaves;
@@ -150,12 +214,13 @@ nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     const nb::object recipes = call.last.recipes;
-    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call.function, leaves);
-    return call_any(call, tree, options);
+    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call, leaves, args, kwargs);
+    return call_any(call, tree, options, args, kwargs);
 }
 
 void make_jit_call_types() {
     RecipeBox::ready("pydag._core.Recipe", "How the leaves of a structure are handed to a compiled function.");
+    RefAccessBox::ready("pydag._core.RefAccess", "How the contents of JAX's refs are read and written.");
     FlatCallBox::ready("pydag._core.FlatCall", "A compiled function that takes flat leaves.");
 }
 

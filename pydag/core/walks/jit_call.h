@@ -23,8 +23,16 @@ struct Recipe {
     std::optional<Positions> kept;     // without it, all leaves are
     Positions checked_positions;       // of leaves that are traced or not according to their class
     nb::tuple classes;                 // of these leaves
-    size_t num_leaves = 0;             // of the structure
-    auto python_refs() { return std::tie(key, tag, statics, classes); }
+    Positions refs;                    // of refs whose contents are passed; no other leaf is a ref
+    Positions written;                 // of those whose new contents come back
+    // The function that returns extra results, too, a pair of the result and a pair of these: the new contents
+    // of refs, and what `finish` is given after the arguments of the call. None, and null, without.
+    nb::object function, finish;
+    bool has_devices;       // whether there are several
+    nb::tuple types;        // of refs that came last, which needn't be looked at again
+    size_t num_leaves = 0;  // of the structure
+    auto python_refs() { return std::tie(key, tag, statics, classes, function, finish, types); }
+    bool has_extras() const { return !function.is_none(); }
 };
 using RecipeBox = Box<Recipe>;
 
@@ -39,15 +47,16 @@ struct FlatCall {
     nb::object function;  // of JAX
     nb::object namespace_, identity;
     nb::object recipes;  // a dict: for the SpecKey of a structure a tuple of recipes, the newest first
+    nb::object access;   // to refs, a RefAccess; None where there is none
     Last last;
-    auto python_refs() { return std::tie(function, namespace_, identity, recipes, last.spec, last.recipes); }
+    auto python_refs() { return std::tie(function, namespace_, identity, recipes, access, last.spec, last.recipes); }
 };
-static_assert(sizeof(FlatCall) == 4 * sizeof(nb::object) + sizeof(FlatCall::Last), "list it in python_refs()");
+static_assert(sizeof(FlatCall) == 5 * sizeof(nb::object) + sizeof(FlatCall::Last), "list it in python_refs()");
 using FlatCallBox = Box<FlatCall>;
 
 void make_jit_call_types();
 
-nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity);
+nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle identity, nb::handle access);
 
 // TypeError where the numbers of positions and of what stands there differ.
 nb::object make_recipe(Recipe recipe);
@@ -58,7 +67,8 @@ void forget_recipes(nb::handle call, nb::handle spec_key);
 
 // Calls the function with the leaves of the arguments, a tuple and a dict, as the recipe says that there
 // is for their structure; and builds what it returns, a Result. NotImplemented where there is none, or
-// for other static leaves than these very objects, or for other classes of leaves.
+// for other static leaves than these very objects, or for other classes of leaves. Extra results are written
+// once the function has returned.
 nb::object call_flat(nb::handle call, nb::handle args, nb::handle kwargs);
 
 }  // namespace pydag

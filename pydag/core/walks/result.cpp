@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/result.h"
 
+#include "base/buffer.h"
 #include "base/constants.h"
 #include "base/tuples.h"
 #include "spec/spec.h"
@@ -14,25 +15,64 @@ Result &result_of(nb::handle object) {
     return ResultBox::of(object);
 }
 
+bool is_sequence(nb::handle object) { return PyTuple_CheckExact(object.ptr()) || PyList_CheckExact(object.ptr()); }
+
+nb::object tuple_from(nb::handle sequence) { return checked(PySequence_Tuple(sequence.ptr())); }
+
 }  // namespace
 
-nb::object make_result(nb::handle spec, nb::handle leaves) {
+nb::object make_result(nb::handle structure, nb::handle leaves) {
+    nb::object spec = nb::borrow(structure), sources = nb::none();
+    if (PyTuple_CheckExact(structure.ptr()) && PyTuple_GET_SIZE(structure.ptr()) == 2) {
+        spec = nb::borrow(PyTuple_GET_ITEM(structure.ptr(), 0));
+        sources = nb::borrow(PyTuple_GET_ITEM(structure.ptr(), 1));
+        if (!PyTuple_CheckExact(sources.ptr()))
+            fail(PyExc_TypeError, "the sources must be a tuple, got %U.", short_repr(sources).ptr());
+    }
     spec_of(spec);
-    if (!PyTuple_CheckExact(leaves.ptr()) && !PyList_CheckExact(leaves.ptr()))
+    if (!is_sequence(leaves))
         fail(PyExc_TypeError, "the leaves must be a tuple or a list, got %U.", short_repr(leaves).ptr());
-    return ResultBox::make(nb::borrow(spec), nb::borrow(leaves));
+    return ResultBox::make(std::move(spec), nb::borrow(leaves), std::move(sources));
 }
 
 nb::object open_result(nb::handle object) {
     const Result &result = result_of(object);
-    return tuple_of(nb::object(result.leaves), nb::object(result.spec));
+    nb::object structure = result.spec;
+    if (!result.sources.is_none()) structure = tuple_of(std::move(structure), nb::object(result.sources));
+    return tuple_of(nb::object(result.leaves), std::move(structure));
 }
 
 nb::object build_result(nb::handle object) {
     if (!ResultBox::check(object)) return checked(PyObject_GetAttr(object.ptr(), constants.tree));
     const Result &result = result_of(object);
+    if (!result.sources.is_none()) fail(PyExc_TypeError, "the result holds refs of the caller's");
     const nb::object spec = result.spec, leaves = result.leaves;
     return unflatten(spec_of(spec).structure(), leaves);
+}
+
+bool holds_refs(nb::handle object) {
+    if (ResultBox::check(object)) return !ResultBox::of(object).sources.is_none();
+    return PyObject_HasAttr(object.ptr(), constants.fill) == 1;
+}
+
+nb::object fill_result(nb::handle object, nb::handle given, nb::handle new_ref) {
+    if (!ResultBox::check(object)) return call(checked(PyObject_GetAttr(object.ptr(), constants.fill)), given);
+    const Result &result = result_of(object);
+    const nb::object spec = result.spec, leaves = tuple_from(result.leaves), sources = result.sources;
+    const nb::object others = tuple_from(given);
+    const auto size_of = [](const nb::object &tuple) { return PyTuple_GET_SIZE(tuple.ptr()); };
+    RefBuffer<96> found;
+    Py_ssize_t next = 0;
+    for (Py_ssize_t i = 0; i < size_of(sources); ++i) {
+        const Py_ssize_t source = PyLong_AsSsize_t(PyTuple_GET_ITEM(sources.ptr(), i));
+        if (source == -1 && PyErr_Occurred()) nb::raise_python_error();
+        if (source >= size_of(others) || (source < 0 && next >= size_of(leaves)))
+            fail(PyExc_IndexError, "there are too few leaves");
+        if (source >= 0) found.push_borrowed(PyTuple_GET_ITEM(others.ptr(), source));
+        else if (source == kSourceArray) found.push_borrowed(PyTuple_GET_ITEM(leaves.ptr(), next++));
+        else found.push_new(call(new_ref, nb::handle(PyTuple_GET_ITEM(leaves.ptr(), next++))));
+    }
+    return unflatten(spec_of(spec).structure(), found.take_list());
 }
 
 }  // namespace pydag

@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 import optree
 
 from pydag import _core
-from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, as_numbers, by_argument, joined
+from pydag.jaxinterop.prefixes.arguments import (
+    Args,
+    Chosen,
+    Kwargs,
+    as_numbers,
+    by_argument,
+    joined,
+)
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, Slot, shortened
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_differentiable
@@ -22,6 +29,7 @@ from .blame import type_text
 from .call import Call, argument_paths
 from .dag import rebuilt
 from .derivatives import Structures, derivative
+from .updates import NOTHING, Update
 
 QUESTION = Question(
     "argnums",
@@ -229,10 +237,16 @@ class Divided:
         first = self.wanted[accessor[0].entry if self._depth else 0]
         return shortened(accessor[self._depth :].codify(f"args[{first}]"))
 
-    def run(self, fun: Callable[..., Any], by: Sequence[Leaf], others: Sequence[Leaf]) -> Any:
-        """What a function returns for the call with these leaves."""
+    def run(
+        self,
+        fun: Callable[..., Any],
+        by: Sequence[Leaf],
+        others: Sequence[Leaf],
+        updated: Chosen = NOTHING,
+    ) -> tuple[Any, Update]:
+        """What a function returns for the call with these leaves, and what it changes."""
         call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
-        return call.run(fun)
+        return call.run_and_update(fun, updated)
 
     def gradient(self, leaves: Iterable[Any]) -> Any:
         """What was computed for each of `by`, in the form of the arguments `argnums`.

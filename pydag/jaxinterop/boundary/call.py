@@ -24,8 +24,10 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .blame import blame_value
-from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
+from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome
 from .function_cache import cached_for_function, kept_with_function
+from .given import GivenTree
+from .updates import NOTHING, Update, update_of
 
 _NONE = Chosen((), ())
 
@@ -61,13 +63,19 @@ class Call(InnerDag):
 
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
-        args, kwargs = to_tree(self)
+        return self.run_and_update(fun, NOTHING)[0]
+
+    def run_and_update(self, fun: Callable[..., Any], updated: Chosen) -> tuple[Any, Update]:
+        """What a function returns for these arguments, and what it changes in some of them."""
+        given = GivenTree(self._untraced, self._leaves, CALL)
+        args, kwargs = given.tree
         args = tuple(map(unwrap_static, args))
         try:
-            return fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
+            result = fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
         except TypeError as error:
             blame_value(error, self._untraced, self._leaves, CALL)
             raise
+        return result, update_of(given, updated, result, fun)
 
 
 def argument_paths(untraced: Untraced) -> Sequence[str]:
@@ -84,27 +92,35 @@ tree_util.register_pytree_with_keys(
 
 
 def flat(
-    get: Callable[[], Callable[..., Any]], source: Source, pack: Callable[[Any], Any]
+    get: Callable[[], Callable[..., Any]],
+    source: Source,
+    pack: Callable[[Any], Any],
+    updated: Chosen = NOTHING,
 ) -> Callable[[Call], Any]:
     """The function that JAX gets in the place of the one that `get` gives: of a `Call`.
 
     Args:
         source: Of the function.
         pack: Makes of the result what JAX gets.
+        updated: Arguments that are updated, where there are any: `_core.finish_call` does it.
     """
 
     def flat(call: Call) -> Any:
-        return pack(call.run(get()))
+        result, update = call.run_and_update(get(), updated)
+        packed = pack(result)
+        return packed if update.plan is None else update.beside(packed)
 
     return named(flat, source)
 
 
-def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[[Call], Outcome]]:
+def kept_flat(
+    fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING
+) -> tuple[Any, Callable[[Call], Any]]:
     """The flat function, one for all calls of `fun`; before it what must be owned meanwhile.
 
     For what JAX traces at once, and not for what it may call later on.
     """
-    return cached_for_function(fun, ("flat", options), _maker(fun, options))
+    return cached_for_function(fun, ("flat", options, updated), _maker(fun, options, updated))
 
 
 def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], Outcome]:
@@ -112,8 +128,8 @@ def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], O
     return kept_with_function(fun, ("flat", options), _maker(fun, options))
 
 
-def _maker(fun: Callable[..., Any], options: Options) -> Maker:
-    return lambda get: flat(get, Source(fun), lambda result: to_outcome(result, options))
+def _maker(fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING) -> Maker:
+    return lambda get: flat(get, Source(fun), lambda result: to_outcome(result, options), updated)
 
 
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:

@@ -5,19 +5,28 @@ JAX wants these before it calls the function, when nobody knows yet which leaves
 the treatments themselves are known. So the leaves are returned in groups, one for each treatment.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jax import tree_util
 
 from pydag.jaxinterop.prefixes.treatments import Question, distinct, one_level, treatments
+from pydag.jaxinterop.refs.access import new_ref
+from pydag.jaxinterop.refs.results import (
+    ARRAY,
+    NO_REFS,
+    Given,
+    Sources,
+    with_refs,
+    without_refs,
+)
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 from .dag import paths_of, to_outcome
 
-Content = tuple[Untraced, tuple[int, ...]]
+Content = tuple[Untraced, tuple[int | None, ...], Sources | None]
 
 
 class Shell:
@@ -31,7 +40,8 @@ class Group:
     """Leaves of a result that get one treatment. JAX's paths to them are those in the result.
 
     Args:
-        content: The untraced part of the result, and the group of each of its traced leaves.
+        content: The untraced part of the result; the group of each of its traced leaves, None for a
+            ref of the caller's; and where refs are among them, where each comes from.
         number: Which group it is.
     """
 
@@ -39,7 +49,7 @@ class Group:
         self.leaves, self.content, self.number = tuple(leaves), content, number
 
     def paths(self) -> list[str]:
-        untraced, order = self.content
+        untraced, order, _ = self.content
         pairs = zip(paths_of(untraced), order, strict=True)
         return [path for path, group in pairs if group == self.number]
 
@@ -54,10 +64,14 @@ class Grouped:
     @property
     def tree(self) -> AnyDag:
         """The result, put together."""
-        untraced, order = self.shell.content
+        return self.fill(())
+
+    def fill(self, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref) -> AnyDag:
+        """The result for a caller with these leaves, put together."""
+        untraced, order, sources = self.shell.content
         waiting = [iter(group.leaves) for group in self.groups]
-        leaves: list[Leaf] = [next(waiting[group]) for group in order]
-        return untraced.build(leaves)
+        leaves: list[Leaf] = [next(waiting[group]) for group in order if group is not None]
+        return untraced.build(with_refs(leaves, sources, given, make))
 
 
 tree_util.register_pytree_node(Shell, lambda s: ((), s.content), lambda content, _: Shell(content))
@@ -89,15 +103,25 @@ class Outputs:
         self.values = distinct(prefix, question, options)
         self.prefix = prefix if self.is_one else Grouped(nothing, *self.values)
 
-    def pack(self, result: AnyDag) -> Any:
-        """The result, for JAX: it has `prefix` as its prefix, and `.tree`."""
+    def pack(self, result: AnyDag, given: Given = NO_REFS) -> Any:
+        """The result, for JAX: it has `prefix` as its prefix, and `.tree`.
+
+        Args:
+            given: The refs that the function was given, where such come back.
+        """
         dag = to_outcome(result, self.options)
         if self.is_one:
             return dag
-        given = treatments({"result": result}, {"result": self.given}, self.question, self.options)
-        order = [self.values.index(given[i]) for i in dag._untraced.traced_positions()]
+        treated = treatments(
+            {"result": result}, {"result": self.given}, self.question, self.options
+        )
+        leaves, sources = without_refs(dag._leaves, given)
+        positions = dag._untraced.traced_positions()
+        numbers = [self.values.index(treated[i]) for i in positions]
+        places = sources or [ARRAY] * len(numbers)
+        order = tuple(n if place < 0 else None for n, place in zip(numbers, places, strict=True))
         groups: list[list[Leaf]] = [[] for _ in self.values]
-        for group, leaf in zip(order, dag._leaves, strict=True):
+        for group, leaf in zip((n for n in order if n is not None), leaves, strict=True):
             groups[group].append(leaf)
-        content = dag._untraced, tuple(order)
+        content = dag._untraced, order, sources
         return Grouped(Shell(content), *(Group(g, content, i) for i, g in enumerate(groups)))

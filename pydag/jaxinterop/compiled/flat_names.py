@@ -10,7 +10,7 @@ from jax import tree_util
 from pydag.jaxinterop.messages.naming import NamedLeaves
 from pydag.jaxinterop.prefixes.arguments import argument_text
 
-from .leaf_groups import LeafGroups
+from .division import Division
 
 _PARAMETERS = [
     inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -28,21 +28,21 @@ class FlatNames(inspect.Signature):
 
     def __init__(self) -> None:
         super().__init__(_PARAMETERS)
-        # By the id of the tag, which belongs to the groups and lives as long as they do.
-        self._known: weakref.WeakValueDictionary[int, LeafGroups] = weakref.WeakValueDictionary()
+        # By the id of the tag, which belongs to the division and lives as long as it does.
+        self._known: weakref.WeakValueDictionary[int, Division] = weakref.WeakValueDictionary()
 
-    def remember(self, groups: LeafGroups) -> None:
-        self._known[id(groups.tag)] = groups
+    def remember(self, division: Division) -> None:
+        self._known[id(division.tag)] = division
 
     def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
         """As ever; for arguments whose structure is known, all leaves with their paths."""
         bound = super().bind(*args, **kwargs)
         _, donated, kept = bound.args
-        groups = self._known.get(id(donated[0] if donated else donated))
-        if groups is None:
+        division = self._known.get(id(donated[0] if donated else donated))
+        if division is None:
             return bound
-        paths = [argument_text(accessor) for accessor in groups.spec.accessors()]
-        names = tree_util.tree_leaves((groups.take_donated(paths), groups.take_kept(paths)))
+        paths = [argument_text(accessor) for accessor in division.spec.accessors()]
+        names = tree_util.tree_leaves((division.take_donated(paths), division.take_kept(paths)))
         leaves = tree_util.tree_leaves((donated, kept))
         if len(names) == len(leaves):
             bound.arguments.clear()

@@ -1,62 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `jit` divides the leaves of one structure: static, donated and kept, by sharding."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
 from pydag import _core
-from pydag._core import Hashed, PyDagSpec
-from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text, joined, unwrap_static
-from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag._core import Hashed, SpecKey
 from pydag.jaxinterop.static.constants import State, with_state
 from pydag.jaxinterop.static.leaves import Static, is_settled
 from pydag.jaxinterop.static.option import is_array
-from pydag.jaxinterop.static.untraced import Picker, Untraced, picker
+from pydag.jaxinterop.static.untraced import picker
 from pydag.jaxinterop.static.weak_references import holds_weak
 from pydag.typing import Leaf
 
-Tag = list[Any]
-"""An empty list, which belongs to one structure: see `FlatNames`."""
+from .division import Division
+from .extra_results import Extras
+from .key import Key
 
 Positions = tuple[int, ...]
 
 MOST = 4096  # plans and keys that are remembered; they are easily made again
-
-
-class Key(NamedTuple):
-    """What a compiled function is made for, but for the shapes and types of its arrays."""
-
-    untraced: Untraced
-    donated: tuple[int, ...]  # positions among the traced leaves
-    order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
-
-    def __repr__(self) -> str:
-        """What JAX shows of it, where it compares keys."""
-        return shortened(f"<arguments {self.untraced.describe(argument_text)}>", 1000)
-
-    def join(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Leaf]:
-        """The traced leaves, which were divided into groups.
-
-        Args:
-            donated: A tag; or a tag and the donated leaves.
-        """
-        donated = donated[1] if donated else ()
-        if self.order is None:
-            return joined(self.donated, donated, kept)
-        chosen = frozenset(self.donated)
-        waiting = [list(map(iter, groups)) for groups in (kept, donated)]
-        return [next(waiting[i in chosen][group]) for i, group in enumerate(self.order)]
-
-    def build(self, donated: Sequence[Any], kept: Sequence[Any]) -> tuple[Args, Kwargs]:
-        """The arguments that were divided into groups."""
-        args, kwargs = self.untraced.build(self.join(donated, kept))
-        return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}
-
-
-def _tagged(tag: Tag, pick: Picker | None) -> Picker:
-    """Takes a tag, and what is picked if anything is."""
-    return (lambda _: tag) if pick is None else (lambda leaves: (tag, pick(leaves)))
 
 
 class LookAgain(NamedTuple):
@@ -75,50 +39,25 @@ class LeafGroups:
     """How the leaves of one structure are divided.
 
     Args:
-        spec: The structure.
+        spec_key: The structure.
         positions: Of the static leaves.
-        donated: Positions of the donated ones.
+        division: Of the others.
         look: Says whether other leaves are divided so, too.
-        groups: For each leaf, which of the shardings it gets; None where there is but one.
-        number: Of shardings.
     """
 
     def __init__(
         self,
-        spec: PyDagSpec,
+        spec_key: SpecKey,
         positions: tuple[int, ...],
-        donated: frozenset[int],
+        division: Division,
         look: LookAgain,
-        groups: Sequence[int] | None = None,
-        number: int = 0,
     ) -> None:
-        self.spec, size = spec, spec.num_leaves
-        traced = sorted(set(range(size)).difference(positions))
-
-        def take(chosen: Sequence[int]) -> Picker:
-            if groups is None:
-                pick = picker(chosen, size)
-                return lambda leaves: tuple(pick(leaves))
-            parts = [[i for i in chosen if groups[i] == group] for group in range(number)]
-            pickers = [picker(part, size) for part in parts]
-            return lambda leaves: tuple(pick(leaves) for pick in pickers)
-
-        self.positions = positions
-        self.donated = tuple(i for i, leaf in enumerate(traced) if leaf in donated)
-        self.order = None if groups is None else tuple(groups[i] for i in traced)
+        spec = spec_key.spec
+        self.spec_key, self.spec, size = spec_key, spec, spec.num_leaves
+        self.positions, self.division = positions, division
         self.pick_static = picker(positions, size)
-        self.tag: Tag = []
-        has_donated = bool(self.donated) or groups is not None
-        gone = tuple(i for i in traced if i in donated)
-        kept = tuple(i for i in traced if i not in donated)
-        self.take_donated = _tagged(self.tag, take(gone) if has_donated else None)
-        is_plain = len(kept) == size and groups is None
-        self.take_kept: Picker = (lambda leaves: leaves) if is_plain else take(kept)
-        self._gone = gone or None
-        self._kept = None if is_plain else kept
-        skipped = frozenset(positions)
         looked_at = range(size) if look.looks_at_all else _core.module_leaves(spec)[0]
-        self.checked = tuple(i for i in looked_at if i not in skipped)
+        self.checked = tuple(i for i in looked_at if i not in positions)
         self.classes: tuple[type, ...] = ()
         self.is_told_by_classes = True
         self._look = look
@@ -127,6 +66,11 @@ class LeafGroups:
         self.recent: tuple[Sequence[Leaf], Hashed] | None = None
         self.leads_away = False  # whether a static leaf holds a weak reference
         self.watched: list[State] = []  # what constant objects of the recent key hold
+        skip = frozenset(positions)
+        self.traced = tuple(i for i in range(size) if i not in skip)
+        self.extras: dict[Hashed, Extras] = {}  # by the key of the function that gets refs
+        self._inner_keys: dict[Hashed, Hashed] = {}
+        self._undivided: Division | None = None
 
     def fits(self, leaves: Sequence[Leaf]) -> bool:
         """Whether these leaves, of this structure, are divided so."""
@@ -181,21 +125,59 @@ class LeafGroups:
         states = (known.state for known in key.value.untraced.statics)
         self.watched = [state for state in states if state is not None]
 
-    def recipe(self) -> _core.Recipe | None:
-        """How the core calls the compiled function for the static leaves that came last.
+    def numbers(self, positions: Sequence[int]) -> tuple[int, ...]:
+        """Which of the traced leaves stand at these positions."""
+        places = {position: i for i, position in enumerate(self.traced)}
+        return tuple(places[position] for position in positions)
 
-        None where it can't: leaves are in groups, or static leaves have to be compared each time.
+    def undivided(self) -> Division:
+        """The division in which all leaves are kept, without shardings."""
+        if self._undivided is None:
+            self._undivided = Division(self.spec, self.positions, ())
+        return self._undivided
+
+    def inner_key(self, key: Hashed) -> Hashed:
+        """The key for the same leaves, undivided."""
+        known = self._inner_keys.get(key)
+        if known is None:
+            known = self._inner_keys[key] = _core.hashed(
+                Key(key.value.untraced, (), None, key.value.gone)
+            )
+        return known
+
+    def divided(self, donated: Collection[int], number: int) -> Division:
+        """A division that donates other leaves.
+
+        Args:
+            number: Of shardings.
         """
-        if self.recent is None or self.order is not None or not self.is_told_by_classes:
-            return None
-        static, key = self.recent
+        return Division(
+            self.spec, self.positions, donated, self.division.groups, number, is_listed=True
+        )
+
+    def has_recipe(self) -> bool:
+        """Whether the core can call a compiled function for the static leaves that came last.
+
+        It can't where leaves are in groups, or static leaves have to be compared each time.
+        """
+        is_one = self.division.order is None
+        return self.recent is not None and is_one and self.is_told_by_classes
+
+    def recipe_of(self, key: Hashed, division: Division, **extras: Any) -> _core.Recipe:
+        """How the core calls a compiled function for the static leaves that came last.
+
+        Args:
+            extras: What there is to say of extra results.
+        """
+        assert self.recent is not None
         return _core.recipe(
             key=key,
-            tag=self.tag,
+            tag=division.tag,
             static_positions=self.positions,
-            statics=tuple(static),
-            donated=self._gone,
-            kept=self._kept,
+            statics=tuple(self.recent[0]),
+            donated=division.gone,
+            kept=division.kept,
             checked_positions=self.checked,
             classes=self.classes,
+            **extras,
         )

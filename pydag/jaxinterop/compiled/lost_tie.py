@@ -5,7 +5,6 @@ The mistake that it finds is a plain `jax.tree.map`, `jax.grad` or optimizer ins
 a model with tied weights: what comes out looks like the model, and is another one.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -99,7 +98,8 @@ class Ties:
                 if other == number and not listing.records[position].is_alias:
                     pair = _lost(given, listing, position)
                     if pair is not None:
-                        _warn(_text(argument, given, listing, pair, source), source)
+                        text = _text(argument, given, listing, pair, source)
+                        source.warn(text, LostTieWarning)
                         return
 
 
@@ -166,11 +166,3 @@ def _text(
         "optimizer and apply_updates; or tie the result again (pydag.retie). If it shall be "
         "untied, let it call pydag.untie."
     )
-
-
-def _warn(text: str, source: Source) -> None:
-    code = getattr(source, "__code__", None)
-    if code is None:
-        warnings.warn(text, LostTieWarning, stacklevel=2)
-    else:  # at the function: the call that is compiled may stand anywhere
-        warnings.warn_explicit(text, LostTieWarning, code.co_filename, code.co_firstlineno)

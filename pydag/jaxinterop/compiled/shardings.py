@@ -4,8 +4,12 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import jax
+
+from pydag import _core
+from pydag._core import PyDagSpec
 from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text
 from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
 from pydag.jaxinterop.prefixes.treatments import (
     Question,
@@ -15,6 +19,7 @@ from pydag.jaxinterop.prefixes.treatments import (
     treatments,
 )
 from pydag.jaxinterop.static.untraced import Options
+from pydag.typing import Leaf
 
 UNSPECIFIED: Any = object()
 
@@ -56,15 +61,62 @@ class Shardings:
         """The sharding of each distinct leaf of a result."""
         return treatments({"result": result}, {"result": self.given_out}, _OUT, options)
 
-    def for_jax(self, options: Options) -> dict[str, Any]:
-        """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`."""
+    @property
+    def has_given_in(self) -> bool:
+        """Whether there are any for arguments."""
+        return self.given_in is not UNSPECIFIED
+
+    def check_refs(
+        self,
+        leaves: Sequence[Leaf],
+        refs: Sequence[int],
+        groups: Sequence[int] | None,
+        spec: PyDagSpec,
+    ) -> None:
+        """Checks that concrete refs are sharded as is asked for.
+
+        Args:
+            refs: Their positions.
+            groups: The number of the sharding of each leaf; None where there is but one.
+
+        Raises:
+            ValueError: A content, which is updated where it is, has another sharding.
+        """
+        if not self.has_given_in:
+            return
+        for position in refs:
+            asked = self.given_in if groups is None else self.values[groups[position]]
+            ref: Any = leaves[position]
+            if not isinstance(asked, jax.sharding.Sharding):
+                continue
+            if not asked.is_equivalent_to(ref.sharding, len(ref.shape)):
+                where = argument_text(spec.accessors()[position])
+                raise ValueError(
+                    f"jit in_shardings don't fit {where}, a ref, whose content stays where it is\n"
+                    f"  in_shardings: {shortened(str(asked), 200)}\n"
+                    f"  the content:  {shortened(str(ref.sharding), 200)}\n"
+                    "  Leave it out there (None), or make the ref of an array with that sharding."
+                )
+
+    def for_jax(
+        self, options: Options, updates: bool = False, has_extras: bool = False
+    ) -> dict[str, Any]:
+        """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`.
+
+        Args:
+            updates: Whether it updates arguments.
+            has_extras: Whether it returns a pair: the result, and extra results.
+        """
         found = {}
         if self.given_in is not UNSPECIFIED:
             found["in_shardings"] = (
                 self.given_in if self.is_one else ((None, self.values), self.values)
             )
         if self.given_out is not UNSPECIFIED:
-            found["out_shardings"] = self.outputs(options).prefix
+            prefix = self.outputs(options).prefix
+            if updates:
+                prefix = _core.make_updated(None, (prefix, None, None))
+            found["out_shardings"] = (prefix, None) if has_extras else prefix
         return found
 
     def groups(

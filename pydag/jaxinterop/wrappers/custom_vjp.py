@@ -2,7 +2,7 @@
 """`jax.custom_vjp` for functions of DAGs."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.boundary.derivatives import without_float0
+from pydag.jaxinterop.boundary.lost_update import tell_lost
+from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.boundary.outputs import Shell
 from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
@@ -18,6 +20,8 @@ from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.untraced import Options, Untraced
 
 from .custom import Custom, P, R, opened, opened_derivative, two
+
+_REMAT = "Take defvjp, and pydag.jaxinterop.checkpoint around the call."
 
 
 class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
@@ -54,6 +58,17 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """
 
     _transformation = jax.custom_vjp
+    _left_out: ClassVar = {
+        "defvjp_with_logs": "Let the rule return what it logs as a part of the result.",
+        "defvjp_with_accums": "Take defvjp, whose rule returns the cotangents.",
+        "defremat": _REMAT,
+        "defremat_with_logs": _REMAT,
+        "remat_rules": _REMAT,
+    }
+    fwd: Callable[..., Any] | None = None
+    """The rule forward."""
+    bwd: Callable[..., Any] | None = None
+    """The rule backward."""
 
     def defvjp(
         self,
@@ -77,33 +92,38 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             SharingError: When differentiated: a cotangent has two objects where there was one, and
                 no array stands at several places of the result.
         """
+        arguments, name = self._arguments, name_of(self.fun)
+        options, skipped = arguments
 
         def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
-                fwd(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
+                arguments.run(fwd, args), fwd, "(result, saved)", "what bwd is given of it"
             )
-            inputs = [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
-            inside = tuple(_Input.of(dag, self._options) for dag in inputs)
-            dag = self._outcome(result)
-            places = Places.of(result, dag.spec, self._options)
-            return dag, (self._pack(saved, "saved"), Shell((inside, places)))
+            inputs = [x for i, x in enumerate(args) if i not in skipped]
+            inside = tuple(_Input.of(dag, options) for dag in inputs)
+            dag = arguments.outcome(result)
+            places = Places.of(result, dag.spec, options)
+            return dag, (arguments.pack(saved, "saved"), Shell((inside, places)))
 
         def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
             *others, (saved, shell), cotangent = args
             inputs, places = shell.content
-            found = bwd(*others, opened(saved), _opened_cotangent(cotangent, places))
+            kept = opened(saved, "saved")
+            found = bwd(*others, kept.tree, _opened_cotangent(cotangent, places))
+            tell_lost((kept,), found, bwd)
             if not isinstance(found, tuple | list) or len(found) != len(inputs):
                 raise TypeError(
                     f"{name_of(bwd)} must return a tuple with a cotangent for each of "
                     f"{len(inputs)} differentiable arguments, but it returned "
                     f"{shortened(repr(found))}"
                 )
-            what = f"the cotangent for differentiable argument {{}} of {name_of(self.fun)}"
+            what = f"the cotangent for differentiable argument {{}} of {name}"
             return tuple(
                 None if part is None else x.cotangent(part, what.format(i), places is not None)
                 for i, (x, part) in enumerate(zip(inputs, found, strict=True))
             )
 
+        self.fwd, self.bwd = fwd, bwd
         self._jax.defvjp(
             named(flat_fwd, Source(fwd), ARGUMENTS),
             named(flat_bwd, Source(bwd), ARGUMENTS),
@@ -133,12 +153,12 @@ class _Input(NamedTuple):
 
     def _leaves(self, found: Any, what: str, adds: bool) -> list[Any]:
         try:
-            return self.untraced.match(found, what, "cotangent")
+            return matched(self.untraced, found, what, "cotangent")
         except SharingError:
             if not adds or self.places is None:
                 raise
             return self.places.sums(found, self.untraced)
-        except ValueError:
+        except TypeError:
             if len(self.untraced.traced_positions()) == 1 and is_traced(found):
                 return [found]  # as in JAX, a leaf for a node with one leaf
             raise

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import jax
 
+from pydag import _core
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
-from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.boundary.dag import to_dag
+from pydag.jaxinterop.boundary.updates import chosen_updates
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
@@ -40,6 +42,8 @@ def value_and_grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, tuple[R, Any]]:
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
@@ -67,6 +71,8 @@ def value_and_grad(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their objects is written into the caller's, as by `jit`.
 
     Raises:
         SharingError: When called: an array that is differentiated by is also in an argument that
@@ -83,14 +89,18 @@ def value_and_grad(
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
+    jax.value_and_grad(fun, **jax_options)  # checks what can be checked without arguments
 
-    @functools.wraps(fun, updated=())
+    updated = chosen_updates(fun, update_argnums, update_argnames)
+
+    @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         divided = Divided(by, wrt, args, kwargs, options, allow_int)
 
-        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Dag]:
-            result = divided.run(fun, leaves, others)
-            return pair(result)[0] if has_aux else result, to_dag(result, options)
+        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
+            result, update = divided.run(fun, leaves, others, updated)
+            value, dag = pair(result)[0] if has_aux else result, to_dag(result, options)
+            return value, dag if update.plan is None else update.beside(dag)
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
@@ -99,7 +109,9 @@ def value_and_grad(
             kind = differentiable(holomorphic, allow_int)
             blame_gradient(error, source, divided.by_with_paths(), kind)
             raise
-        return result.tree, divided.gradient(gradients)
+        # The gradient first: where something fails, nothing is written.
+        gradient = divided.gradient(gradients)
+        return _core.finish_call(result, (args, kwargs)), gradient
 
     return value_and_gradient
 
@@ -116,6 +128,8 @@ def grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, Any]:
     """A function that returns the gradient of `fun`; as `jax.grad`, and as `value_and_grad` here.
 
@@ -136,6 +150,8 @@ def grad(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their objects is written into the caller's, as by `jit`.
 
     Returns:
         With `has_aux`, a function that returns the gradient and what `fun` passed on.
@@ -156,9 +172,11 @@ def grad(
         namespace=namespace,
         identity=identity,
         static=static,
+        update_argnums=update_argnums,
+        update_argnames=update_argnames,
     )
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

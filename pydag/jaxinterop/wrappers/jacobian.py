@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.jacfwd`, `jax.jacrev` and `jax.hessian` for functions of DAGs."""
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec
 
@@ -10,6 +9,7 @@ import jax
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
@@ -37,8 +37,9 @@ def _jacobian(
         order: How often it differentiates.
     """
     by, source = Argnums.of(argnums), Source(fun)
+    transformation(fun, **jax_options)  # checks what can be checked without arguments
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
         divided = Divided(by, wrt, args, kwargs, options, jax_options.get("allow_int", False))
 
@@ -48,7 +49,7 @@ def _jacobian(
             return divided.gradient(inner)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Dag]:
-            result = divided.run(fun, leaves, others)
+            result = divided.run(fun, leaves, others)[0]
             value, aux = pair(result) if has_aux else (result, None)
             return to_dag(value, options), to_dag(aux, options)
 

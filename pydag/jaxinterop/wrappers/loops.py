@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 import jax
 
 from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
-from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
+from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
+from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
@@ -67,6 +68,8 @@ def scan(
     >>> carry["a"] is carry["b"], float(carry["a"]), seen.tolist()
     (True, 8.0, [1.0, 2.0, 4.0])
     """
+    if not callable(f):
+        raise TypeError(f"the body of scan must be a function, not of type {type(f).__name__}")
     options = Options.of(namespace, identity, static)
     options.check_static(init, xs)
     init, xs = options.separated((init, xs))
@@ -78,8 +81,8 @@ def scan(
 
         def body(carry: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
             with blaming_value(*carry._take_apart()):
-                result = get()(to_tree(carry), to_tree(x))
-            if not isinstance(result, tuple) or len(result) != 2:
+                result = run_on(get(), (carry, x), ("carry", "x"))
+            if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), a tuple of two, but it "
                     f"returned an object of type {type(result).__name__}\n"
@@ -145,7 +148,7 @@ def while_loop(
     def make_condition(get: Get) -> Callable[[InnerDag], Any]:
         def condition(carry: InnerDag) -> Any:
             with blaming_value(*carry._take_apart()):
-                return get()(to_tree(carry))
+                return run_on(get(), (carry,), ("carry",))
 
         return named(condition, Source(cond_fun), signature_like(cond_fun, "carry"))
 
@@ -154,7 +157,7 @@ def while_loop(
 
         def body(carry: InnerDag) -> InnerDag:
             with blaming_value(*carry._take_apart()):
-                result = get()(to_tree(carry))
+                result = run_on(get(), (carry,), ("carry",))
             return alike("what while_loop carries", "carry", carry, result, options, source)
 
         return named(body, source, signature_like(body_fun, "carry"))
@@ -206,7 +209,7 @@ def fori_loop(
 
         def body(i: Any, carry: InnerDag) -> InnerDag:
             with blaming_value(*carry._take_apart()):
-                result = get()(i, to_tree(carry))
+                result = run_on(get(), (carry,), ("carry",), i)
             return alike("what fori_loop carries", "carry", carry, result, options, source)
 
         return named(body, source, signature_like(body_fun, "i", "carry"))

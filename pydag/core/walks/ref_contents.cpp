@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "walks/ref_contents.h"
+
+#include "base/constants.h"
+#include "base/error.h"
+#include "base/tuples.h"
+
+namespace pydag {
+namespace {
+
+bool is_none_at(nb::handle object, PyObject *name) { return checked(PyObject_GetAttr(object.ptr(), name)).is_none(); }
+
+}  // namespace
+
+bool RefAccess::may_read() const { return checked(PyObject_IsTrue(call_array(is_top_level, nullptr, 0).ptr())) == 1; }
+
+nb::object RefAccess::type_of(nb::handle ref) const { return checked(PyObject_GetAttr(ref.ptr(), constants.aval)); }
+
+bool RefAccess::is_ordinary(nb::handle type) const {
+    return is_none_at(type, constants.kind) && is_none_at(type, constants.memory_space);
+}
+
+nb::object RefAccess::holder(nb::handle ref) const { return checked(PyObject_GetAttr(ref.ptr(), constants.refs)); }
+
+nb::object RefAccess::content(nb::handle holder, bool has_devices) const {
+    nb::object content = checked(PyObject_GetAttr(holder.ptr(), constants.buf));
+    if (as_object(Py_TYPE(content.ptr())) != array_class.ptr()) return nb::object();
+    if (!has_devices) return content;
+    const nb::object sharding = checked(PyObject_GetAttr(content.ptr(), constants.sharding));
+    return as_object(Py_TYPE(sharding.ptr())) == sharding_class.ptr() ? content : nb::object();
+}
+
+nb::object make_ref_access(nb::handle ref_class, nb::handle array_class, nb::handle sharding_class,
+                           nb::handle is_top_level, nb::handle new_ref) {
+    return RefAccessBox::make(nb::borrow(ref_class), nb::borrow(array_class), nb::borrow(sharding_class),
+                              nb::borrow(is_top_level), nb::borrow(new_ref));
+}
+
+bool RefContents::are_ordinary(const Leaves &leaves, const RefAccess &access, nb::tuple &known) {
+    const nb::tuple last = known;
+    Leaves types;
+    types.reserve(refs_.size());
+    bool is_known = true;
+    for (size_t i = 0; i < refs_.size(); ++i) {
+        nb::object type = access.type_of(leaves[refs_[i]]);
+        if (item_or_null(last, i) != type.ptr()) {
+            if (!access.is_ordinary(type)) return false;
+            is_known = false;
+        }
+        types.push_new(std::move(type));
+    }
+    if (!is_known) known = nb::borrow<nb::tuple>(types.take_tuple());
+    return true;
+}
+
+bool RefContents::read(const Leaves &leaves, const RefAccess &access, bool has_devices, nb::tuple &known) {
+    if (!are_ordinary(leaves, access, known)) return false;
+    contents_.reserve(refs_.size());
+    holders_.reserve(refs_.size());
+    for (const uint32_t position : refs_) {
+        nb::object holder = access.holder(leaves[position]);
+        nb::object content = access.content(holder, has_devices);
+        if (!content.is_valid()) return false;
+        holders_.push_new(std::move(holder));
+        contents_.push_new(std::move(content));
+    }
+    return true;
+}
+
+void RefContents::exchange(Leaves &leaves) {
+    for (size_t i = 0; i < refs_.size(); ++i) std::swap(leaves.data()[refs_[i]], contents_.data()[i]);
+}
+
+void RefContents::write(const Positions &written, nb::handle contents) {
+    size_t ref = 0;
+    for (size_t i = 0; i < written.size(); ++i) {
+        while (refs_[ref] != written[i]) ++ref;
+        checked(PyObject_SetAttr(holders_[ref], constants.buf, item_of(contents, i).ptr()));
+    }
+}
+
+nb::handle item_of(nb::handle tuple, size_t i) {
+    PyObject *const item = PyTuple_CheckExact(tuple.ptr()) ? item_or_null(tuple, i) : nullptr;
+    if (!item) fail(PyExc_TypeError, "expected a longer tuple, got %U.", short_repr(tuple).ptr());
+    return item;
+}
+
+}  // namespace pydag

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which leaves of one structure a compiled function gets as which argument."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from pydag._core import Hashed, PyDagSpec
+from pydag.jaxinterop.prefixes.arguments import joined
+from pydag.jaxinterop.static.untraced import Picker, picker
+from pydag.typing import Leaf
+
+Tag = list[Any]
+"""An empty list, which belongs to one structure: see `FlatNames`."""
+
+
+def _tagged(tag: Tag, pick: Picker | None) -> Picker:
+    """Takes a tag, and what is picked if anything is."""
+    return (lambda _: tag) if pick is None else (lambda leaves: (tag, pick(leaves)))
+
+
+class Division:
+    """The traced leaves of one structure, divided into donated and kept ones, by sharding.
+
+    Args:
+        spec: The structure.
+        static: Positions of those that aren't traced.
+        donated: Positions of the donated ones.
+        groups: For each leaf, which of the shardings it gets; None where there is but one.
+        number: Of shardings.
+        is_listed: Whether the kept leaves are a tuple in any case.
+    """
+
+    def __init__(
+        self,
+        spec: PyDagSpec,
+        static: Sequence[int],
+        donated: Collection[int],
+        groups: Sequence[int] | None = None,
+        number: int = 0,
+        is_listed: bool = False,
+    ) -> None:
+        self.spec, self.groups, size = spec, groups, spec.num_leaves
+        traced = sorted(set(range(size)).difference(static))
+
+        def take(chosen: Sequence[int]) -> Picker:
+            if groups is None:
+                pick = picker(chosen, size)
+                return lambda leaves: tuple(pick(leaves))
+            parts = [[i for i in chosen if groups[i] == group] for group in range(number)]
+            pickers = [picker(part, size) for part in parts]
+            return lambda leaves: tuple(pick(leaves) for pick in pickers)
+
+        gone = tuple(i for i in traced if i in donated)
+        kept = tuple(i for i in traced if i not in donated)
+        is_plain = len(kept) == size and groups is None and not is_listed
+        self.donated = tuple(i for i, leaf in enumerate(traced) if leaf in donated)
+        """Positions of the donated ones among the traced ones."""
+        self.order = None if groups is None else tuple(groups[i] for i in traced)
+        """The group of each traced leaf."""
+        self.tag: Tag = []
+        self.take_donated = _tagged(self.tag, take(gone) if gone or groups is not None else None)
+        self.take_kept: Picker = (lambda leaves: leaves) if is_plain else take(kept)
+        self.gone = gone or None
+        self.kept = None if is_plain else kept
+
+    def arguments(self, key: Hashed, leaves: Sequence[Leaf]) -> tuple[Hashed, Any, Any]:
+        """The arguments of a flat function: a key, the donated leaves, the kept ones."""
+        return key, self.take_donated(leaves), self.take_kept(leaves)
+
+
+def join(
+    picked: tuple[int, ...],
+    order: tuple[int, ...] | None,
+    donated: Sequence[Any],
+    kept: Sequence[Any],
+) -> list[Leaf]:
+    """The traced leaves, which were divided.
+
+    Args:
+        picked: Which of them are donated.
+        order: The group of each, where they are in groups.
+        donated: A tag; or a tag and the donated leaves.
+    """
+    donated = donated[1] if donated else ()
+    if order is None:
+        return joined(picked, donated, kept)
+    chosen = frozenset(picked)
+    waiting: list[list[Any]] = [list(map(iter, groups)) for groups in (kept, donated)]
+    return [next(waiting[i in chosen][group]) for i, group in enumerate(order)]

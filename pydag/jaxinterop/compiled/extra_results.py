@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Extra results of compiled functions: what is written into the caller's objects after a call.
+
+A ref is passed as its content, an array. The compiled function makes a ref of it, and returns the
+content of each that the function wrote into; these contents are donated. Which they are is known
+once the function is traced, with the refs themselves: `jax.jit` keeps what it traced, so the
+function that takes contents calls it and traces nothing anew.
+
+The compiled function returns `(result, (contents, more))`: the new contents of refs, and whatever
+else a `finish(args, kwargs, more)` is to write when the call returns.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from pydag import _core
+from pydag._core import Hashed, PyDagSpec
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.boundary.updates import result_of
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
+from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
+from pydag.jaxinterop.refs.results import built
+from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Leaf
+
+from .division import Division, join
+from .key import Key
+
+Finish = Callable[[Any, Any, Any], object]
+
+
+class Hidden:
+    """Carries something in a key of which it is no part: all are equal."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hidden)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+class ExtraKey(NamedTuple):
+    """What a function with extra results is compiled for. Positions are among the traced leaves."""
+
+    inner: Hashed  # the `Key` of the function that is given the refs themselves
+    tag: Hidden  # a tag for calls of that function
+    donated: tuple[int, ...]
+    order: tuple[int, ...] | None
+    refs: tuple[int, ...]
+    written: tuple[int, ...]
+    pins: tuple[Any, ...]  # for each written ref the sharding of its content, where that counts
+
+    def __repr__(self) -> str:
+        return repr(self.inner.value)
+
+
+class WritesMoreError(Exception):
+    """A function writes into more refs than it did with other arrays.
+
+    Args:
+        key: The inner one.
+        written: Positions of refs among the traced leaves.
+    """
+
+    def __init__(self, key: Hashed, written: frozenset[int]) -> None:
+        super().__init__(key, written)
+        self.key, self.written = key, written
+
+
+def run_with_contents(inner: Any, key: ExtraKey, donated: Any, kept: Any) -> Any:
+    """The result and the extra results of a function, which is given contents.
+
+    Args:
+        inner: The compiled function of a key, a tag and the traced leaves, refs among them.
+    """
+    leaves = join(key.donated, key.order, donated, kept)
+    for place in key.refs:
+        leaves[place] = new_ref(leaves[place])
+    written = written_refs(inner.trace(key.inner, key.tag.value, leaves), key.refs)
+    if not written.issubset(key.written):
+        raise WritesMoreError(key.inner, written)
+    result = inner(key.inner, key.tag.value, leaves)
+    contents = tuple(
+        _pinned(leaves[place][...], pin) for place, pin in zip(key.written, key.pins, strict=True)
+    )
+    return result, (contents, ())
+
+
+def _pinned(content: Any, pin: Any) -> Any:
+    return content if pin is None else jax.lax.with_sharding_constraint(content, pin)
+
+
+def written_refs(traced: Any, refs: Sequence[int]) -> frozenset[int]:
+    """Into which of its refs a traced function writes, by their positions among the leaves."""
+    return jax_private.written_inputs(traced).intersection(refs)
+
+
+class Extras:
+    """What is known of the extra results of a function for one key.
+
+    Args:
+        refs: Positions of refs, among all leaves.
+        closed_over: Refs that the function takes from around it.
+    """
+
+    def __init__(self, refs: tuple[int, ...], closed_over: Sequence[Any]) -> None:
+        self.refs, self.closed_over = refs, tuple(closed_over)
+        self.written: frozenset[int] = frozenset()  # positions among the traced leaves
+        self.division: Division | None = None
+        self.keys: dict[tuple[Any, ...], Hashed] = {}  # by the pins
+
+    def add_written(self, written: frozenset[int]) -> None:
+        """Adds refs that are written into; positions among the traced leaves."""
+        self.written |= written
+        self.division = None
+        self.keys.clear()
+
+
+def check_not_closed_over(
+    closed_over: Sequence[Any], leaves: Sequence[Leaf], spec: PyDagSpec, name: str
+) -> None:
+    """Raises what JAX raises where a function takes a ref from around it that is an argument, too.
+
+    JAX looks for that when it traces the function, not at each call.
+    """
+    if not closed_over:
+        return
+    known = set(map(id, closed_over))
+    for position, leaf in enumerate(leaves):
+        if id(leaf) in known:
+            where = argument_text(spec.accessors()[position])
+            raise ValueError(
+                f"a mutable array reference was both closed over by {name} and passed as the "
+                f"argument {where}\n"
+                "  Inside they would be two, with two contents. Pass it as an argument alone, or "
+                "close over it alone."
+            )
+
+
+class Taken(NamedTuple):
+    """A call, taken apart for JAX.
+
+    Args:
+        function: Of JAX, a compiled one.
+        arguments: Its arguments.
+        leaves: All of the caller's.
+        call: His arguments.
+        written: The refs that the new contents are for; None for a function without extra results.
+    """
+
+    function: Any
+    arguments: tuple[Hashed, Any, Any]
+    leaves: Sequence[Leaf]
+    call: tuple[Args, Kwargs] = ((), {})
+    written: Sequence[Any] | None = None
+
+    @property
+    def key(self) -> Key:
+        """What is asked of the function that is given the refs themselves."""
+        key = self.arguments[0].value
+        found: Key = key.inner.value if isinstance(key, ExtraKey) else key
+        return found
+
+    def traced_leaves(self) -> list[Leaf]:
+        """The caller's leaves that JAX traces."""
+        return [self.leaves[i] for i in self.key.untraced.traced_positions()]
+
+    def is_like(self, other: "Taken") -> bool:
+        """Whether what was compiled for the one takes the other."""
+        return self.arguments[0] == other.arguments[0]
+
+    def check_no_refs(self, reason: str) -> None:
+        """Raises where there are refs."""
+        positions = self.key.untraced.traced_positions()
+        for position in positions:
+            if is_ref(self.leaves[position]):
+                where = argument_text(self.key.untraced.spec.accessors()[position])
+                raise NotImplementedError(
+                    f"{where} is a ref: {reason}\n"
+                    "  Write the function with the content as an argument and as a result."
+                )
+
+    def run(self) -> AnyDag:
+        """Calls the function, and writes its extra results."""
+        return self.finish(self.function(*self.arguments))
+
+    def finish(self, found: Any) -> AnyDag:
+        """The result, from what the function has returned."""
+        if self.written is not None:
+            found, (contents, _) = found
+            for ref, content in zip(self.written, contents, strict=True):
+                write(ref, content)
+        tree = built(result_of(found), self.leaves)
+        if type(found) is _core.Updated:
+            _core.update_arguments(found, self.call)
+        return tree
+
+    def described(self, found: Any) -> AnyDag:
+        """The result, with shapes and types for arrays, from those of what is returned."""
+        if self.written is not None:
+            found = found[0]
+        return built(
+            result_of(found), [_shape_of(leaf) for leaf in self.leaves], lambda content: content
+        )
+
+
+def _shape_of(leaf: Leaf) -> Any:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_ref(leaf) else leaf
+
+
+def contents_in(leaves: Sequence[Leaf], refs: Sequence[int]) -> list[Leaf]:
+    """The leaves, with contents in the place of refs."""
+    found = list(leaves)
+    for position in refs:
+        found[position] = content_of(found[position])
+    return found
+
+
+def pins_of(leaves: Sequence[Leaf], written: Sequence[int]) -> tuple[Any, ...]:
+    """The shardings that new contents must have, where that counts."""
+    return tuple(pin_of(content_of(leaves[position])) for position in written)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a compiled function is made for, but for the shapes and types of its arrays."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text, unwrap_static
+from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.typing import Leaf
+
+from .division import join
+
+
+class Key(NamedTuple):
+    """What a compiled function is made for, but for the shapes and types of its arrays."""
+
+    untraced: Untraced
+    donated: tuple[int, ...]  # positions among the traced leaves
+    order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
+    gone: tuple[int, ...] = ()  # what is donated by the call, where that counts for updates
+
+    def __repr__(self) -> str:
+        """What JAX shows of it, where it compares keys."""
+        return shortened(f"<arguments {self.untraced.describe(argument_text)}>", 1000)
+
+    def join(self, donated: Sequence[Any], kept: Sequence[Any]) -> list[Leaf]:
+        """The traced leaves, which were divided into groups.
+
+        Args:
+            donated: A tag; or a tag and the donated leaves.
+        """
+        return join(self.donated, self.order, donated, kept)
+
+    def gone_positions(self) -> list[int]:
+        """Positions among all leaves of those that the caller loses."""
+        traced = self.untraced.traced_positions() if self.gone else []
+        return [traced[i] for i in self.gone]
+
+
+def unwrapped(arguments: tuple[Args, Kwargs]) -> tuple[Args, Kwargs]:
+    """The arguments as the function gets them: static ones are no leaves there."""
+    args, kwargs = arguments
+    return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contents of refs: read and written as arrays, where JAX can't do that fast itself."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pydag import _core
+from pydag.jaxinterop import jax_private
+from pydag.typing import Leaf
+
+REF: "type | None" = getattr(jax, "Ref", None)
+"""The class of concrete refs; None where JAX has none."""
+
+new_ref: Any = getattr(jax, "new_ref", None)
+"""Makes a ref."""
+
+
+is_top_level: "Callable[[], bool]" = jax_private.is_top_level or (lambda: False)
+"""Whether JAX traces nothing at the moment."""
+
+
+access: "_core.RefAccess | None" = None
+"""How the core reads and writes contents; None where JAX has to."""
+
+if REF is not None and jax_private.array_class is not None and jax_private.write_effects:
+    access = _core.ref_access(
+        REF, jax_private.array_class, jax.sharding.SingleDeviceSharding, is_top_level, new_ref
+    )
+
+
+@functools.cache
+def _works() -> bool:
+    """Whether JAX's refs are what we take them for. JAX starts its devices for it."""
+    try:
+        ref = new_ref(jnp.zeros(2))
+        content = jax_private.ref_content(ref)
+        jax_private.set_ref_content(ref, content + 1)
+        return type(ref) is REF and is_ordinary(ref) and ref[...].tolist() == [1.0, 1.0]
+    except Exception:
+        return False
+
+
+def is_concrete_ref(leaf: Leaf) -> bool:
+    """Whether it is a ref itself, not one that JAX traces."""
+    return REF is not None and type(leaf) is REF
+
+
+def refs_among(leaves: Sequence[Leaf]) -> tuple[int, ...]:
+    """Where concrete refs stand."""
+    return tuple(i for i, leaf in enumerate(leaves) if type(leaf) is REF) if REF else ()
+
+
+def is_ordinary(ref: Any) -> bool:
+    """Whether a concrete ref is nothing but a place for an array."""
+    kind = jax_private.ref_type(ref)
+    return kind.memory_space is None and kind.kind is None and not kind.is_high
+
+
+def may_pass_contents(refs: Sequence[Any]) -> bool:
+    """Whether a compiled function may be given the contents of these concrete refs."""
+    return access is not None and is_top_level() and _works() and all(map(is_ordinary, refs))
+
+
+def content_of(ref: Any) -> Any:
+    """The array in a concrete ref, not a copy."""
+    return jax_private.ref_content(ref)
+
+
+def write(ref: Any, content: Any) -> None:
+    """Lets an array that nobody else holds be the content of a concrete ref."""
+    jax_private.set_ref_content(ref, content)
+
+
+def pin_of(content: Any) -> Any:
+    """The sharding that a new content must be given to have that of the old one; None for none."""
+    sharding = content.sharding
+    is_plain = isinstance(sharding, jax.sharding.SingleDeviceSharding)
+    return None if is_plain or not hasattr(jax.typeof(content), "sharding") else sharding

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refs in what a compiled function returns: the caller's own objects, and fresh ones.
+
+JAX returns no refs. A ref that came in through the arguments is known by its place there, and the
+caller gets the very object back. Of one that the function made the content is returned.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+from jax import tree_util
+
+from pydag import _core
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.boundary.dag import paths_of
+from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Leaf
+
+from .access import new_ref
+
+ARRAY, NEW_REF = -1, -2  # as in the core
+
+Given = Mapping[int, int]
+"""Where each ref stands among all leaves of the arguments, by its id."""
+
+NO_REFS: Given = {}
+
+Sources = tuple[int, ...]
+"""For each leaf where it comes from: a place among the caller's leaves, `ARRAY` or `NEW_REF`."""
+
+
+def given_refs(untraced: Untraced, leaves: Sequence[Leaf]) -> Given:
+    """The refs among the traced leaves of arguments, which are alive as long as this is used."""
+    if not any(map(is_ref, leaves)):
+        return NO_REFS
+    places = zip(untraced.traced_positions(), leaves, strict=True)
+    return {id(leaf): place for place, leaf in places if is_ref(leaf)}
+
+
+class Placed(NamedTuple):
+    """Leaves of a result, for JAX, without refs."""
+
+    leaves: list[Leaf]
+    sources: Sources | None  # of all; None where there are no refs
+
+
+def without_refs(leaves: Sequence[Leaf], given: Given) -> Placed:
+    """The leaves of a result without refs.
+
+    One that is neither an argument's nor made by the function stays: JAX refuses it.
+    """
+    if not any(map(is_ref, leaves)):
+        return Placed(list(leaves), None)
+    found: list[Leaf] = []
+    sources: list[int] = []
+    for leaf in leaves:
+        place = given.get(id(leaf))
+        is_made = place is None and is_ref(leaf) and _is_fresh(leaf)
+        sources.append(place if place is not None else NEW_REF if is_made else ARRAY)
+        if place is None:
+            found.append(leaf[...] if is_made else leaf)
+    return Placed(found, tuple(sources))
+
+
+def _is_fresh(ref: Any) -> bool:
+    return isinstance(ref, jax.core.Tracer) and jax_private.is_of_this_trace(ref)
+
+
+def with_refs(
+    leaves: Sequence[Leaf],
+    sources: Sources | None,
+    given: Sequence[Leaf],
+    make: Callable[[Any], Any] = new_ref,
+) -> list[Leaf]:
+    """The leaves of a result with refs at their places.
+
+    Args:
+        given: All leaves of the arguments.
+        make: Makes a ref of a content.
+    """
+    if sources is None:
+        return list(leaves)
+    rest, found = iter(leaves), []
+    for source in sources:
+        if source >= 0:
+            found.append(given[source])
+        else:
+            found.append(make(next(rest)) if source == NEW_REF else next(rest))
+    return found
+
+
+class WithRefs:
+    """A result with refs and with static leaves, as a pytree of JAX's."""
+
+    def __init__(self, leaves: Sequence[Leaf], untraced: Untraced, sources: Sources) -> None:
+        self.leaves, self.untraced, self.sources = tuple(leaves), untraced, sources
+
+    def fill(self, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref) -> AnyDag:
+        """The result, for a caller with these leaves."""
+        return self.untraced.build(with_refs(self.leaves, self.sources, given, make))
+
+    def paths(self) -> list[str]:
+        pairs = zip(paths_of(self.untraced), self.sources, strict=True)
+        return [path for path, source in pairs if source < 0]
+
+
+tree_util.register_pytree_with_keys(
+    WithRefs,
+    lambda w: (tuple(zip(w.paths(), w.leaves, strict=True)), (w.untraced, w.sources)),
+    lambda aux, leaves: WithRefs(leaves, *aux),
+    lambda w: (w.leaves, (w.untraced, w.sources)),
+)
+
+
+def built(result: Any, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref) -> AnyDag:
+    """The DAG that a compiled function has returned.
+
+    Args:
+        given: All leaves of the arguments, of the caller's.
+        make: Makes a ref of a content.
+    """
+    if not _core.holds_refs(result):
+        return _core.build_result(result)
+    if isinstance(result, _core.Result):
+        return _core.fill_result(result, given, make)
+    return result.fill(given, make)
