@@ -43,21 +43,41 @@ def opened_by_flax(cls: type, entry: Any) -> BySlots | ByAttributes | None:
     """
     if "flax.nnx" not in sys.modules or _has_own(cls, "__getattribute__", "__del__", "__dict__"):
         return None
-    try:
-        return _variables(cls, entry) or _states(cls, entry) or _pytrees(cls, entry)
-    except (AttributeError, KeyError, TypeError):  # another release, or one that isn't whole yet
-        return None
+    for known in (_variables, _states, _pytrees):
+        try:
+            found: BySlots | ByAttributes | None = known(cls, entry)
+        except (AttributeError, KeyError):  # another release, or one that isn't whole yet
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def variable_classes() -> tuple[type, type] | None:
+    """`nnx.Variable` and `nnx.Param`; None where NNX isn't loaded."""
+    library: Any = sys.modules.get("flax.nnx.variablelib")
+    found = getattr(library, "Variable", None), getattr(library, "Param", None)
+    variable, param = found
+    return (variable, param) if isinstance(variable, type) and isinstance(param, type) else None
 
 
 def _has_own(cls: type, *names: str) -> bool:
-    """Whether a class, or one that it inherits from, defines one of these otherwise than usual."""
-    bases = [base for base in bases_of(cls) if base is not object]
+    """Whether a class, or one that it inherits from, defines one of these otherwise than usual.
+
+    What flax's own classes do is known: they look out for names that were given up.
+    """
+    bases = [base for base in bases_of(cls) if base is not object and not _is_flaxs(base)]
     is_layout = type(type("C", (), {}).__dict__["__dict__"])  # what every class with a dict has
     return any(
         name in names_in(base) and not isinstance(names_in(base)[name], is_layout)
         for base in bases
         for name in names
     )
+
+
+def _is_flaxs(cls: type) -> bool:
+    module = names_in(cls).get("__module__")
+    return type(module) is str and module.startswith("flax.")
 
 
 def _variables(cls: type, entry: Any) -> BySlots | None:

@@ -93,9 +93,26 @@ bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenO
     return true;
 }
 
+namespace {
+
+// The names of an instance's children, where the library that registered its class has to be asked for them.
+nb::object names_of(PyObject *object, const Registration &registration, PyObject *aux_data, Py_ssize_t count) {
+    nb::object names = registration.known_names.find(aux_data, count);
+    if (names.is_valid()) return names;
+    const nb::object aux = nb::borrow(aux_data);
+    names = call(registration.ask_names, nb::handle(object), nb::int_(count));
+    const bool fits = names.is_none() || (PyTuple_CheckExact(names.ptr()) && PyTuple_GET_SIZE(names.ptr()) == count);
+    if (!fits) return nb::none();
+    registration.known_names.add(aux, count, names);
+    return names;
+}
+
+}  // namespace
+
 uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
     const nb::object owned_registration = nb::borrow(registration), type = class_of(object);
-    const nb::object flatten = RegistrationBox::of(registration).flatten;
+    const Registration &known = RegistrationBox::of(registration);
+    const nb::object flatten = known.library_flatten.is_valid() ? known.library_flatten : known.flatten;
     const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
     const Py_ssize_t size = PyTuple_GET_SIZE(parts.ptr());
     if (size != 2 && size != 3)
@@ -118,6 +135,8 @@ uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions
                  "children (%zd) and number of entries (%zd).",
                  type.ptr(), PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
         if (!is_filled(entries)) fail_unfilled();
+    } else if (options.wants_entries && known.ask_names.is_valid() && PyTuple_GET_SIZE(items.ptr()) > 0) {
+        entries = names_of(object, known, PyTuple_GET_ITEM(parts.ptr(), 1), PyTuple_GET_SIZE(items.ptr()));
     }
     refs.push_borrowed(registration);
     refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));

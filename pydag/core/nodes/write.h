@@ -11,7 +11,7 @@ namespace pydag {
 bool is_writable(Kind kind, PyObject *const *refs);
 
 // Replaces the children of `object`, as many as the node has, by `children`. The object
-// is what `refs` say, and nothing else than its children changes. `once` is for all nodes that one walk writes into.
+// is what `refs` say, and nothing else than its children changes. `once` is for all nodes that one walk writes.
 void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject *const *children, uint32_t count,
                     MadeOnce &once);
 

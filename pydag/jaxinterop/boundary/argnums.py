@@ -18,6 +18,7 @@ from pydag.jaxinterop.prefixes.arguments import (
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, Slot, shortened
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_differentiable
+from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
 from pydag.ops.select import select, where_there
 from pydag.structure.listing import Listing
@@ -127,9 +128,7 @@ class Divided:
         if not self._own and self.untraced.positions:
             raise TypeError(self._no_arrays(args))
         can = [is_differentiable(leaf, allow_int) for leaf in self._own]
-        chosen = can if wrt is None else self._selected(wrt, can)
-        if wrt is None and not any(can):
-            chosen = [True] * len(can)  # JAX says what it is that it can't differentiate by
+        chosen = self._trained(can) if wrt is None else self._selected(wrt, can)
         self._chosen = [place if is_by else -1 for place, is_by in zip(places, chosen, strict=True)]
         picked = {place for place in self._chosen if place >= 0}
         if copies is not None:
@@ -175,6 +174,20 @@ class Divided:
         by = {positions[place] for place in picked}
         if any(slot.index in by for slot in options.leaves([others, copies[1]])):
             by_argument(args, kwargs, wanted.__contains__, QUESTION, options, by)
+
+    def _trained(self, can: Sequence[bool]) -> list[bool]:
+        """What is differentiated by where nobody says by what."""
+        if not any(can):
+            return [True] * len(can)  # JAX says what it is that it can't differentiate by
+        state = are_state(self.untraced.spec, self.untraced.traced_positions())
+        chosen = [a and not b for a, b in zip(can, state, strict=True)]
+        if not any(chosen):
+            raise TypeError(
+                "there is nothing to differentiate by: all that has a derivative is held by "
+                "Variables that are no nnx.Param, which are state\n"
+                "  Select what is meant by wrt=, such as wrt=nnx.Variable."
+            )
+        return chosen
 
     def _selected(self, wrt: Where, can: Sequence[bool]) -> list[bool]:
         if not self._own:

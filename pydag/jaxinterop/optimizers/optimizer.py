@@ -169,7 +169,7 @@ def optimizer(
         tx: Any transformation of optax's.
         wrt: Which leaves are trained: a predicate, a class or several, a pattern of the path, a
             prefix of booleans, or a list of such, as in `pydag.dag_mask`. Left out: all that can
-            be differentiated by.
+            be differentiated by, but for what NNX holds in Variables that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 

@@ -20,6 +20,7 @@ from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.treatments import Slot, shortened
 from pydag.jaxinterop.static.differentiable import is_differentiable
+from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
@@ -172,7 +173,8 @@ def which_are_trained(
     """Whether each traced leaf is selected, and can be trained."""
     can = [leaf is not None and is_differentiable(leaf) for leaf in leaves]
     if wrt is None:
-        return can
+        state = are_state(untraced.spec, untraced.traced_positions())
+        return [a and not b for a, b in zip(can, state, strict=True)]
     found = select_among(untraced, leaves, can, wrt, must_match=must_match)
     return [a and b for a, b in zip(found, can, strict=True)]
 

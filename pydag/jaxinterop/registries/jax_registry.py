@@ -97,6 +97,13 @@ class _Opener:
         self.write_as(_styles.get(type(node), {}).get(str))
         return names
 
+    def names_for(self, node: Any, count: int) -> tuple[Any, ...] | None:
+        """The names of a node's children, of which there are so many; None where it has none."""
+        try:
+            return self.names[count]
+        except KeyError:
+            return self.ask(node, count)
+
     def write_as(self, style: str | None) -> None:
         """Tells the core whether the names of children are attributes."""
         entry_type = JaxField if style == ".{}" else JaxEntry
@@ -107,12 +114,11 @@ class _Opener:
     def __call__(self, node: Any) -> tuple[Any, ...]:
         children, aux_data = self.flatten(node)
         children = tuple(children)
-        names = self.names.get(len(children), self) if children else None
-        if names is self:
-            names = self.ask(node, len(children))
-        found = self.trial.learn(node, (children, aux_data, names))
-        if found is not None:
-            return found
+        names = self.names_for(node, len(children)) if children else None
+        if self.trial.how is not None:
+            found = self.trial.learn(node, (children, aux_data, names))
+            if found is not None:
+                return found
         return (children, aux_data) if names is None else (children, aux_data, names)
 
 
@@ -159,6 +165,8 @@ def _registration(cls: type, entry: Any) -> object:
         is_module(cls),
     )
     trial.registration = opener.registration
+    if trial.how is None:
+        _core.ask_names_apart(opener.registration, opener.flatten, opener.names_for)
     return opener.registration
 
 

@@ -46,7 +46,7 @@ class Trial:
             return _core.stand_in_by_slots(self.registration, *self.how)
         assert self.how is not None
         try:
-            parts, (child_keys, other_keys, others) = vars(node), aux_data
+            parts, (child_keys, other_keys, _) = vars(node), aux_data
         except (TypeError, ValueError):
             return False
         attributes = tuple(str(key) for key in (*child_keys, *other_keys))

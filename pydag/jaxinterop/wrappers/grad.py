@@ -66,7 +66,8 @@ def value_and_grad(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
@@ -146,7 +147,8 @@ def grad(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
