@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tries out whether the core can open and build the instances of a class itself.
 
-It can where a library does that in a way that is known. What is known of a library may be wrong: of
-another release, of a class that does something else. So the first instance of each class, and of
-each layout (which attributes there are, and which of them are children), is opened and built in both
-ways. Where they differ, the library's functions are called for each instance of the class.
+It can where a library does that in a way that is known. What is known of a library may be wrong for
+another release, or for a class that does something else. So the first instance of each class, and
+of each layout (which attributes there are, and which of them are children), is opened and built in
+both ways. Where they differ, the library's functions are called for each instance of the class.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class Trial:
         return found
 
     def _prepare(self, node: Any, opened: Opened) -> bool:
-        children, aux_data, names = opened
+        _, aux_data, names = opened
         if isinstance(self.how, BySlots):
             return _core.stand_in_by_slots(self.registration, *self.how)
         assert self.how is not None
