@@ -37,6 +37,14 @@ def is_lookahead(params: Any) -> bool:
     return type(params) is getattr(sys.modules.get("optax"), "LookaheadParams", None)
 
 
+def params_for_evaluation(frame: types.FrameType) -> Any:
+    """What optax is to make parameters for evaluation of, if this is its function that does so."""
+    if frame.f_code.co_name != "schedule_free_eval_params":
+        return None
+    is_of_optax = frame.f_globals.get("__name__", "").partition(".")[0] == "optax"
+    return frame.f_locals.get("params") if is_of_optax else None
+
+
 def is_dimensions(x: Any) -> bool:
     """Whether this says what the dimensions of one array are for: a tuple that is no container."""
     cls = type(x)
