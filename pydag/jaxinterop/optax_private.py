@@ -34,7 +34,12 @@ def is_placeholder(params: Any) -> bool:
 
 def is_lookahead(params: Any) -> bool:
     """Whether these are the two models, fast and slow, of `optax.lookahead`."""
-    return type(params) is getattr(sys.modules.get("optax"), "LookaheadParams", None)
+    return type(params) is lookahead_class()
+
+
+def lookahead_class() -> type | None:
+    """The class of those two models; None where nobody has loaded optax."""
+    return getattr(sys.modules.get("optax"), "LookaheadParams", None)
 
 
 def params_for_evaluation(frame: types.FrameType) -> Any:

@@ -10,6 +10,7 @@ from jax import tree_util
 
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, to_state
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
 
@@ -134,4 +135,9 @@ def _close(aux: Any, children: Iterable[Any]) -> OptimizerState:
     return OptimizerState(spec.unflatten(children), structure)
 
 
+serialized_by_flax(
+    OptimizerState,
+    lambda state: to_state(state.inner),
+    lambda state, found: state.like(from_state(state.inner, found, "optimizer")),
+)
 tree_util.register_pytree_with_keys(OptimizerState, _open, _close, _open_without_keys)
