@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from pydag._core import PyDagSpec
+from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.leaves import Static, is_traced
@@ -25,7 +26,7 @@ class LostTieWarning(UserWarning):
     Two places that hold one object in an argument hold two in what the function returns, and all
     else agrees: structure, shapes and types. It is said once for each trace, and not where the
     function calls `pydag.untie`, nor where whole items of a dict came apart, such as the parameters
-    and the target network of a training state.
+    and the target network of a training state, or the two models of `optax.lookahead`.
     """
 
 
@@ -150,7 +151,8 @@ def _lost(given: Listing, returned: Listing, root: int) -> _Lost | None:
     """Walks both; they unfold alike from the roots on.
 
     Whole items of a dict argument may come apart: an initial state often holds one part twice, such
-    as a network and its target. Inside of each item ties are looked for.
+    as a network and its target; and `optax.lookahead` starts with one model twice. Inside of each
+    item ties are looked for.
     """
     items = frozenset(_items(given))
     parts = [(0, root)]
@@ -174,11 +176,15 @@ def _lost(given: Listing, returned: Listing, root: int) -> _Lost | None:
 
 
 def _items(given: Listing) -> Sequence[int]:
-    """The items of an argument that is a dict, but for those that are leaves."""
-    cls = given.records[0].type
-    if cls is None or not issubclass(cls, dict):
-        return ()
-    children = given.children(0)
+    """The items of an argument that is a dict, and the models of `optax.lookahead` anywhere in it.
+
+    Those that are leaves aren't meant.
+    """
+    cls, pair = given.records[0].type, optax_private.lookahead_class()
+    wholes = [0] if isinstance(cls, type) and issubclass(cls, dict) else []
+    if pair is not None:
+        wholes += [i for i, record in enumerate(given.records) if record.type is pair]
+    children = [child for whole in wholes for child in given.children(whole)]
     return [child for child in children if not given.records[given.target(child)].is_leaf]
 
 

@@ -11,6 +11,7 @@ from pydag.jaxinterop import jax_private, optax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.derivatives import Structures, derivative
 from pydag.jaxinterop.flax_nnx import as_values
+from pydag.jaxinterop.flax_serialization import tell_flax
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced
@@ -204,6 +205,7 @@ def optimizer(
         raise ImportError(
             "optimizer needs optax, which is not installed: pip install optax"
         ) from error
+    tell_flax()
     if hasattr(tx, "gradient_transformation"):  # MultiSteps is none, and makes one
         tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
     takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
