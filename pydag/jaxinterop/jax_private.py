@@ -59,6 +59,41 @@ def is_of_this_trace(tracer: Any) -> bool:
     return tracer._trace is _contexts.trace
 
 
+_get_referent: Any = _optional("jax._src.core", "get_referent")
+
+
+def referent(value: Any) -> Any:
+    """The value itself, for what stands for it while JAX traces a function that closes over it."""
+    return value if _get_referent is None else _get_referent(value)
+
+
+def around() -> tuple[list[Any], list[Any]]:
+    """What the function that is traced at the moment takes from around it.
+
+    And those refs among it that the function has written into up to now. Nothing of what JAX
+    doesn't tell.
+    """
+    frame = getattr(getattr(_contexts, "trace", None), "frame", None)
+    try:
+        values = {id(var): referent(_constant(x)) for var, x in frame.constvar_to_val.items()}
+        found: dict[int, Any] = {}
+        for equation in frame.get_eqns() if values else ():
+            for effect in equation.effects:
+                value = values.get(id(effect.input)) if isinstance(effect, write_effects) else None
+                if value is not None:
+                    found[id(value)] = value
+    except (AttributeError, TypeError):
+        return [], []
+    return list(values.values()), list(found.values())
+
+
+def _constant(value: Any) -> Any:
+    return getattr(value, "canonical", value)
+
+
+eval_jaxpr: Any = _optional("jax._src.core", "eval_jaxpr")
+"""Runs what was traced."""
+
 array_class: "type | None" = _optional("jax._src.array", "ArrayImpl")
 """Of ordinary arrays."""
 

@@ -4,13 +4,13 @@
 This is the mechanism of every wrapper but `jit`, which does the same with less work per call.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from jax import tree_util
 
-from pydag.jaxinterop.messages.naming import Source, named
-from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
+from pydag.jaxinterop.messages.roots import CALL, place_text
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
     Chosen,
@@ -20,11 +20,13 @@ from pydag.jaxinterop.prefixes.arguments import (
     wrap_static,
 )
 from pydag.jaxinterop.prefixes.treatments import Question, treatments
+from pydag.jaxinterop.refs.contents import OfContents, check_around
+from pydag.jaxinterop.refs.table import RefNumber, RefTable, both_texts
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .blame import blame_value
-from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
+from .dag import Dag, InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
 from .function_cache import cached_for_function, kept_with_function
 
 _NONE = Chosen((), ())
@@ -114,6 +116,45 @@ def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], O
 
 def _maker(fun: Callable[..., Any], options: Options) -> Maker:
     return lambda get: flat(get, Source(fun), lambda result: to_outcome(result, options))
+
+
+class Staged(NamedTuple):
+    """A function for what JAX stages out: of a call, and of contents of refs and a call."""
+
+    plain: Callable[[Call], Outcome]
+    of_contents: OfContents
+
+
+def kept_staged(fun: Callable[..., Any], options: Options) -> tuple[Any, Staged]:
+    """The flat functions for staging, one for all calls of `fun`; before it what must be owned."""
+    return cached_for_function(fun, ("staged", options), lambda get: _staged(get, Source(fun), options))
+
+
+def _staged(get: Callable[[], Callable[..., Any]], source: Source, options: Options) -> Staged:
+    def plain(call: Call) -> Outcome:
+        outcome = to_outcome(call.run(get()), options)
+        check_around()
+        return outcome
+
+    def with_refs(refs: list[Any], call: Call) -> Outcome:
+        table = RefTable(refs)
+        return table.hide(to_outcome(table.show(call).run(get()), options))
+
+    return Staged(named(plain, source), OfContents(named(with_refs, source, ARGUMENTS)))
+
+
+def check_not_around(functions: Iterable[OfContents], table: RefTable, call: Dag, what: str) -> None:
+    """Raises what JAX raises where a ref of a call is taken from around a function, too.
+
+    Args:
+        what: Says which function it is.
+    """
+    for number, ref in enumerate(table.refs):
+        if any(function.takes(ref) for function in functions):
+            positions = dict(zip(call._untraced.positions, call._untraced.statics, strict=True))
+            place = next(i for i, x in positions.items() if x.value == RefNumber(number))
+            where = place_text(call._untraced.spec.accessors()[place], CALL)
+            raise ValueError(both_texts(what, where))
 
 
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:

@@ -7,9 +7,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 
-from pydag.jaxinterop.boundary.call import Call, kept_flat, per_leaf
+from pydag.jaxinterop.boundary.call import Call, check_not_around, kept_staged, per_leaf
+from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
+from pydag.jaxinterop.refs.contents import lending, may_lend, read, write
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
@@ -58,13 +61,32 @@ def checkpoint(
 
     @functools.wraps(fun, updated=())
     def again(*args: P.args, **kwargs: P.kwargs) -> R:
-        call = Call.keyed(args, kwargs, options, arguments)
-        cse: Any = prevent_cse
-        if not isinstance(cse, bool):
-            prefixes = {"args": tuple(cse), "kwargs": True}
-            cse = (per_leaf(call, prefixes, _CSE, options),)
-        _owner, function = kept_flat(fun, options)
-        result: R = jax.checkpoint(function, prevent_cse=cse, policy=policy)(call).tree
+        call, table = Call.keyed(args, kwargs, options, arguments), RefTable()
+        bare = table.hide(call, adds=True)
+        _owner, staged = kept_staged(fun, options)
+
+        def cse_of(call: Call) -> Any:
+            if isinstance(prevent_cse, bool):
+                return prevent_cse
+            prefixes = {"args": tuple(prevent_cse), "kwargs": True}
+            return per_leaf(call, prefixes, _CSE, options)
+
+        def run(lent: list[Any]) -> Any:
+            refs = [*table.refs, *lent]
+            if not refs or not may_lend(refs):
+                cse = cse_of(call)
+                more = {"prevent_cse": cse if isinstance(cse, bool) else (cse,), "policy": policy}
+                return jax.checkpoint(staged.plain, **more)(call).tree
+            cse = cse_of(bare)
+            more = {"prevent_cse": cse if isinstance(cse, bool) else (False, cse), "policy": policy}
+            lender = staged.of_contents
+            again = jax.checkpoint(lender.for_jax(lent), **more)
+            outcome, contents = again(read(refs), bare)
+            check_not_around([lender], table, bare, Source(fun).text)
+            write(refs, contents, len(table.refs), lender.written)
+            return table.show(outcome).tree
+
+        result: R = lending(run)
         return result
 
     return again
