@@ -91,6 +91,27 @@ def _constant(value: Any) -> Any:
     return getattr(value, "canonical", value)
 
 
+_discharge_state: Any = _optional("jax._src.state.discharge", "discharge_state")
+
+
+def pure(jaxpr: Any) -> Any:
+    """What was traced, as a function of contents for refs; its constants come first.
+
+    Behind its results it gives the contents afterwards, one for each ref. None where JAX can't.
+    """
+    try:
+        moved = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], consts=[])
+        found = _discharge_state(moved)
+        return found if len(found.invars) == len(moved.invars) else None
+    except (AttributeError, TypeError):
+        return None
+
+
+def can_purify() -> bool:
+    """Whether `pure` and `eval_jaxpr` are there."""
+    return _discharge_state is not None and eval_jaxpr is not None
+
+
 eval_jaxpr: Any = _optional("jax._src.core", "eval_jaxpr")
 """Runs what was traced."""
 

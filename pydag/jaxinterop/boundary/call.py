@@ -4,13 +4,13 @@
 This is the mechanism of every wrapper but `jit`, which does the same with less work per call.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jax import tree_util
 
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
-from pydag.jaxinterop.messages.roots import CALL, place_text
+from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
     Chosen,
@@ -21,12 +21,12 @@ from pydag.jaxinterop.prefixes.arguments import (
 )
 from pydag.jaxinterop.prefixes.treatments import Question, treatments
 from pydag.jaxinterop.refs.contents import OfContents, check_around
-from pydag.jaxinterop.refs.table import RefNumber, RefTable, both_texts
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .blame import blame_value
-from .dag import Dag, InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
+from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
 from .function_cache import cached_for_function, kept_with_function
 
 _NONE = Chosen((), ())
@@ -141,20 +141,6 @@ def _staged(get: Callable[[], Callable[..., Any]], source: Source, options: Opti
         return table.hide(to_outcome(table.show(call).run(get()), options))
 
     return Staged(named(plain, source), OfContents(named(with_refs, source, ARGUMENTS)))
-
-
-def check_not_around(functions: Iterable[OfContents], table: RefTable, call: Dag, what: str) -> None:
-    """Raises what JAX raises where a ref of a call is taken from around a function, too.
-
-    Args:
-        what: Says which function it is.
-    """
-    for number, ref in enumerate(table.refs):
-        if any(function.takes(ref) for function in functions):
-            positions = dict(zip(call._untraced.positions, call._untraced.statics, strict=True))
-            place = next(i for i, x in positions.items() if x.value == RefNumber(number))
-            where = place_text(call._untraced.spec.accessors()[place], CALL)
-            raise ValueError(both_texts(what, where))
 
 
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:

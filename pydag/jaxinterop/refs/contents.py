@@ -14,9 +14,12 @@ import jax
 from jax import tree_util
 
 from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.untraced import Untraced
 
 from .access import new_ref
+from .table import RefNumber, RefTable, both_texts
 
 R = TypeVar("R")
 
@@ -64,6 +67,8 @@ class OfContents:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._inner: Any = jax.jit(function, inline=True)
         self._around: dict[int, Any] = {}
+        self._pure: dict[int, tuple[Any, Any]] = {}  # by the id of the jaxpr, which is owned here
+        self._made: dict[str, Callable[..., Any]] = {}
         self.written: set[int] = set()
         """Which of the refs that it is given it was seen to write into."""
 
@@ -73,21 +78,43 @@ class OfContents:
 
     def lent(self, lent: Sequence[Any], contents: Sequence[Any], *args: Any) -> Any:
         """The same with refs that the function takes from around it; their contents come last."""
-        refs = [new_ref(content) for content in contents]
-        own = refs[: len(refs) - len(lent)]
-        traced = self._inner.trace(own, *args)
-        around = [jax_private.referent(x) for x in jax_private.closed_over(traced) if is_ref(x)]
+        own = contents[: len(contents) - len(lent)]
+        traced = self._inner.trace([new_ref(content) for content in own], *args)
+        around = _distinct(
+            [jax_private.referent(x) for x in jax_private.closed_over(traced) if is_ref(x)]
+        )
         self._around |= {id(ref): ref for ref in around}
-        written = _written_around(traced)
-        known = set(map(id, lent))
-        if not known.issuperset(map(id, written)):
-            raise NeedsRefsError(written)
+        if not set(map(id, lent)).issuperset(map(id, around)):
+            raise NeedsRefsError(around)
         self.written |= {i for i in jax_private.written_inputs(traced) if i < len(own)}
-        if lent:
-            result = _run_with(traced, dict(zip(map(id, lent), refs[len(own) :], strict=True)), (own, *args))
-        else:
-            result = self._inner(own, *args)
-        return result, [ref[...] for ref in refs]
+        return self._run(traced, lent, contents, own, args)
+
+    def _run(
+        self,
+        traced: Any,
+        lent: Sequence[Any],
+        contents: Sequence[Any],
+        own: Sequence[Any],
+        args: tuple[Any, ...],
+    ) -> Any:
+        """What a traced function returns, and the contents afterwards, by its pure form."""
+        jaxpr = traced.jaxpr
+        known = self._pure.get(id(jaxpr))
+        if known is None:
+            known = self._pure[id(jaxpr)] = jaxpr, jax_private.pure(jaxpr)
+        others = dict(zip(map(id, lent), range(len(own), len(contents)), strict=True))
+        consts = [*getattr(jaxpr, "consts", ()), *getattr(traced, "_consts", ())]
+        places = [others.get(id(jax_private.referent(value))) for value in consts]
+        given = [x if i is None else contents[i] for x, i in zip(consts, places, strict=True)]
+        flat = [*given, *own, *tree_util.tree_leaves(args)]
+        found = jax_private.eval_jaxpr(known[1], (), *flat)
+        count = traced.out_tree.num_leaves
+        # What comes behind is a content for each ref, in the order of the inputs.
+        after = list(contents)
+        order = [*(i for i in places if i is not None), *range(len(own))]
+        for number, content in zip(order, found[count:], strict=True):
+            after[number] = content
+        return tree_util.tree_unflatten(traced.out_tree, found[:count]), after
 
     def for_jax(self, lent: Sequence[Any]) -> Callable[..., Any]:
         """The function that is staged: always the same one, where nothing is lent."""
@@ -95,39 +122,35 @@ class OfContents:
             return self.alone
         return lambda contents, *args: self.lent(lent, contents, *args)
 
+    def made(self, name: str, lent: Sequence[Any], function: Callable[..., Any]) -> Any:
+        """What is made of this function for a loop: always the same one, where nothing is lent."""
+        return function if lent else self._made.setdefault(name, function)
+
     def takes(self, ref: Any) -> bool:
         """Whether the function takes a ref from around it."""
         return id(ref) in self._around
 
 
-def _written_around(traced: Any) -> list[Any]:
-    """The refs from around it that a traced function writes into."""
-    jaxpr = traced.jaxpr
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    pairs = [*zip(inner.constvars, getattr(jaxpr, "consts", ()), strict=True)]
-    pairs += zip(inner.invars, getattr(traced, "_consts", ()), strict=False)
-    values = {id(var): jax_private.referent(value) for var, value in pairs}
-    effects = (e for e in inner.effects if isinstance(e, jax_private.write_effects))
-    return _distinct([values[id(e.input)] for e in effects if id(e.input) in values])
+def check_not_around(
+    functions: Sequence[OfContents], table: RefTable, untraced: Untraced, what: str, roots: Roots
+) -> None:
+    """Raises what JAX raises where a ref of a call is taken from around a function, too.
 
-
-def _run_with(traced: Any, others: dict[int, Any], args: Any) -> Any:
-    """What a traced function returns with other refs for those from around it."""
-
-    def exchanged(value: Any) -> Any:
-        return others.get(id(jax_private.referent(value)), value)
-
-    jaxpr = traced.jaxpr
-    consts = [exchanged(value) for value in getattr(jaxpr, "consts", ())]
-    outer = [exchanged(value) for value in getattr(traced, "_consts", ())]
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    found = jax_private.eval_jaxpr(inner, consts, *outer, *tree_util.tree_leaves(args))
-    return tree_util.tree_unflatten(traced.out_tree, found)
+    Args:
+        untraced: Of the call, with the numbers of refs.
+        what: Says which function it is.
+    """
+    for number, ref in enumerate(table.refs):
+        if any(function.takes(ref) for function in functions):
+            pairs = zip(untraced.positions, untraced.statics, strict=True)
+            place = next(i for i, x in pairs if x.value == RefNumber(number))
+            where = place_text(untraced.spec.accessors()[place], roots)
+            raise ValueError(both_texts(what, where))
 
 
 def may_lend(refs: Sequence[Any]) -> bool:
     """Whether refs, traced or not, are nothing but places for arrays, and can be told to be."""
-    if not jax_private.write_effects or jax_private.eval_jaxpr is None:
+    if not (jax_private.write_effects and jax_private.can_purify()):
         return False
     types = [jax.typeof(ref) for ref in refs]
     return all(getattr(t, "memory_space", 0) is None and t.kind is None for t in types)

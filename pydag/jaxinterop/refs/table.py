@@ -68,16 +68,31 @@ class RefTable:
             adds: Whether refs that aren't in the table are added; else they stay in the Dag.
         """
         untraced, leaves = dag._take_apart()
-        if not any(map(is_ref, leaves)):
+        known = {
+            position: static.value
+            for position, static in zip(untraced.positions, untraced.statics, strict=True)
+            if is_ref(static.value)
+        }
+        if not known and not any(map(is_ref, leaves)):
             return dag
         statics = dict(zip(untraced.positions, untraced.statics, strict=True))
         rest: list[Leaf] = []
         for position, leaf in zip(untraced.traced_positions(), leaves, strict=True):
-            number = self.number(leaf, adds) if is_ref(leaf) else None
-            if number is None:
+            if is_ref(leaf):
+                known[position] = leaf
+            else:
                 rest.append(leaf)
+        kept = set()
+        for position, ref in known.items():
+            number = self.number(ref, adds)
+            if number is None:
+                kept.add(position)
             else:
                 statics[position] = Static(RefNumber(number))
+        if kept.difference(untraced.positions):
+            skipped = statics.keys()
+            every = dict(zip(untraced.traced_positions(), leaves, strict=True))
+            rest = [leaf for position, leaf in every.items() if position not in skipped]
         return _with_statics(dag, untraced, statics, rest)
 
     def show(self, dag: D) -> D:
@@ -94,6 +109,10 @@ class RefTable:
             for x in untraced.statics
         )
         return untraced._replace(statics=statics)
+
+
+NO_REFS = RefTable()
+"""An empty table, to which nobody adds."""
 
 
 def _with_statics(dag: D, untraced: Untraced, statics: dict[int, Static], leaves: Any) -> D:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.call import Call, check_not_around, kept_staged
+from pydag.jaxinterop.boundary.call import Call, kept_staged
 from pydag.jaxinterop.boundary.dag import Outcome, rebuilt
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.meet import meet
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.refs.contents import lending, may_lend, read, write
+from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.refs.contents import check_not_around, lending, may_lend, read, write
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity
@@ -46,7 +47,7 @@ def _choose(
         functions = [_Branch(lender.for_jax(lent), table, True) for lender in lenders]
         outcome, contents = _chosen(choose, functions, branches, names, (read(refs), bare))
         for lender, branch in zip(lenders, branches, strict=True):
-            check_not_around([lender], table, bare, Source(branch).text)
+            check_not_around([lender], table, bare._untraced, Source(branch).text, CALL)
         written = set().union(*(lender.written for lender in lenders))
         write(refs, contents, len(table.refs), written)
         return table.show(outcome).tree

@@ -7,11 +7,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 
-from pydag.jaxinterop.boundary.call import Call, check_not_around, kept_staged, per_leaf
+from pydag.jaxinterop.boundary.call import Call, kept_staged, per_leaf
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
-from pydag.jaxinterop.refs.contents import lending, may_lend, read, write
+from pydag.jaxinterop.refs.contents import check_not_around, lending, may_lend, read, write
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
@@ -82,7 +83,7 @@ def checkpoint(
             lender = staged.of_contents
             again = jax.checkpoint(lender.for_jax(lent), **more)
             outcome, contents = again(read(refs), bare)
-            check_not_around([lender], table, bare, Source(fun).text)
+            check_not_around([lender], table, bare._untraced, Source(fun).text, CALL)
             write(refs, contents, len(table.refs), lender.written)
             return table.show(outcome).tree
 
