@@ -169,6 +169,7 @@ PRIVATE_PARAMETERS = "_private_parameters"
 GRADIENT_REFUSED = re.compile(
     r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"
 )
+WRITE_REFUSED = re.compile(r"with a differentiated value on a non-differentiated array reference")
 MAP_REFUSED = re.compile(r"(at )?vmap ")
 VALUE_WANTED = re.compile(r"it depends on the values? of the arguments? (.*)\.$", re.MULTILINE)
 """Said where Python asks for a value while a function is traced; with the arguments' names."""

@@ -86,17 +86,19 @@ tree_util.register_pytree_with_keys(
 
 
 def flat(
-    get: Callable[[], Callable[..., Any]], source: Source, pack: Callable[[Any], Any]
+    get: Callable[[], Callable[..., Any]],
+    source: Source,
+    pack: Callable[[Any, RefTable], Any],
 ) -> Callable[[Call], Any]:
     """The function that JAX gets in the place of the one that `get` gives: of a `Call`.
 
     Args:
         source: Of the function.
-        pack: Makes of the result what JAX gets.
+        pack: Makes of the result, and the refs that the function was given, what JAX gets.
     """
 
     def flat(call: Call) -> Any:
-        return pack(call.run(get()))
+        return pack(call.run(get()), RefTable.of(call._leaves))
 
     return named(flat, source)
 
@@ -115,7 +117,10 @@ def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], O
 
 
 def _maker(fun: Callable[..., Any], options: Options) -> Maker:
-    return lambda get: flat(get, Source(fun), lambda result: to_outcome(result, options))
+    def pack(result: Any, table: RefTable) -> Outcome:
+        return table.hide(to_outcome(result, options))
+
+    return lambda get: flat(get, Source(fun), pack)
 
 
 class Staged(NamedTuple):
@@ -127,7 +132,9 @@ class Staged(NamedTuple):
 
 def kept_staged(fun: Callable[..., Any], options: Options) -> tuple[Any, Staged]:
     """The flat functions for staging, one for all calls of `fun`; before it what must be owned."""
-    return cached_for_function(fun, ("staged", options), lambda get: _staged(get, Source(fun), options))
+    return cached_for_function(
+        fun, ("staged", options), lambda get: _staged(get, Source(fun), options)
+    )
 
 
 def _staged(get: Callable[[], Callable[..., Any]], source: Source, options: Options) -> Staged:

@@ -18,7 +18,8 @@ from pydag.jaxinterop.boundary.argnums import select_among
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.messages.roots import with_roots
-from pydag.jaxinterop.prefixes.treatments import Slot, shortened
+from pydag.jaxinterop.prefixes.neutral import marked, neutral
+from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
@@ -85,11 +86,6 @@ def matched(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf
     return list(map(_or_none, untraced.match(tree, what, root)))
 
 
-def _marked(untraced: Untraced) -> AnyDag:
-    """A tree of this structure in which every leaf is an object of its own."""
-    return _core.unflatten(untraced.spec, map(Slot, range(untraced.spec.num_leaves)))
-
-
 def check_state(state: Untraced, model: Untraced, root: str) -> None:
     """Checks that an optimizer's state is for this structure.
 
@@ -103,7 +99,7 @@ def check_state(state: Untraced, model: Untraced, root: str) -> None:
     told = shortened(shown or "other leaves are arrays", 1400)
     for one, other in itertools.permutations((state, model)):
         try:
-            one.match(_marked(other), "", root)
+            neutral(one.spec).flatten_up_to(marked(other.spec))
         except SharingError:
             raise SharingError(_OTHER_SHARING.format(told, _tied_advice(_MODEL_ADVICE))) from None
         except ValueError:

@@ -49,6 +49,11 @@ class RefTable:
         self.refs = list(refs)
         self._numbers = {id(ref): i for i, ref in enumerate(self.refs)}
 
+    @classmethod
+    def of(cls, leaves: Sequence[Leaf]) -> "RefTable":
+        """The refs among leaves, in their order."""
+        return cls([leaf for leaf in leaves if is_ref(leaf)])
+
     def number(self, ref: Any, adds: bool = False) -> int | None:
         """The number of a ref; None where it has none.
 
@@ -127,6 +132,12 @@ def _like(dag: D, untraced: Untraced, leaves: Sequence[Leaf]) -> D:
     from pydag.jaxinterop.boundary.dag import rebuilt
 
     return rebuilt(untraced, leaves, type(dag))
+
+
+def constant(dag: D) -> D:
+    """A Dag in which refs are static leaves: what JAX is given leaves them out."""
+    table = RefTable()
+    return table.show(table.hide(dag, adds=True))
 
 
 def both_texts(function: str, where: str) -> str:

@@ -19,6 +19,7 @@ from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.refs.table import constant
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.text import short_repr
 from pydag.typing import Identity
@@ -76,11 +77,11 @@ class Custom(Generic[P, R]):
         return result
 
     def _pack(self, tree: Any, root: str) -> InnerDag:
-        return argument(tree, self._options, root)
+        return constant(argument(tree, self._options, root))
 
     def _outcome(self, tree: Any) -> Outcome:
         """The result of the function or of a rule: JAX wants them alike."""
-        return to_outcome(tree, self._options)
+        return constant(to_outcome(tree, self._options))
 
     def _trees(self, args: Sequence[Any]) -> Iterator[Any]:
         """The function's arguments, as the user has them."""

@@ -9,7 +9,7 @@ import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
-from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.boundary.dag import to_dag
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
@@ -87,18 +87,20 @@ def value_and_grad(
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         divided = Divided(by, wrt, args, kwargs, options, allow_int)
 
-        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Dag]:
-            result = divided.run(fun, leaves, others)
-            return pair(result)[0] if has_aux else result, to_dag(result, options)
+        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
+            result, table = divided.run(fun, leaves, others)
+            value = pair(result)[0] if has_aux else result
+            return value, (table.hide(to_dag(result, options)), divided.contents(table))
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
-            (_, result), gradients = differentiate(divided.by, divided.others)
+            (_, (result, contents)), gradients = differentiate(divided.by, divided.others)
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
             blame_gradient(error, source, divided.by_with_paths(), kind)
             raise
-        return result.tree, divided.gradient(gradients)
+        divided.write(contents)
+        return divided.table.show(result).tree, divided.gradient(gradients)
 
     return value_and_gradient
 

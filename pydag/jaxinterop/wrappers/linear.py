@@ -26,6 +26,7 @@ from pydag.jaxinterop.boundary.derivatives import (
 )
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity, Leaf
 
@@ -113,13 +114,15 @@ tree_util.register_pytree_node(
 )
 
 
-def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[[Dag], Any]:
+def _flat(
+    fun: Callable[..., Any], has_aux: bool, options: Options, table: RefTable
+) -> Callable[[Dag], Any]:
     def flat(primals: Dag) -> Any:
-        result = fun(*to_tree(primals))
+        result = fun(*to_tree(table.show(primals)))
         if not has_aux:
-            return to_dag(result, options)
+            return table.hide(to_dag(result, options))
         value, aux = pair(result)
-        return to_dag(value, options), to_dag(aux, options)
+        return table.hide(to_dag(value, options)), table.hide(to_dag(aux, options))
 
     return named(flat, Source(fun), ARGUMENT_TUPLE)
 
@@ -176,11 +179,15 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    by = _point(primals, options)
+    by, table = _point(primals, options), RefTable()
     value, pullback, *aux = cast(Any, jax.vjp)(
-        _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
+        _flat(fun, has_aux, options, table),
+        table.hide(by, adds=True),
+        has_aux=has_aux,
+        **jax_options,
     )
-    return value.tree, LinearMap.at(pullback, value, "cotangent", by), *(x.tree for x in aux)
+    linear = LinearMap.at(pullback, value, "cotangent", by)
+    return table.show(value).tree, linear, *(table.show(x).tree for x in aux)
 
 
 @overload
@@ -239,19 +246,21 @@ def jvp(
                 f"type {type(trees).__name__}"
             )
     options = Options(namespace, identity)
-    by = _point(primals, options)
+    point, table = _point(primals, options), RefTable()
+    by = table.hide(point, adds=True)
     along = dag_like(by, tuple(tangents), "the tuple of the tangents", "tangents")
     along = rebuilt(by._untraced, tangents_for(types_of(by), along._leaves), InnerDag)
     try:
         value, tangent, *aux = jax.jvp(
-            _flat(fun, has_aux, options), (by,), (along,), has_aux=has_aux
+            _flat(fun, has_aux, options, table), (by,), (along,), has_aux=has_aux
         )
     except (TypeError, ValueError) as error:
         blame_tangent(error, by.with_paths("primals"), along.with_paths("tangents"))
         raise
+    value = table.show(value)
     structures = Structures.of(value.tree, value._untraced)
     along_result = derivative(tangent._untraced, without_float0(tangent._leaves), structures)
-    return value.tree, along_result, *(x.tree for x in aux)
+    return value.tree, along_result, *(table.show(x).tree for x in aux)
 
 
 @overload
@@ -300,8 +309,11 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
-    by = _point(primals, options)
+    table = RefTable()
+    by = table.hide(_point(primals, options), adds=True)
     value, pushforward, *aux = cast(Any, jax.linearize)(
-        _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
+        _flat(fun, has_aux, options, table), by, has_aux=has_aux, **jax_options
     )
-    return value.tree, LinearMap.at(pushforward, by, "tangents", value), *(x.tree for x in aux)
+    value = table.show(value)
+    linear = LinearMap.at(pushforward, by, "tangents", value)
+    return value.tree, linear, *(table.show(x).tree for x in aux)
