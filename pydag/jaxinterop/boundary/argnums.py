@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import optree
 
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
     Kwargs,
@@ -16,7 +18,8 @@ from pydag.jaxinterop.prefixes.arguments import (
     joined,
 )
 from pydag.jaxinterop.prefixes.treatments import COPIES, LeafNumbers, Question, shortened
-from pydag.jaxinterop.refs.access import new_ref
+from pydag.jaxinterop.refs.access import is_top_level, new_ref
+from pydag.jaxinterop.refs.contents import check_not_around, lending, may_lend, read, write
 from pydag.jaxinterop.refs.table import RefNumber, RefTable
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
@@ -27,7 +30,7 @@ from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
 
 from .blame import blame_write, type_text
-from .call import Call, argument_paths
+from .call import Call, argument_paths, kept_staged
 from .dag import rebuilt
 from .derivatives import Structures, derivative
 
@@ -182,7 +185,7 @@ class Divided:
         return untraced, [x for x, n in zip(leaves, own, strict=True) if n not in static]
 
     def _places(self, numbers: LeafNumbers) -> list[int]:
-        """For each traced leaf of the wanted arguments which one of the call's it is; -1 for refs."""
+        """For each traced leaf of the wanted arguments which of the call's it is; -1 for refs."""
         own = self._wanted_numbers(numbers)
         places = {p: i for i, p in enumerate(self.call._untraced.traced_positions())}
         return [places.get(own[p], -1) for p in self.untraced.traced_positions()]
@@ -257,7 +260,7 @@ class Divided:
     def run(
         self, fun: Callable[..., Any], by: Sequence[Leaf], others: Sequence[Leaf]
     ) -> tuple[Any, RefTable]:
-        """What a function returns for the call with these leaves, and the refs that it was given."""
+        """What a function returns for the call with these leaves, and the refs it was given."""
         table = RefTable(self.table.refs)
         if self.refs:
             inside = list(self.table.refs)
@@ -267,10 +270,30 @@ class Divided:
         by = by[: len(self.picked)]
         call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
         try:
+            if table.refs and not is_top_level() and may_lend(table.refs):
+                return self._run_lent(fun, call, table), table
             return table.show(call).run(fun), table
         except Exception as error:
             blame_write(error, self._ref_paths())
             raise
+
+    @staticmethod
+    def _run_lent(fun: Callable[..., Any], call: Call, table: RefTable) -> Any:
+        """What a function returns that is traced anyway: it is lent the contents of the refs.
+
+        JAX can't add to a ref under a derivative, as its random generators do.
+        """
+        _owner, staged = kept_staged(fun, call._untraced.options)
+
+        def run(lent: list[Any]) -> Any:
+            refs = [*table.refs, *lent]
+            outcome, contents = staged.of_contents.lent(lent, read(refs), call)
+            what = Source(fun).text
+            check_not_around([staged.of_contents], table, call._untraced, what, CALL)
+            write(refs, contents, len(table.refs), staged.of_contents.written)
+            return table.show(outcome).tree
+
+        return lending(run)
 
     def contents(self, table: RefTable) -> list[Any]:
         """What the refs hold afterwards whose contents are differentiated by."""

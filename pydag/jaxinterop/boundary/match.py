@@ -198,7 +198,7 @@ def _ref_difference(
         if place is None:
             return "another ref"
         path = path_text(one.dag.tree, one.dag.spec.paths()[place], root, one.options)
-        return f"the ref that is given as {path}"
+        return f"the ref that is {one.name} at {path}"
 
     return (
         f"{what} must have the same refs at the same places\n"

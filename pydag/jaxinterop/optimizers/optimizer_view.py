@@ -20,7 +20,7 @@ from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.neutral import marked, neutral
 from pydag.jaxinterop.prefixes.treatments import shortened
-from pydag.jaxinterop.static.differentiable import is_differentiable
+from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
@@ -162,13 +162,24 @@ def dags_in(state: Any) -> list[Dag]:
     return [x for x in jax.tree.leaves(state, is_leaf=is_dag) if is_dag(x)]
 
 
+def _shape_in(leaf: Any) -> Any:
+    """For a ref the shape and type of its content."""
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_ref(leaf) else leaf
+
+
+def with_contents(leaves: Sequence[Leaf], active: Sequence[bool]) -> list[Leaf]:
+    """The leaves, with contents for the refs that are trained."""
+    pairs = zip(leaves, active, strict=True)
+    return [leaf[...] if on and is_ref(leaf) else leaf for leaf, on in pairs]
+
+
 def which_are_trained(
     untraced: Untraced, leaves: Sequence[Leaf], wrt: Where | None, must_match: bool = False
 ) -> list[bool]:
-    """Whether each traced leaf is selected, and can be trained."""
-    can = [leaf is not None and is_differentiable(leaf) for leaf in leaves]
+    """Whether each traced leaf is selected, and can be trained; of refs only what `wrt` selects."""
     if wrt is None:
-        return can
+        return [leaf is not None and is_differentiable(leaf) for leaf in leaves]
+    can = [leaf is not None and is_differentiable(_shape_in(leaf)) for leaf in leaves]
     found = select_among(untraced, leaves, can, wrt, must_match=must_match)
     return [a and b for a, b in zip(found, can, strict=True)]
 

@@ -23,6 +23,7 @@ from .coming_apart import warn_of_modules
 R = TypeVar("R")
 
 _NONE: Any = object()
+_WHAT = "the results of the branches"
 _ADVICE = "Let each branch return one object at these places, or each two."
 
 
@@ -100,7 +101,7 @@ def _chosen(
         try:
             for side in sides[1:]:
                 try:
-                    check_alike("the results of the branches", "result", sides[0], side, _ADVICE)
+                    check_alike(_WHAT, "result", sides[0], side, _ADVICE, made[0].table)
                 except SharingError as difference:
                     is_shared_alike, told = False, difference
         except TypeError as difference:

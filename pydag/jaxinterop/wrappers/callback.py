@@ -10,13 +10,14 @@ from pydag.jaxinterop.boundary.call import Call, flat
 from pydag.jaxinterop.boundary.dag import InnerDag, argument, dag_like
 from pydag.jaxinterop.boundary.described import described
 from pydag.jaxinterop.messages.naming import Source, name_of
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 
 
 def called_back(callback: Callable[..., Any], shape: InnerDag) -> Callable[[Call], InnerDag]:
     """The function that JAX calls back, whose result is like `shape`."""
 
-    def pack(result: Any) -> InnerDag:
+    def pack(result: Any, _: RefTable) -> InnerDag:
         return dag_like(shape, result, f"what {name_of(callback)} returned", "result")
 
     return flat(lambda: callback, Source(callback), pack)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import jax
 
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
 from pydag.jaxinterop.boundary.match import alike
@@ -162,7 +163,10 @@ def while_loop(
         def step(table: RefTable, bare: InnerDag) -> Any:
             carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
-                return get()(to_tree(carry))
+                found = get()(to_tree(carry))
+            if jax_private.around()[1]:
+                raise ValueError(_condition_writes(Source(cond_fun)))
+            return found
 
         return step
 
@@ -194,10 +198,7 @@ def while_loop(
         def asked(carry: Any) -> Any:
             found = goes_on.lent(lent, *carry)[0]
             if goes_on.written:
-                raise ValueError(
-                    "the condition of while_loop writes into a ref, and may only read\n"
-                    f"  The condition is {Source(cond_fun).text}."
-                )
+                raise ValueError(_condition_writes(Source(cond_fun)))
             return found
 
         def of_pair(carry: Any) -> Any:
@@ -223,6 +224,13 @@ def while_loop(
     )
     result: C = last.tree
     return result
+
+
+def _condition_writes(source: Source) -> str:
+    return (
+        "the condition of while_loop writes into a ref, and may only read\n"
+        f"  The condition is {source.text}."
+    )
 
 
 def fori_loop(
