@@ -94,22 +94,64 @@ def _constant(value: Any) -> Any:
 _discharge_state: Any = _optional("jax._src.state.discharge", "discharge_state")
 
 
-def pure(jaxpr: Any) -> Any:
-    """What was traced, as a function of contents for refs; its constants come first.
+def discharged(jaxpr: Any, equation: Any, given: list[Any], wanted: list[Any]) -> Any:
+    """One step of what was traced, as a function of contents for refs.
 
-    Behind its results it gives the contents afterwards, one for each ref. None where JAX can't.
+    Behind its results it gives the contents afterwards, one for each ref.
+
+    Args:
+        jaxpr: What was traced.
+        given, wanted: The variables that are the inputs and the outputs of the step.
     """
-    try:
-        moved = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], consts=[])
-        found = _discharge_state(moved)
-        return found if len(found.invars) == len(moved.invars) else None
-    except (AttributeError, TypeError):
-        return None
+    step = jaxpr.replace(
+        constvars=[],
+        consts=[],
+        invars=given,
+        outvars=wanted,
+        eqns=[equation],
+        effects=equation.effects,
+        debug_info=jaxpr.debug_info.with_unknown_names(),
+    )
+    return _discharge_state(step)
+
+
+def has_rules(equation: Any) -> bool:
+    """Whether there is a function with a derivative of its own in a step."""
+    waiting: list[Any] = [equation]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if hasattr(found, "primitive"):
+            if found.primitive.name.startswith("custom_"):
+                return True
+            for value in found.params.values():
+                waiting += value if isinstance(value, tuple | list) else [value]
+        else:
+            found = getattr(found, "jaxpr", found)
+            if id(found) not in seen and hasattr(found, "eqns"):
+                seen.add(id(found))
+                waiting += found.eqns
+    return False
+
+
+_user_context: Any = _optional("jax._src.source_info_util", "user_context")
+_name_stack: Any = _optional("jax._src.source_info_util", "current_name_stack")
+
+
+def run_equation(equation: Any, values: list[Any]) -> list[Any]:
+    """What one step of what was traced gives for these inputs."""
+    primitive, source = equation.primitive, equation.source_info
+    names = _name_stack() + source.name_stack
+    parameters = primitive.get_bind_params(equation.params)
+    with _user_context(source.traceback, name_stack=names), equation.ctx.manager:
+        found = primitive.bind(*values, **parameters)
+    return list(found) if primitive.multiple_results else [found]
 
 
 def can_purify() -> bool:
-    """Whether `pure` and `eval_jaxpr` are there."""
-    return _discharge_state is not None and eval_jaxpr is not None
+    """Whether a function of refs can be run as one of contents."""
+    needed = (_discharge_state, eval_jaxpr, _user_context, _name_stack, _get_referent)
+    return all(found is not None for found in needed)
 
 
 eval_jaxpr: Any = _optional("jax._src.core", "eval_jaxpr")

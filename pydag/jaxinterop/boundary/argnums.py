@@ -118,6 +118,7 @@ class Divided:
         whole, self.table = Call.told_apart(args, kwargs, options), RefTable()
         args, kwargs = whole.tree
         self.call = self.table.hide(whole, adds=True)
+        self._is_staged = bool(self.table.refs) and not is_top_level()
         tree = args[self.wanted[0]] if argnums.is_one else tuple(args[i] for i in self.wanted)
         self._tree, self._depth = tree, 0 if argnums.is_one else 1
         self._structures: Structures | None = None
@@ -270,7 +271,7 @@ class Divided:
         by = by[: len(self.picked)]
         call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
         try:
-            if table.refs and not is_top_level() and may_lend(table.refs):
+            if self._is_staged and may_lend(table.refs):
                 return self._run_lent(fun, call, table), table
             return table.show(call).run(fun), table
         except Exception as error:

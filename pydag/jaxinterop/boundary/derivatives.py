@@ -116,8 +116,7 @@ def _built(untraced: Untraced, leaves: Sequence[Leaf]) -> AnyDag:
     except Exception:
         if all(leaf is not None for leaf in untraced.all_leaves(leaves)):
             raise
-    tree = _core.unflatten(without_refusing(untraced.spec), untraced.all_leaves(leaves))
-    return tree
+    return _core.unflatten(without_refusing(untraced.spec), untraced.all_leaves(leaves))
 
 
 def without_float0(leaves: Iterable[Leaf]) -> list[Leaf]:

@@ -19,6 +19,7 @@ from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.untraced import Untraced
 
 from .access import new_ref
+from .interpret import UnknownStepError, run_pure
 from .table import RefNumber, RefTable, both_texts
 
 R = TypeVar("R")
@@ -67,7 +68,6 @@ class OfContents:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._inner: Any = jax.jit(function, inline=True)
         self._around: dict[int, Any] = {}
-        self._pure: dict[int, tuple[Any, Any]] = {}  # by the id of the jaxpr, which is owned here
         self._made: dict[str, Callable[..., Any]] = {}
         self.written: set[int] = set()
         """Which of the refs that it is given it was seen to write into."""
@@ -79,7 +79,7 @@ class OfContents:
     def lent(self, lent: Sequence[Any], contents: Sequence[Any], *args: Any) -> Any:
         """The same with refs that the function takes from around it; their contents come last."""
         own = contents[: len(contents) - len(lent)]
-        traced = self._inner.trace([new_ref(content) for content in own], *args)
+        traced = self._traced(own, args)
         around = _distinct(
             [jax_private.referent(x) for x in jax_private.closed_over(traced) if is_ref(x)]
         )
@@ -88,6 +88,17 @@ class OfContents:
             raise NeedsRefsError(around)
         self.written |= {i for i in jax_private.written_inputs(traced) if i < len(own)}
         return self._run(traced, lent, contents, own, args)
+
+    def _traced(self, contents: Sequence[Any], args: tuple[Any, ...]) -> Any:
+        """The function as JAX traces it, for refs of these contents: at most once for each types."""
+        found: list[Any] = []
+
+        def trace(contents: Sequence[Any]) -> None:
+            # Refs made here leave nothing behind in what is traced around this.
+            found.append(self._inner.trace(list(map(new_ref, contents)), *args))
+
+        jax.eval_shape(trace, list(contents))
+        return found[0]
 
     def _run(
         self,
@@ -99,22 +110,40 @@ class OfContents:
     ) -> Any:
         """What a traced function returns, and the contents afterwards, by its pure form."""
         jaxpr = traced.jaxpr
-        known = self._pure.get(id(jaxpr))
-        if known is None:
-            known = self._pure[id(jaxpr)] = jaxpr, jax_private.pure(jaxpr)
         others = dict(zip(map(id, lent), range(len(own), len(contents)), strict=True))
-        consts = [*getattr(jaxpr, "consts", ()), *getattr(traced, "_consts", ())]
+        around = list(getattr(jaxpr, "consts", ()))
+        consts = [*around, *getattr(traced, "_consts", ())]
         places = [others.get(id(jax_private.referent(value))) for value in consts]
         given = [x if i is None else contents[i] for x, i in zip(consts, places, strict=True)]
-        flat = [*given, *own, *tree_util.tree_leaves(args)]
-        found = jax_private.eval_jaxpr(known[1], (), *flat)
-        count = traced.out_tree.num_leaves
-        # What comes behind is a content for each ref, in the order of the inputs.
+        rest, count = tree_util.tree_leaves(args), len(around)
+        try:
+            found, last = run_pure(jaxpr, given[:count], [*given[count:], *own, *rest])
+        except UnknownStepError:
+            return self._run_impure(traced, places, consts, contents, len(own), rest)
+        # There is a content for each ref, in the order of the inputs.
         after = list(contents)
         order = [*(i for i in places if i is not None), *range(len(own))]
-        for number, content in zip(order, found[count:], strict=True):
+        for number, content in zip(order, last, strict=True):
             after[number] = content
-        return tree_util.tree_unflatten(traced.out_tree, found[:count]), after
+        return tree_util.tree_unflatten(traced.out_tree, found), after
+
+    @staticmethod
+    def _run_impure(
+        traced: Any,
+        places: Sequence[int | None],
+        consts: Sequence[Any],
+        contents: Sequence[Any],
+        own: int,
+        rest: Sequence[Any],
+    ) -> Any:
+        """The same with refs made of the contents."""
+        refs = [new_ref(content) for content in contents]
+        given = [x if i is None else refs[i] for x, i in zip(consts, places, strict=True)]
+        jaxpr = traced.jaxpr
+        count = len(getattr(jaxpr, "consts", ()))
+        inner = getattr(jaxpr, "jaxpr", jaxpr)
+        found = jax_private.eval_jaxpr(inner, given[:count], *given[count:], *refs[:own], *rest)
+        return tree_util.tree_unflatten(traced.out_tree, found), read(refs)
 
     def for_jax(self, lent: Sequence[Any]) -> Callable[..., Any]:
         """The function that is staged: always the same one, where nothing is lent."""

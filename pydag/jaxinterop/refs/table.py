@@ -134,17 +134,11 @@ def _like(dag: D, untraced: Untraced, leaves: Sequence[Leaf]) -> D:
     return rebuilt(untraced, leaves, type(dag))
 
 
-def constant(dag: D) -> D:
-    """A Dag in which refs are static leaves: what JAX is given leaves them out."""
-    table = RefTable()
-    return table.show(table.hide(dag, adds=True))
-
-
 def both_texts(function: str, where: str) -> str:
     """The text of JAX's error about a ref that a function takes from around it, too."""
     return (
-        f"a mutable array reference was both closed over by {function} and passed as the argument "
-        f"{where}\n"
-        "  Inside they would be two, with two contents. Pass it as an argument alone, or close over "
-        "it alone."
+        f"a mutable array reference was both closed over by {function} and passed as the "
+        f"argument {where}\n"
+        "  Inside they would be two, with two contents. Pass it as an argument alone, or close "
+        "over it alone."
     )

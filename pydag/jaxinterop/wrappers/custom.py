@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
+import jax
 import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.argnums import QUESTION
@@ -19,7 +20,8 @@ from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
-from pydag.jaxinterop.refs.table import constant
+from pydag.jaxinterop.refs.contents import OfContents, read
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.text import short_repr
 from pydag.typing import Identity
@@ -55,8 +57,28 @@ class Custom(Generic[P, R]):
         def flat(*args: Any) -> Dag:
             return self._outcome(function(*self._trees(args)))
 
-        self._jax: Any = type(self)._transformation(
+        def lent(contents: list[Any], *args: Any) -> tuple[Dag, list[Any]]:
+            skipped = self.nondiff_argnums
+            constant = {i: x for i, x in enumerate(args) if i in skipped}
+
+            def with_refs(refs: list[Any], *dags: Any) -> Dag:
+                rest, table = iter(dags), RefTable(refs)
+                given = [constant[i] if i in constant else next(rest) for i in range(len(args))]
+                return self._outcome(function(*self._trees(given, table)), table)
+
+            # Without refs inside: else JAX might forget that there is a rule.
+            dags = [x for i, x in enumerate(args) if i not in skipped]
+            outcome, after = OfContents(with_refs).alone(contents, *dags)
+            return outcome, after
+
+        transformation = type(self)._transformation
+        self._jax: Any = transformation(
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
+        )
+        # The same for arguments with refs: their contents come first.
+        self._lent: Any = transformation(
+            named(lent, Source(fun), ARGUMENTS),
+            nondiff_argnums=tuple(i + 1 for i in self.nondiff_argnums),
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -70,32 +92,41 @@ class Custom(Generic[P, R]):
         skipped = self.nondiff_argnums
         if skipped:
             by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, self._options)
-        given = (
-            x if i in skipped else self._pack(x, f"args[{i}]") for i, x in enumerate(bound.args)
-        )
-        result: R = self._jax(*given).tree
-        return result
+        table = RefTable()
+        given = [
+            x if i in skipped else table.hide(self._pack(x, f"args[{i}]"), adds=True)
+            for i, x in enumerate(bound.args)
+        ]
+        if not table.refs:
+            result: R = self._jax(*given).tree
+            return result
+        outcome, contents = self._lent(read(table.refs), *given)
+        for ref, content in zip(table.refs, contents, strict=True):
+            ref[...] = jax.lax.stop_gradient(content)
+        return table.show(outcome).tree
 
     def _pack(self, tree: Any, root: str) -> InnerDag:
-        return constant(argument(tree, self._options, root))
+        return argument(tree, self._options, root)
 
-    def _outcome(self, tree: Any) -> Outcome:
+    def _outcome(self, tree: Any, table: RefTable = NO_REFS) -> Outcome:
         """The result of the function or of a rule: JAX wants them alike."""
-        return constant(to_outcome(tree, self._options))
+        return table.hide(to_outcome(tree, self._options))
 
-    def _trees(self, args: Sequence[Any]) -> Iterator[Any]:
+    def _trees(self, args: Sequence[Any], table: RefTable = NO_REFS) -> Iterator[Any]:
         """The function's arguments, as the user has them."""
-        return (x if i in self.nondiff_argnums else opened(x) for i, x in enumerate(args))
+        return (x if i in self.nondiff_argnums else opened(x, table) for i, x in enumerate(args))
 
 
-def opened(dag: Dag) -> Any:
-    """The tree of a Dag. Python's numbers in it are arrays, as they are where JAX traces.
+def opened(dag: Dag, table: RefTable = NO_REFS) -> Any:
+    """The tree of a Dag, with the refs of a table.
+
+    Python's numbers in it are arrays, as they are where JAX traces.
 
     JAX may call the function as it is. What that made of numbers would be numbers, which have no
     identity, and a result that is shared would not be shared.
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
-    return dag._untraced.build(leaves)
+    return table.shown(dag._untraced).build(leaves)
 
 
 def opened_derivative(dag: Dag) -> Any:

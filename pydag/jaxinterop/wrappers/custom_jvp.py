@@ -10,6 +10,9 @@ import jax.numpy as jnp
 from pydag.jaxinterop.boundary.dag import Dag, Outcome, rebuilt
 from pydag.jaxinterop.boundary.derivatives import derivative, tangents_for
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
+from pydag.jaxinterop.refs.access import new_ref
+from pydag.jaxinterop.refs.contents import read
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.differentiable import is_differentiable
 
 from .custom import Custom, P, R, opened, opened_derivative, two
@@ -53,18 +56,32 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             symbolic_zeros: As in JAX.
         """
 
-        def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
-            *others, primals, tangents = args
+        def called(others: Any, primals: Any, tangents: Any, table: RefTable) -> tuple[Dag, Dag]:
             found = jvp(
-                *others, tuple(map(opened, primals)), tuple(map(opened_derivative, tangents))
+                *others,
+                tuple(opened(primal, table) for primal in primals),
+                tuple(map(opened_derivative, tangents)),
             )
             result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
-            dag = self._outcome(result)
+            dag = self._outcome(result, table)
             what = f"the tangent that {name_of(jvp)} returned"
             leaves = dag._untraced.match(tangent, what, "tangent")
             return dag, rebuilt(dag._untraced, tangents_for(dag._leaves, leaves), Outcome)
 
-        self._jax.defjvp(named(flat_jvp, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
+        def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
+            *others, primals, tangents = args
+            return called(others, primals, tangents, NO_REFS)
+
+        def lent_jvp(*args: Any) -> tuple[Any, Any]:
+            *others, (contents, *primals), (_, *tangents) = args
+            table = RefTable(list(map(new_ref, contents)))
+            dag, tangent = called(others, primals, tangents, table)
+            after = read(table.refs)
+            zeros = [jnp.zeros_like(x) if is_differentiable(x) else None for x in after]
+            return (dag, after), (tangent, tangents_for(after, zeros))
+
+        for function, rule in ((self._jax, flat_jvp), (self._lent, lent_jvp)):
+            function.defjvp(named(rule, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:

@@ -14,6 +14,9 @@ from pydag.jaxinterop.boundary.outputs import Shell
 from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.refs.access import new_ref
+from pydag.jaxinterop.refs.contents import read
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.untraced import Options, Untraced
 
@@ -78,20 +81,22 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
                 no array stands at several places of the result.
         """
 
-        def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
+        def forward(args: Any, table: RefTable) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
-                fwd(*self._trees(args)), fwd, "(result, saved)", "what bwd is given of it"
+                fwd(*self._trees(args, table)), fwd, "(result, saved)", "what bwd is given of it"
             )
             inputs = [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
             inside = tuple(_Input.of(dag, self._options) for dag in inputs)
-            dag = self._outcome(result)
+            dag = self._outcome(result, table)
             places = Places.of(result, dag.spec, self._options)
-            return dag, (self._pack(saved, "saved"), Shell((inside, places)))
+            kept = table.hide(self._pack(saved, "saved"))
+            return dag, (kept, Shell((inside, places)))
 
-        def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
-            *others, (saved, shell), cotangent = args
+        def backward(
+            others: Any, saved: Dag, shell: Shell, cotangent: Dag, table: RefTable
+        ) -> tuple[Dag | None, ...]:
             inputs, places = shell.content
-            found = bwd(*others, opened(saved), _opened_cotangent(cotangent, places))
+            found = bwd(*others, opened(saved, table), _opened_cotangent(cotangent, places))
             if not isinstance(found, tuple | list) or len(found) != len(inputs):
                 raise TypeError(
                     f"{name_of(bwd)} must return a tuple with a cotangent for each of "
@@ -104,13 +109,35 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
                 for i, (x, part) in enumerate(zip(inputs, found, strict=True))
             )
 
-        self._jax.defvjp(
-            named(flat_fwd, Source(fwd), ARGUMENTS),
-            named(flat_bwd, Source(bwd), ARGUMENTS),
-            symbolic_zeros=symbolic_zeros,
-            optimize_remat=optimize_remat,
-            **jax_options,
-        )
+        def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
+            return forward(args, NO_REFS)
+
+        def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
+            *others, (saved, shell), cotangent = args
+            return backward(others, saved, shell, cotangent, NO_REFS)
+
+        def lent_fwd(contents: list[Any], *args: Any) -> Any:
+            table = RefTable(list(map(new_ref, contents)))
+            dag, kept = forward(args, table)
+            after = read(table.refs)
+            return (dag, after), (*kept, after)
+
+        def lent_bwd(*args: Any) -> tuple[Any, ...]:
+            *others, (saved, shell, contents), (cotangent, _) = args
+            table = RefTable(list(map(new_ref, contents)))  # what it writes is nobody's
+            return None, *backward(others, saved, shell, cotangent, table)
+
+        for function, rules in (
+            (self._jax, (flat_fwd, flat_bwd)),
+            (self._lent, (lent_fwd, lent_bwd)),
+        ):
+            function.defvjp(
+                named(rules[0], Source(fwd), ARGUMENTS),
+                named(rules[1], Source(bwd), ARGUMENTS),
+                symbolic_zeros=symbolic_zeros,
+                optimize_remat=optimize_remat,
+                **jax_options,
+            )
 
 
 class _Input(NamedTuple):
