@@ -153,3 +153,14 @@ def _may_be_number(leaf: Leaf) -> bool:
     """Whether a traced leaf may have been one of Python's numbers; a flag looks like an array."""
     aval: Any = jax.typeof(leaf)
     return aval.shape == () and bool(aval.weak_type or aval.dtype == np.bool_)
+
+
+def blame_write(error: Exception, paths: Sequence[str]) -> None:
+    """Says which refs JAX may mean where it refuses that a differentiated value is written."""
+    if not paths or not jax_private.WRITE_REFUSED.search(str(error)):
+        return
+    shown = ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
+    error.add_note(
+        f"The refs among the arguments: {shown}. They aren't differentiated by. Write "
+        "jax.lax.stop_gradient of the value, or select the ref by wrt=."
+    )
