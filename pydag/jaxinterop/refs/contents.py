@@ -90,7 +90,7 @@ class OfContents:
         return self._run(traced, lent, contents, own, args)
 
     def _traced(self, contents: Sequence[Any], args: tuple[Any, ...]) -> Any:
-        """The function as JAX traces it, for refs of these contents: at most once for their types."""
+        """The function as JAX traces it, once for contents of the same types."""
         found: list[Any] = []
 
         def trace(contents: Sequence[Any]) -> None:
