@@ -103,7 +103,8 @@ class Custom(Generic[P, R]):
         outcome, contents = self._lent(read(table.refs), *given)
         for ref, content in zip(table.refs, contents, strict=True):
             ref[...] = jax.lax.stop_gradient(content)
-        return table.show(outcome).tree
+        with_refs: R = table.show(outcome).tree
+        return with_refs
 
     def _pack(self, tree: Any, root: str) -> InnerDag:
         return argument(tree, self._options, root)
