@@ -11,15 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
-from pydag.jaxinterop.refs.contents import (
-    OfContents,
-    check_around,
-    check_not_around,
-    lending,
-    may_lend,
-    read,
-    write,
-)
+from pydag.jaxinterop.refs.contents import Lent, OfContents, check_around, lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 
 from .coming_apart import with_the_sharing_that_holds
@@ -91,12 +83,12 @@ def looped(
             return with_the_sharing_that_holds(plain, carry)
 
         def once(first: InnerDag) -> tuple[InnerDag, R]:
-            contents, last, rest = of_contents(lent, read(refs), first)
-            for name, body in bodies:
-                check_not_around([body], table, bare._untraced, name, root)
-            written = set().union(*(body.written for _, body in bodies))
-            write(refs, contents, len(table.refs), written)
-            return last, rest
+            def call(contents: list[Any]) -> Any:
+                after, last, rest = of_contents(lent, contents, first)
+                return (last, rest), after
+
+            found: tuple[InnerDag, R] = Lent(bodies, table, bare._untraced, root, lent).run(call)
+            return found
 
         return with_the_sharing_that_holds(once, bare)
 
