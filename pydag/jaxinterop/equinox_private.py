@@ -33,3 +33,9 @@ def equinox_opens_by_fields() -> bool:
         return _opens_by_fields_in_equinox()
     except Exception:
         return False
+
+
+def is_asked_by_inference_mode() -> bool:
+    """Whether `eqx.nn.inference_mode` asks for the attribute that the caller of this gives."""
+    frame = sys._getframe(2)
+    return frame.f_globals.get("__name__") == "equinox.nn._inference"
