@@ -108,6 +108,8 @@ def scan(
                 _split_transpose=_split_transpose,
             ),
             keyed(init, "init", options),
+            body,
+            scanned,
         )
     except ValueError as error:
         blame_sizes(error, scanned.with_paths("xs"))
@@ -169,6 +171,7 @@ def while_loop(
     last: C = with_the_sharing_that_holds(
         lambda first: jax.lax.while_loop(condition, body, first),
         keyed(init_val, "init_val", options),
+        body,
     ).tree
     return last
 
@@ -218,5 +221,6 @@ def fori_loop(
     last: C = with_the_sharing_that_holds(
         lambda first: jax.lax.fori_loop(lower, upper, body, first, unroll=unroll),
         keyed(init_val, "init_val", options),
+        body,
     ).tree
     return last
