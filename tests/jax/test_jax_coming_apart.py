@@ -224,11 +224,12 @@ def test_what_comes_apart_is_known_at_the_next_call(loop: Any) -> None:
     def counted(_: Any, carry: Any) -> Any:
         return body(carry)
 
-    run = {
+    runs: dict[Any, Callable[[Any], Any]] = {
         scan: lambda z: pj.scan(scanned, (z, z), length=TIMES)[0],
         while_loop: lambda z: pj.while_loop(lambda c: c[0] < 3, body, (z, z)),
         fori_loop: lambda z: pj.fori_loop(0, TIMES, counted, (z, z)),
-    }[loop]
+    }
+    run = runs[loop]
     first = run(jnp.float32(0.0))
     assert True in traces
     del traces[:]

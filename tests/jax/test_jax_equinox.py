@@ -228,12 +228,12 @@ def test_inference_mode_of_own_modules() -> None:
 @pytest.mark.parametrize("model", [Around(), {"net": Around()}])
 def test_inference_mode_never_does_nothing(model: Any) -> None:
     """To JAX an own module is its arrays: equinox, which would find no layer, is stopped."""
-    with pytest.raises(TypeError, match="inference_mode finds no layer.*Around(.|\n)*dag_rewrite"):
+    with pytest.raises(TypeError, match=r"finds no layer.*Around(.|\n)*dag_rewrite"):
         equinox.nn.inference_mode(model)
 
 
 def test_inference_is_an_attribute_as_any_other() -> None:
-    """Modules without it have none, one of their own is found, and nothing to change is no error."""
+    """Modules without it have none, one of their own counts; nothing to change is no error."""
 
     class Own(jaxinterop.Module):
         def __init__(self, **attributes: Any) -> None:

@@ -35,7 +35,6 @@ def _with_derivatives(dag: Outcome, structures: Structures) -> Any:
     return made
 
 
-
 def result(tree: AnyDag, options: Options, given: Given) -> Any:
     """The result of a function, for JAX; `refs.results.built` makes a DAG of what comes back.
 

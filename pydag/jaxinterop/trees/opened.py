@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from pydag import _core
 from pydag._core import PyDagSpec
+from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.memory import Known, is_anything_remembered, memory_of, remember
 from pydag.jaxinterop.messages.roots import place_text
-from pydag.errors import SharingError
 from pydag.jaxinterop.static.leaves import Static, is_number
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
