@@ -63,8 +63,8 @@ public:
         PyObject *key, *value;
         for (auto place = order_.begin(); place != order_.end(); ++place) {
             if (!PyDict_Next(dict, &position, &key, &value)) return false;
-            if (place->name != key) {  // learn the order of this instance, for the next one
-                const auto found = std::find_if(place, order_.end(), [=](const Place &p) { return p.name == key; });
+            if (!place->is_of(key)) {  // learn the order of this instance, for the next one
+                const auto found = std::find_if(place, order_.end(), [=](const Place &p) { return p.is_of(key); });
                 if (found == order_.end()) return false;
                 std::iter_swap(place, found);
             }
@@ -94,6 +94,8 @@ private:
     struct Place {
         PyObject *name;  // borrowed from the names, where it has this index
         size_t index;
+        // A library that makes names out of numbers makes another string each time.
+        bool is_of(PyObject *key) const { return key == name || (is_exact_str(key) && is_same_name(name, key)); }
     };
     struct Said {
         nb::object name;
