@@ -32,6 +32,7 @@ class Block(nnx.Module):
         self.outer = nnx.Linear(WIDTH, WIDTH, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
+        """One of many."""
         return x + self.outer(nnx.relu(self.inner(self.norm(x))))
 
 
@@ -42,6 +43,7 @@ class Model(nnx.Module):
         self.blocks = nnx.List([Block(rngs) for _ in range(BLOCKS)])
 
     def __call__(self, x: Any) -> Any:
+        """All of them, one after another."""
         for block in self.blocks:
             x = block(x)
         return x
@@ -91,9 +93,7 @@ def by_hand() -> Callable[[Any], Any]:
 def contenders() -> dict[str, Callable[[Any], Any]]:
     """Each a function of the batch."""
     theirs = nnx.jit(step_with(nnx.value_and_grad))
-    ours = pj.jit(
-        step_with(partial(pj.value_and_grad, update_argnums=0)), update_argnums=(0, 1)
-    )
+    ours = pj.jit(step_with(partial(pj.value_and_grad, update_argnums=0)), update_argnums=(0, 1))
     return {
         "pj.jit, update_argnums": partial(ours, *made()),
         "nnx.jit": partial(theirs, *made()),
@@ -113,7 +113,7 @@ def main() -> None:
         for name, call in found.items():
             start = time.perf_counter()
             for _ in range(CALLS):
-                jax.block_until_ready(call(x))
+                call(x).block_until_ready()
             times[name].append((time.perf_counter() - start) / CALLS)
     print("| one step | time |\n|---|---|")
     for name, taken in times.items():

@@ -98,7 +98,7 @@ can be taken. *Never seen before*: each call gets a new tree, in which every key
 
 
 def _modules(records: list[Record]) -> str:
-    names = [FIELDS, SLOTS, DATACLASS, JAX, EQUINOX, NNX]
+    names = [FIELDS, SLOTS, DATACLASS, JAX, EQUINOX, NNX, OF_EQUINOX, OF_NNX]
     parts = []
     for work in ("flatten", "unflatten"):
         rows = []

@@ -143,7 +143,8 @@ private:
             for (uint32_t i = 0; i < count; ++i) values.push_borrowed(after[i]);
             return build_node(kind, complete.refs, values, 0, once_);
         }
-        if (kind == Kind::kFields && !given_.writes_foreign && node_registration(complete.refs).is_foreign)
+        if (is_registered(kind) && !is_callback(kind) && !given_.writes_foreign &&
+            node_registration(complete.refs).is_foreign)
             fail(PyExc_TypeError,
                  "%R is registered with another library, and its objects are not changed in place\n"
                  "  Build a new tree with pydag.dag_map.",

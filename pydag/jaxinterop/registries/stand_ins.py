@@ -3,8 +3,8 @@
 
 It can where a library does that in a way that is known. What is known of a library may be wrong: of
 another release, of a class that does something else. So the first instance of each class, and of
-each layout (which attributes there are, and which of them are children), is opened and built in both
-ways. Where they differ, the library's functions are called for each instance of the class.
+each layout (which attributes there are, and which of them are children), is opened and built in
+both ways. Where they differ, the library's functions are called for each instance of the class.
 """
 
 from collections.abc import Callable
