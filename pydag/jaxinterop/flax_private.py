@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How flax opens and builds the objects of NNX, which it doesn't promise: all is looked up here.
 
-What is said here is only tried: `registries/stand_ins.py` compares it with what flax's functions
-do. A flax that has no such thing, or is still being imported, is asked for each object.
+What is said here is only tried: `registries/stand_ins.py` compares it with what flax does.
+A flax that has no such thing, or is still being imported, is asked for each object.
 """
 
 import functools
@@ -26,7 +26,7 @@ class BySlots(NamedTuple):
 
 
 class ByAttributes(NamedTuple):
-    """Instances that say which attributes are children: `_core.stand_in_by_attributes`."""
+    """Instances say themselves which attributes are children: `_core.stand_in_by_attributes`."""
 
     kinds: str
     kinds_class: type

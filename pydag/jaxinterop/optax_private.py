@@ -34,7 +34,20 @@ def is_placeholder(params: Any) -> bool:
 
 def is_lookahead(params: Any) -> bool:
     """Whether these are the two models, fast and slow, of `optax.lookahead`."""
-    return type(params) is getattr(sys.modules.get("optax"), "LookaheadParams", None)
+    return type(params) is lookahead_class()
+
+
+def lookahead_class() -> type | None:
+    """The class of those two models; None where nobody has loaded optax."""
+    return getattr(sys.modules.get("optax"), "LookaheadParams", None)
+
+
+def params_for_evaluation(frame: types.FrameType) -> Any:
+    """What optax is to make parameters for evaluation of, if this is its function that does so."""
+    if frame.f_code.co_name != "schedule_free_eval_params":
+        return None
+    is_of_optax = frame.f_globals.get("__name__", "").partition(".")[0] == "optax"
+    return frame.f_locals.get("params") if is_of_optax else None
 
 
 def is_dimensions(x: Any) -> bool:

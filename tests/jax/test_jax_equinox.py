@@ -201,3 +201,24 @@ def test_a_frozen_module_stays_frozen() -> None:
     out = jaxinterop.jit(lambda model: model)(net())
     with pytest.raises(Exception, match="cannot assign"):
         out.first = None
+
+
+def test_inference_mode_of_own_modules() -> None:
+    """`equinox.nn.inference_mode` sets the flags of equinox's layers in a `jaxinterop.Module`."""
+
+    class Net(jaxinterop.Module):
+        def __init__(self) -> None:
+            self.linear = equinox.nn.Linear(2, 2, key=jax.random.key(0))
+            self.also, self.dropout = self.linear, equinox.nn.Dropout(0.5)
+
+        def __call__(self, x: Any, key: Any = None) -> Any:
+            return self.dropout(self.also(self.linear(x)), key=key)
+
+    net, x = Net(), jnp.ones(2)
+    evaluated = equinox.nn.inference_mode(net)
+    assert evaluated.dropout.inference is True
+    assert net.dropout.inference is False
+    assert evaluated.linear is evaluated.also
+    expected = net.linear(net.linear(x))
+    assert jnp.allclose(jaxinterop.jit(lambda net, x: net(x))(evaluated, x), expected)
+    assert equinox.nn.inference_mode(evaluated, value=False).dropout.inference is False

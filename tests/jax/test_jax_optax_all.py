@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -179,3 +180,92 @@ def test_like_bare_optax(name: str) -> None:
         assert mine["w"] is mine["copy"]
         np.testing.assert_allclose(mine["w"], other["w"], rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(mine["b"], other["b"], rtol=1e-6, atol=1e-7)
+
+
+COMPILED = [
+    "adam",
+    "adamw",
+    "lookahead",
+    "MultiSteps",
+    "masked",
+    "lbfgs",
+    "polyak_sgd",
+    "contrib.momo",
+    "contrib.reduce_on_plateau",
+    "contrib.schedule_free",
+    "partition",
+]
+
+
+@pydag.register_module
+class Tied:
+    """A module in which one array stands twice, beside configuration."""
+
+    def __init__(self) -> None:
+        self.w = self.copy = W
+        self.b, self.width = B, 2
+
+
+class Own(pj.Module):
+    """The same as a node of JAX's."""
+
+    def __init__(self) -> None:
+        self.w = self.copy = W
+        self.b, self.width = B, 2
+
+
+def transformation(name: str, of: list[str], is_module: bool) -> Any:
+    """A transformation of this name; masks and labels of a module are functions."""
+    if is_module and name == "masked":
+        return optax.masked(optax.adam(0.1), lambda m: pydag.dag_mask(m, ["w", "copy"]))
+    if is_module and name == "partition":
+        return optax.partition(
+            {"a": optax.sgd(0.1), "z": optax.set_to_zero()},
+            lambda m: pj.tree.map_with_path(
+                lambda path, _: "z" if jax.tree_util.keystr(path).endswith("b") else "a", m
+            ),
+        )
+    return made(name, of)
+
+
+def as_dict(model: Any) -> Any:
+    return model if isinstance(model, dict) else {"w": model.w, "b": model.b}
+
+
+@pytest.mark.parametrize("make", [Tied, Own, lambda: {"b": B, "copy": W, "w": W}])
+@pytest.mark.parametrize("name", COMPILED)
+def test_like_bare_optax_when_compiled(name: str, make: Callable[[], Any]) -> None:
+    """Steps inside `jit` give the numbers of bare optax inside `jax.jit`, with no warning."""
+    is_pair, model = name == "lookahead", make()
+    given = model if isinstance(model, dict) else None
+    of = ["b", "copy", "w"] if given else ["b", "w"]
+    ours, bare = pj.optimizer(transformation(name, of, given is None)), made(name, ["b", "w"])
+    theirs: Any = {"b": B, "w": W}
+    if is_pair:
+        model = optax.LookaheadParams.init_synced(model)
+        theirs = optax.LookaheadParams.init_synced(theirs)
+    takes_extra = isinstance(bare, optax.GradientTransformationExtraArgs) or name == "MultiSteps"
+
+    def loss(model: Any) -> Any:
+        return distinct_loss(as_dict(model))
+
+    def step(tx: Any, grad: Any, apply: Any, model: Any, state: Any) -> Any:
+        value, gradient = grad(loss)(model.fast if is_pair else model)
+        extra = {"value": value, "grad": gradient, "value_fn": loss} if takes_extra else {}
+        updates, state = tx.update(gradient, state, model, **extra)
+        return apply(model, updates), state
+
+    compiled = pj.jit(functools.partial(step, ours, pj.value_and_grad, pj.apply_updates))
+    plain = jax.jit(functools.partial(step, bare, jax.value_and_grad, optax.apply_updates))
+    state, expected = ours.init(model), bare.init(theirs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            model, state = compiled(model, state)
+            theirs, expected = plain(theirs, expected)
+    for mine, other in zip(model, theirs, strict=True) if is_pair else [(model, theirs)]:
+        attributes = mine if isinstance(mine, dict) else vars(mine)
+        assert attributes["w"] is attributes["copy"]
+        np.testing.assert_allclose(attributes["w"], other["w"], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(attributes["b"], other["b"], rtol=1e-5, atol=1e-6)
+        assert attributes.get("width", 2) == 2

@@ -132,13 +132,49 @@ def test_a_mask_inside_of_groups() -> None:
     assert jax.tree.leaves(bare.init(plain))
 
 
-def test_averaged_parameters_of_schedule_free() -> None:
-    """Functions of optax's on a state and parameters take the parameters as a `Dag`."""
-    w = jnp.ones(2)
-    model, tx = {"a": w, "b": w}, pj.optimizer(optax.contrib.schedule_free_sgd(0.1))
-    found = optax.contrib.schedule_free_eval_params(tx.init(model), pj.Dag(model)).tree
-    assert found["a"] is found["b"]
-    assert jnp.allclose(found["a"], w)
+class Own(pj.Module):
+    def __init__(self) -> None:
+        self.w = self.t = jnp.ones(2)
+        self.n = 3
+
+
+def weight(model: Any) -> Any:
+    return model["w"] if isinstance(model, dict) else model.w
+
+
+def schedule_free(make: Any, params: Any, gradient: Any, apply: Any) -> tuple[Any, Any]:
+    """Parameters and state after three steps."""
+    tx = make(optax.contrib.schedule_free_sgd(0.1))
+    state = tx.init(params)
+    for _ in range(3):
+        updates, state = tx.update(gradient(params), state, params)
+        params = apply(params, updates)
+    return params, state
+
+
+@pytest.mark.parametrize("make", [tied, Model, Own])
+def test_averaged_parameters_of_schedule_free(make: Any) -> None:
+    """`schedule_free_eval_params` takes a `Dag` of any model, and says so of the model itself."""
+
+    def loss(model: Any) -> Any:
+        return jnp.sum(weight(model) ** 2)
+
+    evaluated = optax.contrib.schedule_free_eval_params
+    model, state = schedule_free(pj.optimizer, make(), pj.grad(loss), pj.apply_updates)
+    found = evaluated(state, pj.Dag(model)).tree
+    t = found["t"] if isinstance(found, dict) else found.t
+    assert weight(found) is t
+    plain = schedule_free(lambda tx: tx, {"w": jnp.ones(2)}, jax.grad(loss), optax.apply_updates)
+    bare = evaluated(plain[1], plain[0])
+    assert jnp.array_equal(t, bare["w"])
+    if isinstance(found, dict):
+        assert found["n"] == pytest.approx(3)
+    jitted = pj.jit(lambda model, state: evaluated(state, pj.Dag(model)).tree)(model, state)
+    assert jnp.allclose(weight(jitted), t)
+    with pytest.raises(
+        TypeError, match=r"params: (.|\n)*state.z: Dag(.|\n)*jaxinterop.Dag\(model\)"
+    ):
+        evaluated(state, model)
 
 
 def test_an_optimizer_of_nnx() -> None:

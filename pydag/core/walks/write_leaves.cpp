@@ -133,28 +133,31 @@ private:
         const Kind kind = complete.node.kind;
         const uint32_t count = complete.node.count;
         current_ = complete.position;
-        if (is_callback(kind) && !is_writable(kind, complete.refs)) {
+        const bool is_by_core = is_writable(kind, complete.refs);
+        if (!is_by_core && is_callback(kind)) {
             const nb::object writer = writer_of(class_of(object));
             writes_.add(kind, complete.refs, object.ptr(), writer.ptr(), before, after, count);
-            return nb::borrow(object);
+            return object;
         }
-        if (!is_writable(kind, complete.refs)) {
+        if (!is_by_core) {
             Stack values;
             for (uint32_t i = 0; i < count; ++i) values.push_borrowed(after[i]);
             return build_node(kind, complete.refs, values, 0, once_);
         }
-        if (is_registered(kind) && !is_callback(kind) && !given_.writes_foreign &&
-            node_registration(complete.refs).is_foreign)
+        const bool is_foreign =
+            is_registered(kind) && !is_callback(kind) && node_registration(complete.refs).is_foreign;
+        if (is_foreign && !given_.writes_foreign)
             fail(PyExc_TypeError,
                  "%R is registered with another library, and its objects are not changed in place\n"
                  "  Build a new tree with pydag.dag_map.",
                  class_of(object).ptr());
         writes_.add(kind, complete.refs, object.ptr(), Py_None, before, after, count);
-        return nb::borrow(object);
+        return object;
     }
 
     nb::object writer_of(nb::handle cls) {
-        nb::object writer = given_.writers.is_valid() ? call(given_.writers, cls) : nb::none();
+        nb::object writer =
+            given_.writers.is_valid() && !given_.writers.is_none() ? call(given_.writers, cls) : nb::none();
         if (writer.is_none())
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"
