@@ -205,7 +205,7 @@ def recipe_of(*parts: Any) -> _core.Recipe:
 )
 def test_a_malformed_recipe(parts: Any) -> None:
     """What tells how to call a compiled function is checked: an error, and no crash."""
-    flat_call = _core.flat_call(lambda *args: args, "", "all")
+    flat_call = _core.flat_call(lambda *args: args, "", "all", None)
     with pytest.raises((TypeError, IndexError, OverflowError)):
         _core.add_recipe(flat_call, key(TREE), recipe_of(*parts))
     assert _core.call_flat(flat_call, *TREE) is NotImplemented
@@ -213,7 +213,7 @@ def test_a_malformed_recipe(parts: Any) -> None:
 
 def test_what_is_no_recipe_and_no_call() -> None:
     """Anything else in the place of what the core made is a TypeError."""
-    flat_call, recipe = _core.flat_call(print, "", "all"), recipe_of(*PLAIN)
+    flat_call, recipe = _core.flat_call(print, "", "all", None), recipe_of(*PLAIN)
     anything: Any
     for anything in (None, 5, object(), _core.hashed(5)):
         with pytest.raises(TypeError, match="expected a FlatCall"):
@@ -228,7 +228,7 @@ def test_what_is_no_recipe_and_no_call() -> None:
             _core.add_recipe(flat_call, key(TREE), anything)
     anything = "other"
     with pytest.raises(ValueError, match="identity must be"):
-        _core.flat_call(print, "", anything)
+        _core.flat_call(print, "", anything, None)
 
 
 TREE: Any = (([1.0, "a", 2.0, 3.0],), {})
@@ -240,7 +240,7 @@ class Compiled:
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
-        self.flat_call = _core.flat_call(self.take, "", "all")
+        self.flat_call = _core.flat_call(self.take, "", "all", None)
 
     def take(self, *args: Any) -> Any:
         self.calls.append(args)
@@ -344,7 +344,7 @@ def test_a_class_that_is_registered_after_calls() -> None:
 def test_an_order_that_is_set_after_calls() -> None:
     """The same where optree is told to keep the insertion order of dicts in the namespace."""
     flat_calls: list[Any] = []
-    flat_call = _core.flat_call(lambda *args: flat_calls.append(args[2]), "kept order", "all")
+    flat_call = _core.flat_call(lambda *args: flat_calls.append(args[2]), "kept order", "all", None)
     tree: Any = (({"b": 1.0, "a": 2.0},), {})
     _core.add_recipe(flat_call, _core.spec_key(pydag.dag_structure(tree)), recipe_of(*PLAIN))
     for _ in range(3):
@@ -363,7 +363,7 @@ def test_a_recipe_that_goes_while_it_is_followed() -> None:
         gc.collect()
         return _core.make_result(pydag.dag_structure([1]), args[2][:1])
 
-    flat_call = _core.flat_call(take, "", "all")
+    flat_call = _core.flat_call(take, "", "all", None)
     for _ in range(4):
         recipe = recipe_of("key", ["tag"], (1,), ("a",), (0,), (2, 3), (), ())
         _core.add_recipe(flat_call, key(TREE), recipe)
@@ -381,7 +381,7 @@ def test_a_cycle_through_recipes() -> None:
             return self
 
     holder = Holder()
-    holder.flat_call = _core.flat_call(holder.take, "", "all")
+    holder.flat_call = _core.flat_call(holder.take, "", "all", None)
     _core.add_recipe(holder.flat_call, key(TREE), recipe_of(_core.hashed(holder), *PLAIN[1:]))
     gone = weakref.ref(holder)
     del holder
@@ -430,7 +430,7 @@ def test_what_a_tree_is_called() -> None:
     with pytest.raises(pydag.CycleError, match=r": kwargs\[1\]\['x'\] is the list at kwargs\n"):
         _core.flatten_at(((), cycle), ("args", "kwargs"))
     with pytest.raises(pydag.CycleError, match=r": args\[0\]\[1\]\['x'\] is the list at args\[0\]"):
-        _core.call_flat(_core.flat_call(print, "", "all"), (cycle,), {})
+        _core.call_flat(_core.flat_call(print, "", "all", None), (cycle,), {})
     assert _core.flatten_at([1, 2], "result") == pydag.dag_flatten([1, 2])
     for root in (None, 5, ["args"]):
         with pytest.raises(TypeError, match="root must be"):
