@@ -13,6 +13,8 @@
 # make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
 # make bench QUICK=1           in two minutes, roughly, to out/benchmarks/
 # make bench-instructions      count the instructions for a node, by valgrind
+# make test-lowest    all tests, with the lowest versions of optree, JAX, ... that pydag allows
+# make wheels    build sdist and wheels, for PYTHONS="python3.12 python3.13", check them: out/wheels/
 # make docs      write the guide and the reference, made from the docstrings, to out/docs/
 # make format    let ruff and clang-format rewrite the sources
 # make stub      write pydag/_core.pyi anew, after a change of the core's functions
@@ -47,6 +49,7 @@ dev := .venv/dev-$(version)
 core := .venv/core-$(version)
 test := .venv/test-$(version)
 bench := .venv/bench-$(version)
+lowest := .venv/lowest-$(version)
 sanitized := .venv/sanitize-$(version)
 docs := .venv/docs-$(version)
 covered := .venv/coverage-$(version)
@@ -55,7 +58,7 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo dev test test-core lint types pytest sanitize fuzz coverage bench \
+.PHONY: help demo dev test test-core test-lowest wheels lint types pytest sanitize fuzz coverage bench \
     bench-instructions docs format stub clean
 
 help:
@@ -76,6 +79,12 @@ test: lint types pytest
 
 test-core: $(core)/installed
 	$(core)/bin/pytest -n auto --dist worksteal $(or $(PYTEST_ARGS),tests/core)
+
+test-lowest: $(lowest)/installed
+	$(lowest)/bin/pytest -n auto --dist worksteal -m "not once" $(or $(PYTEST_ARGS),tests/core tests/api tests/jax)
+
+wheels:
+	$(PYTHON) .ci/wheels.py out/wheels $(or $(PYTHONS),$(PYTHON))
 
 lint: $(test)/installed
 	$(test)/bin/ruff check
@@ -142,28 +151,29 @@ docs: $(docs)/installed
 clean:
 	rm -rf .venv build dist out compile_commands.json pydag/_core*.so
 
-$(demo)/installed: extras := demo
-$(core)/installed: extras := test-core
-$(dev)/installed: extras := test
+$(demo)/installed: group := demo
+$(core)/installed: group := test-core
+$(dev)/installed: group := test
 $(dev)/installed: settings := --editable --config-settings cmake.build-type=Debug --config-settings cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON
-$(bench)/installed: extras := bench
-$(docs)/installed: extras := docs
+$(bench)/installed: group := bench
+$(lowest)/installed: group := lowest
+$(docs)/installed: group := docs
 $(docs)/installed: settings := --requirements-only
-$(test)/installed: extras := test
+$(test)/installed: group := test
 $(test)/installed: settings := --config-settings cmake.define.PYDAG_WERROR=ON
-$(sanitized)/installed: extras := test-api
+$(sanitized)/installed: group := test-api
 $(sanitized)/installed: settings := --config-settings cmake.define.PYDAG_SANITIZE=ON --config-settings cmake.build-type=Debug
-$(covered)/installed: extras := coverage
+$(covered)/installed: group := coverage
 # Without the precompiled header, so that somebody notices a file that lacks an include.
 $(covered)/installed: settings := --config-settings cmake.define.PYDAG_COVERAGE=ON --config-settings cmake.build-type=Debug \
     --config-settings cmake.define.CMAKE_DISABLE_PRECOMPILE_HEADERS=ON
 
 # What is edited later, the environment has already; the core's own build knows what to compile.
 $(dev)/installed: pyproject.toml
-	@$(PYTHON) .ci/environment.py $(@D) $(extras) $(settings)
+	@$(PYTHON) .ci/environment.py $(@D) $(group) $(settings)
 	@touch $@
 
 # Without build isolation: a build directory is only good for the nanobind that it was made with.
 .venv/%/installed: $(sources)
-	@$(PYTHON) .ci/environment.py $(@D) $(extras) $(settings)
+	@$(PYTHON) .ci/environment.py $(@D) $(group) $(settings)
 	@touch $@

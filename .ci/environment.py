@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make a virtual environment with pydag in it: what `make` does before it runs anything.
 
-    python3 .ci/environment.py FOLDER EXTRA [SETTING ... | --requirements-only]
+    python3 .ci/environment.py FOLDER GROUP [SETTING ... | --requirements-only]
+
+GROUP is one of the dependency groups in pyproject.toml.
 
 A SETTING is an option of `pip install`. Environments and clones share what they compile, by ccache
 where it is installed.
@@ -100,22 +102,25 @@ def check_compiler() -> None:
 # --- what is installed ---
 
 
-def requirements(extra: str) -> list[str]:
-    """What the project needs to be built, to run, and for an extra, without the project itself."""
+def requirements(group: str) -> list[str]:
+    """What the project needs to be built, to run, and for a group, without the project itself."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = project["project"]["optional-dependencies"]
+    groups = project["dependency-groups"]
     found: dict[str, None] = {}
 
-    def add(items: Sequence[str]) -> None:
+    def add(items: Sequence[str | dict[str, str]]) -> None:
         for item in items:
-            if more := re.fullmatch(rf"{project['project']['name']}\[(.*)\]", item):
+            if isinstance(item, dict):
+                add(groups[item["include-group"]])
+            elif more := re.fullmatch(rf"{project['project']['name']}\[(.*)\]", item):
                 for name in more[1].split(","):
                     add(extras[name.strip()])
             else:
                 found[item] = None
 
     add(project["build-system"]["requires"])
-    add(["cmake", "ninja", *project["project"]["dependencies"], *extras[extra]])
+    add(["cmake", "ninja", *project["project"]["dependencies"], *groups[group]])
     return list(found)
 
 
@@ -175,9 +180,9 @@ class Environment:
             shutil.rmtree(self.folder)
             fail(f"{sys.executable} -m venv failed: {' '.join(said)[-400:]}")
 
-    def install_requirements(self, extra: str) -> None:
+    def install_requirements(self, group: str) -> None:
         """Install everything but the project; nothing is asked for twice."""
-        wanted = requirements(extra)
+        wanted = requirements(group)
         stamp = self.folder / "requirements.txt"
         text = "\n".join(wanted)
         if stamp.exists() and stamp.read_text("utf-8") == text:
@@ -241,14 +246,14 @@ def _object(line: str) -> str:
 
 def main() -> None:
     """Make the environment, or bring it up to date."""
-    folder, extra, *settings = sys.argv[1:]
+    folder, group, *settings = sys.argv[1:]
     os.chdir(ROOT)
     check_venv()
     check_compiler()
     environment = Environment(Path(folder))
     environment.make()
     environment.log.unlink(missing_ok=True)
-    environment.install_requirements(extra)
+    environment.install_requirements(group)
     if settings != [REQUIREMENTS_ONLY]:
         environment.install_project(settings)
     show(f"Ready, after {time.monotonic() - START:.0f} s", stays=True)

@@ -9,6 +9,7 @@ from dispatch import CHAINED, DISPATCH, LEAVES, RETURNS, STEP
 from records import Record, chosen
 from refs import ARRAYS, REFS
 from timing import Times
+from updated import RETURNED, UPDATED
 from words import cells, contenders, duration, significant, table, times, union
 
 
@@ -23,6 +24,7 @@ def section(records: list[Record]) -> str:
         (OPTIONS, "With options", _options),
         (REFS, "With refs", _refs),
         (EAGER, "Wrappers that compile nothing", _eager),
+        (UPDATED, "A model that is updated in place", _updated),
         (DISPATCH, "Asynchronous dispatch", _dispatch),
     ):
         own = chosen(records, "boundary", work=work)
@@ -86,6 +88,18 @@ def _eager(records: list[Record]) -> str:
         "Functions that return what they are given, called outside of `jit`, with a dict of arrays."
     )
     return f"{intro}\n\n{table(['', *head], rows)}"
+
+
+def _updated(records: list[Record]) -> str:
+    def base(_: Record, name: str) -> str:
+        return f"{name.split(', ')[0]}, {RETURNED}"
+
+    intro = (
+        "A step that replaces every array of its model: written into the caller's objects by "
+        "`update_argnums`, or with the model as its result, which the next step is given. In "
+        "brackets how many times the latter."
+    )
+    return f"{intro}\n\n{_by_leaves(records, base)}"
 
 
 def _dispatch(records: list[Record]) -> str:

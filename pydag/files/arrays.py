@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays as safetensors files have them, and back. NumPy is imported when it is needed."""
+"""Converts arrays to what a safetensors file stores, and back. NumPy is imported lazily."""
 
 import math
 import sys
 from typing import Any
 
-# NumPy's name of each type that both sides know, and the format's.
+# The types that NumPy and the format share: NumPy's name, then the format's.
 DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
@@ -85,17 +85,17 @@ def to_numpy(leaf: Any) -> Any:
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))
     if array.dtype.name not in DTYPES:
-        raise TypeError(f"arrays of type {array.dtype} have no place in a safetensors file")
+        raise TypeError(f"a safetensors file can't store arrays of type {array.dtype}")
     return np.require(array, requirements=["C"])
 
 
 def signature(leaf: Any) -> tuple[str, tuple[int, ...]]:
-    """The names of type and shape, which must agree where an array takes the place of another."""
+    """Type and shape, which must agree before one array may replace another."""
     return str(getattr(leaf.dtype, "name", leaf.dtype)), tuple(leaf.shape)
 
 
 def signature_text(leaf: Any) -> str:
-    """The same as an error message shows it."""
+    """Type and shape as an error message shows them."""
     dtype, shape = signature(leaf)
     return f"{dtype}[{','.join(map(str, shape))}]"
 

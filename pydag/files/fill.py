@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that have names, put into a structure that is given."""
+"""Fills a given structure with arrays that are known by name."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,12 +16,12 @@ _NUMBERS = (bool, int, float, complex)
 
 
 class Filler:
-    """Collects what stands for each leaf of `like`.
+    """Collects a new value for each leaf of `like`.
 
     Args:
         listing: The structure of `like`.
         leaves: Its distinct leaves.
-        source: What the names are of, for errors.
+        source: Where the names come from, for error messages.
         selected: Which leaves are to be filled.
     """
 
@@ -41,12 +41,12 @@ class Filler:
         return None if position is None else self._of_position.get(position)
 
     def find_way(self, way: Iterable[Record]) -> int | None:
-        """The leaf that stands where a way through another tree leads."""
+        """The leaf that stands at the same path as a node of another tree."""
         position = self._names.find_way(way)
         return None if position is None else self._of_position.get(position)
 
     def put_at(self, leaf: int | None, name: str, array: Any) -> None:
-        """An array, called by a name, for one leaf; None: for none."""
+        """Gives an array to one leaf. Where `leaf` is None, the name is surplus."""
         if leaf is None:
             self.surplus.append(name)
         elif self._selected[leaf]:
@@ -58,7 +58,7 @@ class Filler:
         return leaf is not None and self._selected[leaf] and leaf not in self._found
 
     def put_value(self, name: str, value: Any) -> None:
-        """A number, text or another value for a leaf that is wanted."""
+        """Gives a number, a text or another value to the leaf of this name, which `wants` it."""
         leaf = self.find(name)
         assert leaf is not None
         wanted = self._leaves[leaf]
@@ -69,11 +69,11 @@ class Filler:
             raise self._misfit(name, f"{_value_text(value)}, and elsewhere {first!r}", wanted)
 
     def put(self, names: Iterable[str], array: Callable[[], Any]) -> None:
-        """An array under some names, which may be those of several leaves.
+        """Gives an array to every leaf that has one of these names.
 
         Args:
-            names: The first is the array's own.
-            array: Makes it; called where it is needed.
+            names: The array's own name first, then its aliases.
+            array: Reads the array. Called only if a leaf needs it.
         """
         found: dict[int, str] = {}
         for name in names:
@@ -117,8 +117,8 @@ class Filler:
         """Raises ValueError for names that are missing, or too many, where `strict`.
 
         Args:
-            surplus: Those of the names without a leaf that count.
-            hints: What is known of a missing name.
+            surplus: The names without a leaf that are an error.
+            hints: Added to a missing name in the message.
         """
         if not strict:
             return
@@ -151,14 +151,14 @@ class Filler:
         return array if is_array(leaf) and not is_scalar(leaf) else _value(array, leaf)
 
     def replaced(self) -> set[int]:
-        """The leaves that are arrays now that were found."""
+        """The array leaves that got a new value."""
         return {i for i in self._found if is_array(self._leaves[i])}
 
 
 def _value(array: Any, wanted: Any) -> Any:
-    """What an array without dimensions holds: a number of Python where one is wanted."""
+    """The content of an array without dimensions, as a Python number where `wanted` is one."""
     if not hasattr(type(array), "__array__"):
-        return array  # a mere description
+        return array  # it only describes an array
     is_number = type(wanted) in _NUMBERS and tuple(array.shape) == ()
     return array.item() if is_number and _is_numpy_type(array.dtype) else array[()]
 
@@ -171,7 +171,7 @@ def _is_numpy_type(dtype: Any) -> bool:
 
 
 def _describes(wanted: Any, value: Any) -> bool:
-    """Whether `wanted` is no array, but the description of one that would hold this number."""
+    """Whether `wanted` only describes an array, and this number would fit it."""
     import numpy as np
 
     if hasattr(type(wanted), "__array__") or tuple(wanted.shape) or type(value) not in _NUMBERS:

@@ -44,7 +44,7 @@ class Loaded:
             return _core.unflatten(self.spec, self.leaves)
         except (TypeError, AttributeError) as error:
             ran = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-            if self._source is None or ran:  # what a class's own function raises passes unchanged
+            if self._source is None or ran:  # errors of the class's own function pass unchanged
                 raise
             raise self._source.wrong(f"an object can't be built: {error}") from None
 
@@ -68,15 +68,15 @@ def load(
     file has. Where it has several, they must be equal. No value is changed to fit: types are equal.
 
     The arrays are NumPy's, mapped and read-only: a part of the file is read when it is used (one of
-    booleans at once, since a byte that is neither 0 nor 1 is refused), and the file must not be
-    changed in place meanwhile. (`save` replaces it: no harm.)
+    booleans at once, since a byte that is neither 0 nor 1 is refused). Don't change the file in
+    place while they are in use. (`save` is safe: it puts a new file in its stead.)
 
     Args:
         path: A safetensors file.
-        like: A DAG with arrays, or what has their `shape` and `dtype`, in the places of arrays.
-        only: Which leaves are read (see `dag_mask`); elsewhere stands None, or the leaf of `like`.
-        strict: False: names that are missing keep the leaf of `like`, surplus ones are passed over.
-        namespace: In which classes are looked up; None: the one that the file names.
+        like: A DAG whose arrays may also be objects that only have `shape` and `dtype`.
+        only: Which leaves are read (see `dag_mask`). The others are None, or the leaf of `like`.
+        strict: False: a missing name keeps the leaf of `like`, a surplus name is ignored.
+        namespace: Where classes are looked up. None: the namespace that the file names.
         classes: A class, or several, that the file may use although they have code of their own:
             those of `register_pydag_node`, of optree and of JAX, namedtuples, struct sequences,
             default factories that are no builtin container or number, those with a `__del__`.
@@ -85,7 +85,7 @@ def load(
         ValueError: The file is damaged; a class isn't registered here, or would have to be named;
             with `like`: names are missing or too many, copies of one array differ, or a type or
             shape differs.
-        OSError: What the system says.
+        OSError: The file can't be read.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
     """
     return read(path, like, only, strict, namespace, classes).tree()
@@ -99,7 +99,7 @@ def read(
     namespace: str | None,
     classes: type | Iterable[type],
 ) -> Loaded:
-    """What `load` builds its result from."""
+    """Reads what `load` builds its result from."""
     asked = _checked_classes(classes)
     file = File(path)
     structure = file.structure()
@@ -148,7 +148,7 @@ def _leaf(
 
 
 def _flat(file: File, only: Where | None) -> Loaded:
-    """A dict of all names in a file that somebody else wrote."""
+    """Reads a file that another program wrote: a flat dict of its names."""
     arrays = {name: file.array(name) for name in file.entries}
     tree = {name: arrays[kept] for name, kept in file.names().items()}
     leaves, spec = _core.flatten(tree)
@@ -194,7 +194,7 @@ def _filled(
 
 
 def _counting(surplus: Sequence[str], only: Where | None) -> Sequence[str]:
-    """The surplus names that count: where only a part was asked for, they may be of the rest."""
+    """The surplus names that are an error: none, where only a part was asked for."""
     return surplus if only is None else ()
 
 
@@ -207,7 +207,7 @@ def _dangling(file: File) -> dict[str, str]:
 
 
 def _put_values(file: File, structure: Any, filler: Filler, classes: ClassNames) -> None:
-    """Numbers, text and other values that the file has under a name of `like`."""
+    """Fills in the numbers, text and other values that the file has for a name of `like`."""
     document, described = structure
     try:
         _, names = leaf_names(document.listing())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of leaves in a file, as state dicts have them: `layers.0.weight`.
+"""The names of leaves in a file, written as in a state dict: `layers.0.weight`.
 
-A name is the path of the leaf: keys that are text without dots, indices, names of attributes,
-joined by dots. A path with any other step is written as Python text, `['a.b'][3]`, and so is one
-of two paths that would get the same name.
+A name is the path of the leaf: indices, attributes, and keys that are text without dots, joined by
+dots. A path with any other step is written as in Python, `['a.b'][3]`. So is the second of two
+paths that would get the same name.
 """
 
 import re
@@ -20,7 +20,7 @@ def _is_writable(text: str) -> bool:
 
 
 class _Steps:
-    """The steps to the children of each node that was asked for."""
+    """Looks children up by the text of the step to them. Tables are made on demand, per node."""
 
     def __init__(self, listing: Listing) -> None:
         self._listing = listing
@@ -28,7 +28,7 @@ class _Steps:
         self._python: dict[int, dict[str, int]] = {}
 
     def part(self, position: int) -> str | None:
-        """The step to a node as a part of a dotted name; None where it can't be one."""
+        """The step to a node as part of a dotted name; None if it can't be one."""
         record = self._listing.records[position]
         text = record.entry if record.attribute is None else record.attribute
         if type(text) is int and self._kind_above(position) not in NAMED:
@@ -40,7 +40,7 @@ class _Steps:
         return self._listing.records[self._listing.parents[position]].kind
 
     def dotted(self, position: int) -> dict[str, int]:
-        """The children of a node by their dotted parts; the first of those that are alike."""
+        """The children of a node by their part of a dotted name; the first one wins."""
         found = self._dotted.get(position)
         if found is None:
             found = self._dotted[position] = {}
@@ -48,7 +48,7 @@ class _Steps:
             for child in children:
                 if (part := self.part(child)) is not None:
                     found.setdefault(part, child)
-            # Others write a namedtuple as a list, and a key 3 as "3".
+            # Other programs write a namedtuple as a list, and a key 3 as "3".
             for child in children:
                 entry = self._listing.records[child].entry
                 if type(entry) is int:
@@ -56,7 +56,7 @@ class _Steps:
         return found
 
     def python(self, position: int) -> dict[str, int]:
-        """The children of a node by their steps as Python text."""
+        """The children of a node by the step as Python text."""
         found = self._python.get(position)
         if found is None:
             found = self._python[position] = {}
@@ -71,16 +71,16 @@ _STEP = re.compile(
 
 
 class Names:
-    """The names of the nodes of a structure, and back."""
+    """Gives names to the nodes of a structure, and finds nodes by name."""
 
     def __init__(self, listing: Listing) -> None:
         self._listing, self._steps = listing, _Steps(listing)
         self._taken: dict[str, int] = {}
 
     def name(self, way: Iterable[int]) -> str:
-        """A name for what stands at the end of a way, which no other way has been given.
+        """A new name for the node at the end of a way, unlike all names given before.
 
-        The same ways asked for in the same order get the same names.
+        The same ways in the same order always get the same names.
         """
         steps = list(way)
         parts = [self._steps.part(step) for step in steps]
@@ -97,7 +97,7 @@ class Names:
         return dotted
 
     def find(self, name: str) -> int | None:
-        """The position of the node that a file calls by this name, by any path to it."""
+        """The position of the node that has this name in a file, by any path to it."""
         position = self._taken.get(name)
         if position is None:
             position = self._find_dotted(name)
@@ -106,9 +106,9 @@ class Names:
         return None if position is None else self._listing.target(position)
 
     def find_way(self, way: Iterable[Record]) -> int | None:
-        """The position of the node that another tree has at the end of a way.
+        """The position of the node that a way through another tree leads to here.
 
-        A key of that tree may be a whole path: `a.b`, or `tree['a'].b` as a `Dag` names its leaves.
+        A key of that tree may be a whole path: `a.b`, or `tree['a'].b`, as in a `Dag`.
         """
         position: int | None = 0
         for record in way:
@@ -147,7 +147,7 @@ class Names:
 
 
 def leaf_names(listing: Listing) -> tuple[Names, list[str]]:
-    """The name of each distinct leaf: its anchor's."""
+    """The name of each distinct leaf: the path of its anchor."""
     names = Names(listing)
     return names, [names.name(listing.way(leaf)) for leaf in listing.leaves]
 
@@ -155,7 +155,7 @@ def leaf_names(listing: Listing) -> tuple[Names, list[str]]:
 def other_ways(listing: Listing, leaves: list[int]) -> Iterator[tuple[int, list[int]]]:
     """The further ways to leaves, for a table of aliases.
 
-    All of them while they are few: at most four times the leaves. Else one for each slot.
+    All of them if there are at most four times as many as leaves. Else one for each slot.
 
     Args:
         leaves: Indices of leaves.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A safetensors file, opened: its arrays by name, mapped, and what its metadata say.
+"""A safetensors file, opened: its arrays by name, memory-mapped, and its metadata.
 
 The safetensors package checks the header; nothing of the arrays is read until they are used.
 """
@@ -33,7 +33,7 @@ class File:
 
     Raises:
         ValueError: The file is no safetensors file, or is damaged.
-        OSError: What the system says.
+        OSError: The file can't be read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -49,7 +49,7 @@ class File:
         self.is_ours = STRUCTURE in self.metadata
 
     def _open(self) -> bool:
-        """Opens the file; False where another one took its place meanwhile."""
+        """Opens the file. False: another file replaced it meanwhile."""
         import numpy as np
 
         safetensors = package()
@@ -95,10 +95,10 @@ class File:
             raise ValueError(f"{self.path!r}: the array {name!r} can't be read: {error}") from None
 
     def check_aliases(self) -> None:
-        """Checks the table of aliases of a file that has a structure of ours."""
+        """Checks the table of aliases, in a file that has our structure."""
         for alias, name in self.aliases.items():
             if alias == "format" and name not in self.entries:
-                continue  # other writers say which framework wrote a file
+                continue  # by convention the framework that wrote the file
             if alias in self.entries:
                 raise self.wrong(f"{alias!r} is an array and an alias of {name!r}")
             if name not in self.entries:
@@ -117,7 +117,7 @@ class File:
     def names(self) -> dict[str, str]:
         """The array that each name means: names of arrays, and aliases that lead to one.
 
-        Of a file that isn't ours the rest of the metadata may be anything.
+        In a file that isn't ours, other metadata may be anything, and is ignored.
         """
         names = {name: name for name in self.entries}
         for alias, name in self.aliases.items():
@@ -135,7 +135,7 @@ class File:
             raise self.wrong(str(error)) from None
 
     def kinds(self) -> dict[str, str]:
-        """What leaves were of which arrays were written instead, by the names of the arrays."""
+        """What kind of leaf each array stands for, where that was no plain array."""
         noted = parse(self.metadata[STRUCTURE]).get(KINDS, {}) if self.is_ours else {}
         if type(noted) is not dict or not all(type(kind) is str for kind in noted.values()):
             raise self.wrong(f"malformed structure: {KINDS}: expected an object with text")

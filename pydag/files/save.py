@@ -24,9 +24,9 @@ from .names import leaf_names, other_ways
 
 # No path gives this name: it has an empty part, and doesn't begin with a dot.
 STRUCTURE = "pydag..structure"
-# In the JSON of the structure: what the leaves were that stand in the file as arrays of numbers.
+# In the JSON of the structure: what kind of leaf an array stands for, where it was no array.
 KINDS = "kinds"
-_LARGEST_HEADER = 100_000_000  # what readers of the format accept
+_LARGEST_HEADER = 100_000_000  # bytes; readers of the format refuse a longer one
 
 
 def package() -> Any:
@@ -52,30 +52,30 @@ def save(
 ) -> None:
     """Write a DAG to a safetensors file, each array once.
 
-    Any reader of the format opens the file. An array has the name of its anchor's path, as state
-    dicts have it: `layers.0.weight`. The file's metadata say which further names it has, and hold
-    the structure as JSON, with the leaves that are numbers, text and other values.
+    Any reader of the format opens the file. An array is named by the path of its anchor, as in a
+    state dict: `layers.0.weight`. The file's metadata hold its other names, and the structure as
+    JSON, with the leaves that are numbers, text and other values.
 
-    The file is written beside the old one and then takes its place, so a crash leaves the old one.
-    A new file has the mode that the umask gives, a replaced one the old mode; through a symbolic
-    link the file that it points to is replaced.
+    The new file is written beside the old one and then replaces it, so a crash leaves the old one
+    intact. A new file gets its mode from the umask, a replaced one keeps the old mode. Where `path`
+    is a symbolic link, the file that it points to is replaced.
 
     Args:
-        path: Usually ends in `.safetensors`.
+        path: By convention it ends in `.safetensors`.
         tree: The DAG.
         namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-            An array is then written for each of its places.
-        structure: False leaves out the structure and all leaves that aren't arrays, whatever they
-            are: enough for `load(path, like=)`, which has them.
-        progress: Shows a bar, with tqdm, while the arrays are brought to the host.
+        identity: "nodes": leaves have no identity, so an array that stands in two places is written
+            twice.
+        structure: False leaves out the structure and every leaf that isn't an array. That is enough
+            for `load(path, like=)`, which takes them from `like`.
+        progress: Shows a progress bar (tqdm) while the arrays are copied to the host.
 
     Raises:
         TypeError: A leaf is neither an array nor a value, or a key, aux_data or the value of a meta
             field can't be written; the path is named.
         ValueError: Two registered classes have one name, or the structure is too large for the
             format.
-        OSError: What the system says.
+        OSError: The file can't be written.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
 
     >>> import numpy as np, os, tempfile
@@ -99,10 +99,10 @@ def write(
     progress: bool,
     kinds: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
-    """Writes a DAG that was taken apart, as `save` does.
+    """Writes a DAG that was flattened already, as `save` does.
 
     Args:
-        kinds: What leaves were, of which an array is written instead, by their numbers.
+        kinds: What kind of leaf an array stands for, by the number of the leaf.
     """
     safetensors = package()
     listing = Listing.of(spec)
@@ -134,7 +134,7 @@ def write(
         try:
             safetensors.serialize_file(entries, temporary, metadata=metadata)
             with safetensors.safe_open(temporary, framework="np"):
-                pass  # what was written is whole
+                pass  # reading it back proves that it is whole
         except safetensors.SafetensorError as error:
             raise _system_error(error, path) from error
 
@@ -142,7 +142,7 @@ def write(
 def _sorted_out(
     listing: Listing, leaves: list[Leaf], names: ClassNames | None, bar: Any
 ) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
-    """(arrays by name, how each leaf is described, aliases)."""
+    """Returns (arrays by name, the description of each leaf, aliases)."""
     namer, names_of_leaves = leaf_names(listing)
     arrays: dict[str, Any] = {}
     described: list[Any] = []
@@ -159,7 +159,7 @@ def _sorted_out(
                 described.append({"value": encode_leaf(leaf, names)})
         except UnwritableError as error:
             raise TypeError(_refusal(listing, i, error)) from None
-        except Exception as error:  # whatever `__array__` says
+        except Exception as error:  # `__array__` may raise anything
             raise TypeError(_refusal(listing, i, error)) from error
     aliases = {namer.name(way): names_of_leaves[leaf] for leaf, way in other_ways(listing, indices)}
     return arrays, described, aliases
@@ -176,7 +176,7 @@ def _refusal(listing: Listing, leaf: int, error: Exception) -> str:
 
 
 def _system_error(error: Exception, path: str | os.PathLike[str]) -> Exception:
-    """An OSError for what the system said; else a ValueError."""
+    """An OSError if the system refused; else a ValueError."""
     number = re.search(r"os error (\d+)", str(error))
     if number is None:
         return ValueError(f"{os.fspath(path)!r} can't be written: {error}")
@@ -185,11 +185,11 @@ def _system_error(error: Exception, path: str | os.PathLike[str]) -> Exception:
 
 @contextlib.contextmanager
 def _replacing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The name of a file beside `path`, which takes its place at the end."""
+    """Gives the name of a new file beside `path`, which replaces it at the end."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}")
-    # With the mode that the umask gives. The package gives it a mode of its own.
+    # So that the umask decides on the mode: safetensors would set one of its own.
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         mode = os.stat(temporary).st_mode
@@ -203,7 +203,7 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    with contextlib.suppress(OSError):  # not every system can
+    with contextlib.suppress(OSError):  # some systems can't sync a folder
         _flush(folder)
 
 
@@ -216,7 +216,7 @@ def _flush(path: str) -> None:
 
 
 def progress_bar(total: int, shown: bool) -> Any:
-    """A bar that counts bytes, where it is wanted."""
+    """A bar that counts bytes, if `shown`."""
     if not shown:
         return contextlib.nullcontext()
     import tqdm

@@ -20,6 +20,7 @@ except ImportError as error:
 from . import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from . import tree as tree
 from .boundary.dag import Dag as Dag
+from .boundary.lost_update import LostUpdateWarning as LostUpdateWarning
 from .compiled.jit import jit as jit
 from .compiled.lost_tie import LostTieWarning as LostTieWarning
 from .files.checkpoints import from_checkpoint as from_checkpoint
@@ -64,6 +65,7 @@ from .wrappers.vmap import vmap as vmap
 __all__ = [
     "Dag",
     "LostTieWarning",
+    "LostUpdateWarning",
     "Module",
     "apply_updates",
     "associative_scan",

@@ -207,6 +207,23 @@ def written_inputs(traced: Any) -> frozenset[int]:
 PRIVATE_PARAMETERS = "_private_parameters"
 """The option of `lower` that `jax.export` alone gives."""
 
+
+def inputs_of(leaf: Any) -> list[Any] | None:
+    """What a traced array was computed from, in one step; None where JAX doesn't say."""
+    try:
+        equation = leaf.parent
+        return [] if equation is None else list(equation.in_tracers)
+    except AttributeError:
+        return None
+
+
+def is_batched_with(leaf: Any, mapped: Any) -> bool:
+    """Whether a leaf differs from slice to slice of the same map as `mapped`, a leaf that does."""
+    traces = [getattr(x, "_trace", None) for x in (leaf, mapped)]
+    is_mapped = getattr(leaf, "batch_dim", None) is not None
+    return is_mapped and traces[0] is not None and traces[0] is traces[1]
+
+
 # How JAX's refusals begin. What a user's function raised isn't among them.
 GRADIENT_REFUSED = re.compile(
     r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"

@@ -26,7 +26,7 @@ from typing import Any, Unpack
 from pydag import _core
 from pydag._core import PyDagSpec, SharingError
 from pydag.public.options import with_options
-from pydag.structure.kinds import MAPPINGS, NAMED
+from pydag.structure.kinds import NAMED
 from pydag.structure.listing import Listing, Record, shorten, step_text
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Where
@@ -132,28 +132,6 @@ def _by_class(classes: tuple[type, ...], listing: Listing, leaves: Sequence[Leaf
     ]
 
 
-def _is_named(record: Record) -> bool:
-    return record.kind in NAMED
-
-
-def _entries(listing: Listing, position: int) -> dict[Any, int]:
-    """The position of each child, by its key or field name; empty for other kinds of node."""
-    if not _is_named(listing.records[position]):
-        return {}
-    return {listing.records[child].entry: child for child in listing.children(position)}
-
-
-def _fits(prefix: Record, node: Record) -> bool:
-    """Whether a node of a prefix fits a node; the keys of mappings are not compared here."""
-    if prefix.kind in MAPPINGS and node.kind in MAPPINGS:
-        return prefix.num_children == node.num_children
-    return (prefix.kind, prefix.type, prefix.num_children) == (
-        node.kind,
-        node.type,
-        node.num_children,
-    )
-
-
 _Link = tuple[int, Any]  # a step, and the link of the steps before it; None at the root
 
 
@@ -188,8 +166,9 @@ class _Prefix:
 
     def _pairs(self, inner: int, outer: int, link: _Link | None) -> list[tuple[int, int]]:
         prefix, node = self._prefix.records[inner], self._listing.records[outer]
-        own, others = _entries(self._prefix, inner), _entries(self._listing, outer)
-        if not _fits(prefix, node) or own.keys() != others.keys():
+        own = self._prefix.named_children(inner)
+        others = self._listing.named_children(outer)
+        if not prefix.fits(node) or own.keys() != others.keys():
             raise ValueError(
                 "the prefix of booleans doesn't fit the tree\n"
                 f"  at {self._text(link)}\n"
@@ -235,7 +214,7 @@ def _outline(record: Record, entries: dict[Any, int]) -> str:
     if record.type is None:
         return "a leaf"
     name = getattr(record.type, "__qualname__", str(record.type))
-    if _is_named(record):
+    if record.kind in NAMED:
         return f"{name} with {short_repr(list(entries))}"
     return f"{name} of {record.num_children}"
 
@@ -339,6 +318,9 @@ def where_there(where: Where) -> Where:
 # How a class that stands for a DAG is masked: a function of an instance and a selection.
 masks: dict[type, Callable[[Any, Where], Any]] = {}
 
+# Who is told of each mask that is made: of the mask, and the structure, leaves and flags.
+made_masks: list[Callable[[Any, PyDagSpec, Sequence[Leaf], Sequence[bool]], None]] = []
+
 
 Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
 """Tells for each leaf of a structure whether it is selected."""
@@ -387,4 +369,9 @@ def dag_mask(
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
     leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
-    return _core.unflatten(spec, selector(where, options.get("namespace", ""))(leaves, spec))
+    flags = selector(where, options.get("namespace", ""))(leaves, spec)
+    mask = _core.unflatten(spec, flags)
+    if is_leaf is None and not options:
+        for tell in made_masks:
+            tell(mask, spec, leaves, flags)
+    return mask

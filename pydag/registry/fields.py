@@ -29,12 +29,12 @@ def _slots(cls: type) -> Iterator[str]:
         names = base.__dict__.get("__slots__", ())
         given = [names] if isinstance(names, str) else list(names)
 
-        def place(name: str, given: list[str] = given) -> int:
+        def rank(name: str, given: list[str] = given) -> int:
             return next((i for i, g in enumerate(given) if name.endswith(g)), len(given))
 
         exact = {name: i for i, name in enumerate(given)}
         stored = _core.own_slots(base)
-        yield from sorted(stored, key=lambda name: exact.get(name, place(name)))
+        yield from sorted(stored, key=lambda name: exact.get(name, rank(name)))
 
 
 def _is_static(field: "dataclasses.Field[object]") -> bool:

@@ -128,9 +128,9 @@ class ClassNames:
                 raise UnaskedError(found[-1:])
             _warn_of_other_fields(name, found)
             return found[-1]
-        place = f" in namespace {self.namespace!r}" if self.namespace else ""
+        where = f" in namespace {self.namespace!r}" if self.namespace else ""
         raise ValueError(
-            f"no class {name!r} is registered{place}: import the module that registers it first"
+            f"no class {name!r} is registered{where}: import the module that registers it first"
         )
 
     def _is_free(self, cls: type, role: Role) -> bool:

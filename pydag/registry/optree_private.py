@@ -34,7 +34,7 @@ def look_up(module: str, name: str, works_with: str, requirement: str) -> Any:
 
 
 def _of_optree(module: str, name: str) -> Any:
-    return look_up(module, name, "0.13.1 to 0.20", "optree>=0.13.1,<0.21")
+    return look_up(module, name, "0.20", "optree>=0.20,<0.21")
 
 
 optree_registry: dict[Any, Any] = _of_optree("optree.registry", "_NODETYPE_REGISTRY")

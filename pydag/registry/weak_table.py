@@ -26,18 +26,18 @@ class WeakTable(Generic[Value]):
         return default if found is None or found[0]() is not owner else found[1]
 
     def set(self, owner: object, value: Value) -> None:
-        """Keeps a value for an object, in the place of the one that it had.
+        """Keeps a value for an object, instead of the one that it had.
 
         Raises:
             TypeError: There are no weak references to the object.
         """
-        known, place = self._known, id(owner)
+        known, address = self._known, id(owner)
 
         def forget(dead: "weakref.ref[object]") -> None:
-            if (found := known.get(place)) is not None and found[0] is dead:
-                del known[place]
+            if (found := known.get(address)) is not None and found[0] is dead:
+                del known[address]
 
-        known[place] = weakref.ref(owner, forget), value
+        known[address] = weakref.ref(owner, forget), value
         if len(known) > self._room:
             self._forget_dead()
 
@@ -45,14 +45,14 @@ class WeakTable(Generic[Value]):
         """Forgets an object, if it is known."""
         self._forget(id(owner), owner)
 
-    def _forget(self, place: int, owner: object) -> None:
-        found = self._known.get(place)
+    def _forget(self, address: int, owner: object) -> None:
+        found = self._known.get(address)
         if found is not None and found[0]() is owner:
-            self._known.pop(place, None)
+            self._known.pop(address, None)
 
     def _forget_dead(self) -> None:
-        for place in list(self._known):
-            self._forget(place, None)
+        for address in list(self._known):
+            self._forget(address, None)
         self._room = 2 * len(self._known) + 64
 
     def __len__(self) -> int:

@@ -151,16 +151,16 @@ class Document:
         kind = _BY_NAME.get(name)
         if kind is None or name in ("*", "None", "alias"):
             raise MalformedError(field, f"unknown kind {node[0][:40]!r}")
-        for role, place in zip(kind.roles, node[2:], strict=False):  # the core counts them
-            self._check_ref(field, role, place, node[1])
+        for role, index in zip(kind.roles, node[2:], strict=False):  # the core counts them
+            self._check_ref(field, role, index, node[1])
         return kind.known.name, name != node[0], *node[1:]
 
-    def _check_ref(self, field: str, role: str, place: Any, count: Any) -> None:
-        if type(place) is not int or not 0 <= place < len(self.refs):
+    def _check_ref(self, field: str, role: str, index: Any, count: Any) -> None:
+        if type(index) is not int or not 0 <= index < len(self.refs):
             raise MalformedError(field, "a reference must be an index of refs")
-        if role not in self.refs[place]:
-            raise MalformedError(field, f"refs[{place}] must have {role!r}")
-        if role == "keys" and len(self.refs[place]["keys"]) != count:
+        if role not in self.refs[index]:
+            raise MalformedError(field, f"refs[{index}] must have {role!r}")
+        if role == "keys" and len(self.refs[index]["keys"]) != count:
             raise MalformedError(field, "it must have one child for each key")
 
     def spec(self, namespace: str | None = None, asked: Iterable[type] | None = None) -> PyDagSpec:
@@ -183,7 +183,7 @@ class Document:
                 first = first if unasked else i
                 unasked |= {class_name(cls): cls for cls in error.classes}
         if unasked:
-            position = next(place for place, row in enumerate(self.rows) if first in row[3:])
+            position = next(i for i, row in enumerate(self.rows) if first in row[3:])
             where = shorten(self.listing().path_text(position, "tree"))
             raise UnaskedError(list(unasked.values()), f"at {where}: ")
         try:
@@ -217,7 +217,7 @@ def _checked_ref(position: int, ref: Any) -> dict[str, Any]:
     for name, cls in shape.items():
         if not isinstance(ref[name], cls):
             raise MalformedError(f"{field}.{name}", f"unexpected {type(ref[name]).__name__}")
-    if "order" in ref and any(type(place) is not int for place in ref["order"]):
+    if "order" in ref and any(type(rank) is not int for rank in ref["order"]):
         raise MalformedError(f"{field}.order", "expected numbers")
     return ref
 
@@ -304,10 +304,10 @@ class _Records:
     def _ref(self, row: Row, *roles: str) -> Any:
         """The reference that has one of these roles in the core; None without one."""
         known = KINDS[row[0]].known.roles
-        place = next(
-            (place for role, place in zip(known, row[3:], strict=True) if role in roles), None
+        index = next(
+            (index for role, index in zip(known, row[3:], strict=True) if role in roles), None
         )
-        return None if place is None else self._refs[place]
+        return None if index is None else self._refs[index]
 
     def _entry(self, parent: Row, child: int) -> tuple[Any, str | None]:
         if (names := self._ref(parent, "names")) is not None:

@@ -58,32 +58,33 @@ class _Writer:
             "refs": self._table,
         }
 
-    def _node(self, position: int, name: str, is_anchor: bool, count: int, *places: int) -> Any:
+    def _node(self, position: int, name: str, is_anchor: bool, count: int, *indices: int) -> Any:
         kind, mark = KINDS[name], "&" * is_anchor
         if name == "leaf":
             return mark + kind.name
         if name in ("None", "alias"):
             return count if name == "alias" else None
         refs = [
-            self._ref(role, place, position) for role, place in zip(kind.roles, places, strict=True)
+            self._ref(role, index, position)
+            for role, index in zip(kind.roles, indices, strict=True)
         ]
         return [mark + kind.name, count, *refs]
 
-    def _ref(self, role: str, place: int, position: int) -> int:
-        known = self._written.get((role, place))
+    def _ref(self, role: str, index: int, position: int) -> int:
+        known = self._written.get((role, index))
         if known is None:
             try:
-                self._table.append(self._encode(role, self._refs[place]))
+                self._table.append(self._encode(role, self._refs[index]))
             except (UnwritableError, ValueError) as error:
                 raise _FailedError(error, position) from None
-            known = self._written[role, place] = len(self._table) - 1
+            known = self._written[role, index] = len(self._table) - 1
         return known
 
     def _encode(self, role: str, ref: Any) -> Any:
         if role == "keys":
-            inserted, places = ref
+            inserted, ranks = ref
             keys = {"keys": [encode(key, self._names) for key in inserted]}
-            return keys if places is None else keys | {"order": list(places)}
+            return keys if ranks is None else keys | {"order": list(ranks)}
         if role == "node":
             return {"node": class_name(ref[0]), "namespace": encode(ref[1], None)}
         if role == "class":

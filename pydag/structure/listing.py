@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
+from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.structure.text import short_repr
 from pydag.typing import Path
 
@@ -34,6 +35,20 @@ class Record(NamedTuple):
     def is_alias(self) -> bool:
         """Whether this is a later occurrence of a shared object."""
         return self.kind == "alias"
+
+    def fits(self, other: "Record") -> bool:
+        """Whether two nodes have one class and as many children. All mappings have one class here.
+
+        What they hold besides children isn't compared, nor are the keys of mappings.
+        """
+        if self.num_children != other.num_children:
+            return False
+        if self.kind in MAPPINGS and other.kind in MAPPINGS:
+            return True
+        has_one_class = self.type is other.type or (
+            isinstance(self.type, str) and self.type == other.type
+        )
+        return self.kind == other.kind and has_one_class
 
 
 def python_text(entry: Any) -> str:
@@ -108,6 +123,12 @@ class Listing:
             found.append(child)
             child = self.ends[child]
         return found
+
+    def named_children(self, position: int) -> dict[Any, int]:
+        """The position of each child, by its key or field name; empty for other kinds of node."""
+        if self.records[position].kind not in NAMED:
+            return {}
+        return {self.records[child].entry: child for child in self.children(position)}
 
     def downwards(self) -> Iterator[int]:
         """All positions, in an order in which every node comes after all that lead to it.

@@ -57,22 +57,18 @@ class _Comparison:
             if x.is_alias and y.is_alias:
                 return self._partner.get(left.target(a)) == right.target(b)
             return False
-        if (x.kind, x.num_children) != (y.kind, y.num_children) or x.type is not y.type:
+        if x.kind != y.kind or not x.fits(y) or not _equal(x.detail, y.detail):
             return False
-        if not _equal(x.detail, y.detail):
-            return False
-        return x.kind not in MAPPINGS or self._entries(0, a).keys() == self._entries(1, b).keys()
-
-    def _entries(self, side: int, position: int) -> dict[object, int]:
-        listing = self._sides[side]
-        return {listing.records[c].entry: c for c in listing.children(position)}
+        return x.kind not in MAPPINGS or (
+            left.named_children(a).keys() == right.named_children(b).keys()
+        )
 
     def _children(self, a: int, b: int) -> list[tuple[int | None, int | None]]:
         left, right = self._sides
         kind = left.records[a].kind
         if kind not in NAMED:
             return list(itertools.zip_longest(left.children(a), right.children(b)))
-        own, other = self._entries(0, a), self._entries(1, b)
+        own, other = left.named_children(a), right.named_children(b)
         both: list[tuple[int | None, int | None]] = [
             (position, other.get(entry)) for entry, position in own.items()
         ]

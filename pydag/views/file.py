@@ -63,6 +63,6 @@ def file_view(
 
     Raises:
         ValueError: The file is damaged.
-        OSError: What the system says.
+        OSError: The file can't be read.
     """
     return View(_model(File(path)), depth, width, limit)

@@ -3,6 +3,7 @@
 
 import itertools
 import os
+import re
 import time
 import warnings
 from collections import namedtuple
@@ -481,3 +482,30 @@ def test_nodes_that_have_no_common_suffix(one: Any, other: Any, why: str) -> Non
     with pytest.raises(ValueError, match=r"mismatch|Mismatch|incompatible") as info:
         first.broadcast_to_common_suffix(second)
     assert str(info.value) == f"{why}\n  at tree['k']"
+
+
+def test_a_class_that_was_registered_anew() -> None:
+    """Where both sides name one class, the error and `explain` say how its registrations differ."""
+
+    class Moved:
+        pass
+
+    def register() -> pydag.PyDagSpec:
+        pydag.register_pydag_node(Moved, lambda x: ((), None), lambda _, c: Moved())
+        return pydag.dag_structure({"k": Moved()})
+
+    tree = {"k": Moved()}
+    text = f"Custom node type mismatch; expected type: {Moved}, got type: {Moved}; the class "
+    first = register()
+    pydag.unregister_pydag_node(Moved)
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}is not registered any more; value: "):
+        first.flatten_up_to(tree)
+    second = register()
+    anew = re.escape(f"{text}was registered anew between the two")
+    with pytest.raises(ValueError, match=f"^{anew}; value: "):
+        first.flatten_up_to(tree)
+    with pytest.raises(ValueError, match=rf"^{anew}\.\n  at tree\['k'\]$"):
+        first.broadcast_to_common_suffix(second)
+    assert pydag.explain(first, second).endswith(
+        " as registered in namespace '', by another registration"
+    )

@@ -137,7 +137,7 @@ for part in tuples(state):
         "references must be ",
         "keys must be a pair",
         "keys must be a tupl",
-        "there must be one p",
+        "there must be one r",
         "a registration must",
         "keys must be a pair",
         "a registration must",

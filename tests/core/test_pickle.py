@@ -263,7 +263,7 @@ def test_every_place() -> None:
 
 
 def test_many_references() -> None:
-    """The places of references take as many bytes as their number requires."""
+    """The indices of references take as many bytes as their number requires."""
     for count, width in ((200, 1), (300, 2), (70_000, 4)):
         tree = [deque([1], maxlen=i + 1) for i in range(count)]
         spec = pydag.dag_structure(tree)

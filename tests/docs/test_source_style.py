@@ -23,30 +23,40 @@ PYTHON = sorted(
 )
 
 
+def name_of(file: Path) -> str:
+    """The path of a file within the repository, since two folders may have files of one name."""
+    return file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else file.name
+
+
 def places(pattern: str, files: list[Path]) -> list[str]:
     """Where a pattern occurs: "file:line"."""
     return [
-        f"{file.name}:{number}"
+        f"{name_of(file)}:{number}"
         for file in files
         for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
         if re.search(pattern, line)
     ]
 
 
+def test_files_have_names_of_their_own() -> None:
+    """No two files of the core share the name under which the rules of this module report them."""
+    assert len({name_of(file) for file in CORE}) == len(CORE)
+
+
 def test_core_files_are_short() -> None:
     """No file of the core has more than 250 lines."""
-    lengths = {file.name: len(file.read_text("utf-8").splitlines()) for file in CORE}
+    lengths = {name_of(file): len(file.read_text("utf-8").splitlines()) for file in CORE}
     assert {name: length for name, length in lengths.items() if length > 250} == {}
 
 
 def test_only_capi_counts_references() -> None:
     """References are counted by hand, and Python's version is asked for, in capi.h alone."""
-    others = [file for file in CORE if file.name != "capi.h"]
+    others = [file for file in CORE if file != ROOT / "pydag/core/base/capi.h"]
     assert places(r"\bPy_X?(INC|DEC)REF\b|\bPY_VERSION_HEX\b", others) == []
 
 
 KIND = r"\bcase Kind::|[=!]= *Kind::|Kind::\w+ *[=!]="  # kinds told apart
-PLACE = r"\brefs_?(\(\))?\["  # a reference by its place
+INDEXED = r"\brefs_?(\(\))?\["  # a reference by its index
 
 
 @pytest.mark.parametrize(
@@ -56,13 +66,13 @@ PLACE = r"\brefs_?(\(\))?\["  # a reference by its place
         (KIND, "    if (node.kind == Kind::kLeaf) return;"),
         (KIND, "    if (kind!=Kind::kLeaf) return;"),
         (KIND, "    return Kind::kFields == node.kind;"),
-        (PLACE, "    const Keys &keys = KeysBox::of(refs[0]);"),
-        (PLACE, "    return structure_.refs[at.ref + i];"),
-        (PLACE, "    visit(refs_[i]);"),
-        (PLACE, "    visit(at.refs()[i]);"),
+        (INDEXED, "    const Keys &keys = KeysBox::of(refs[0]);"),
+        (INDEXED, "    return structure_.refs[at.ref + i];"),
+        (INDEXED, "    visit(refs_[i]);"),
+        (INDEXED, "    visit(at.refs()[i]);"),
     ],
 )
-def test_kinds_and_places_are_found(pattern: str, line: str, tmp_path: Path) -> None:
+def test_kinds_and_indices_are_found(pattern: str, line: str, tmp_path: Path) -> None:
     """The rules of the next two tests see what they forbid, and nothing else."""
     source = tmp_path / "source.cpp"
     source.write_text(f"builder.add(Kind::kTuple, 2);\nauto x = refs.data();\n{line}\n", "utf-8")
@@ -71,12 +81,15 @@ def test_kinds_and_places_are_found(pattern: str, line: str, tmp_path: Path) -> 
 
 def test_kinds_are_told_apart_in_nodes() -> None:
     """What a kind of node means is known to nodes/, and to the table of kinds, alone."""
-    assert places(KIND, [f for f in CORE if f.parent.name != "nodes" and f.name != "kind.h"]) == []
+    core = ROOT / "pydag/core"
+    known = [*(core / "nodes").iterdir(), core / "types/kind.h"]
+    assert places(KIND, [file for file in CORE if file not in known]) == []
 
 
 def test_references_are_found_by_typed_views() -> None:
     """Where among a node's references which one stands is known to node_refs.h alone."""
-    assert places(PLACE, [file for file in CORE if file.name != "node_refs.h"]) == []
+    node_refs = ROOT / "pydag/core/structure/node_refs.h"
+    assert places(INDEXED, [file for file in CORE if file != node_refs]) == []
 
 
 # Each includes from its own folder and from those before it.
@@ -153,7 +166,7 @@ def test_nothing_is_made_at_first_use() -> None:
 
     Other threads would wait for that call, which waits for them as soon as it runs Python code.
     """
-    found = {file.name: lazy_statics(file.read_text("utf-8")) for file in CORE}
+    found = {name_of(file): lazy_statics(file.read_text("utf-8")) for file in CORE}
     assert {name: statics for name, statics in found.items() if statics} == {}
 
 
@@ -194,7 +207,7 @@ def test_private_names_of_others_are_in_one_place() -> None:
     assert places(PRIVATE_OF_OPTREE, others) == []
 
 
-@pytest.mark.parametrize("file", TESTS, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", TESTS, ids=name_of)
 def test_every_test_makes_a_claim(file: Path) -> None:
     """Every test has a docstring: the claim that it defends."""
     functions = [
@@ -235,7 +248,7 @@ def comments(file: Path) -> Iterator[tuple[int, str]]:
 def test_waivers_have_reasons() -> None:
     """A check that is waived on a line is followed, on that line, by the reason in words."""
     unexplained = [
-        f"{file.name}:{line}"
+        f"{name_of(file)}:{line}"
         for file in CORE + PYTHON
         for line, comment in comments(file)
         if (waiver := WAIVER.search(comment))

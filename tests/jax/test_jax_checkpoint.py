@@ -131,3 +131,17 @@ def test_a_callback_that_returns_something_else() -> None:
     with pytest.raises(Exception, match="are one object") as caught:
         jaxinterop.pure_callback(lambda p: [p + 1, p + 2], [w, w], w)
     assert "SharingError" in repr(caught.value) or isinstance(caught.value, pydag.SharingError)
+
+
+def test_a_static_argument_that_cannot_be_hashed() -> None:
+    """Such as a dict, which may be another one at each call; by position and by name."""
+
+    def f(x: Any, config: Any, *, more: Any = None) -> Any:
+        return x * config["scale"] + (more or [0.0])[0]
+
+    config = {"scale": 2.0}
+    again = jaxinterop.checkpoint(f, static_argnums=1, static_argnames="more")
+    assert float(jaxinterop.grad(lambda x: again(x, config))(1.0)) == 2.0
+    config["scale"] = 3.0
+    assert float(jaxinterop.grad(lambda x: again(x, config, more=[1.0]))(1.0)) == 3.0
+    assert float(jaxinterop.jit(lambda x: again(x, config, more=[1.0]))(1.0)) == 4.0

@@ -38,6 +38,13 @@ def inputs_of(text: str) -> list[str]:
     return re.findall(r"tensor<[^>]*>", found[1])
 
 
+def outputs_of(text: str) -> list[str]:
+    """The results of the main function in StableHLO, where there are several."""
+    found = re.search(r"func.func public @main\(.*?\) -> \((.*?)\) {\n", text)
+    assert found is not None
+    return re.findall(r"tensor<[^>]*>", found[1])
+
+
 def test_make_jaxpr() -> None:
     """Two inputs: the weight and the data; plain JAX has three."""
     jaxpr: Any = jaxinterop.make_jaxpr(loss)(tied(), X)
@@ -88,7 +95,7 @@ def test_a_training_step() -> None:
     lowered = jaxinterop.jit(step, donate_argnums=0).lower(tied(), X)
     assert inputs_of(lowered.as_text()) == ["tensor<2x3xf32>", "tensor<4x2xf32>"]
     assert lowered.as_text().count("tf.aliasing_output") == 1
-    assert len(jax.tree.leaves(lowered.compile().output_shardings)) == 2
+    assert len(outputs_of(lowered.as_text())) == 2
 
 
 def test_a_loop() -> None:

@@ -115,7 +115,7 @@ public:
 private:
     void grow(size_t count) {
         size_ = std::max(2 * size_, count);
-        chunks_.push_back(std::make_unique_for_overwrite<T[]>(size_));
+        chunks_.push_back(unwritten_array<T>(size_));
         next_ = chunks_.back().get();
         end_ = next_ + size_;
     }

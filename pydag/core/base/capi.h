@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/compiler.h"
+
 namespace nb = nanobind;
 
 namespace pydag {
@@ -26,15 +28,6 @@ inline bool decref_unless_last(PyObject *object) {
     if (Py_REFCNT(object) <= 1) return false;
     Py_DECREF(object);
     return true;
-}
-
-// Asks for the memory of an object that will be looked at soon.
-inline void prefetch(const PyObject *object) {
-#if defined(__GNUC__)
-    __builtin_prefetch(object);
-#else
-    (void)object;
-#endif
 }
 
 // Spreads the bits of an address that differ between objects over the whole word, towards its top.
@@ -61,8 +54,9 @@ inline nb::object call_array(nb::handle function, PyObject *const *arguments, si
 
 template <class... Arguments>
 nb::object call(nb::handle function, const Arguments &...arguments) {
-    PyObject *const array[] = {arguments.ptr()...};
-    return call_array(function, array, sizeof...(arguments));
+    constexpr size_t kCount = sizeof...(arguments);
+    PyObject *const array[kCount ? kCount : 1] = {arguments.ptr()...};
+    return call_array(function, array, kCount);
 }
 
 inline bool is_exact_str(PyObject *object) { return PyUnicode_CheckExact(object); }
@@ -219,10 +213,11 @@ private:
         return 0;
     }
     int id_ = -1;
+#else
+    uint64_t versions_[kMax] = {};
 #endif
     static inline bool changed_ = false;
     PyObject *dicts_[kMax] = {};  // owned, for the life of the process
-    uint64_t versions_[kMax] = {};
     int count_ = 0;
 };
 

@@ -100,17 +100,17 @@ std::string path_text(const Steps &steps, const char *root) {
     return shortened(head, kLongestPath / 2) + " ... " + shortened(tail, kLongestPath / 2);
 }
 
-void rethrow_at(const std::string &place, const char *doing) {
+void rethrow_at(const std::string &path, const char *doing) {
     try {
         throw;
     } catch (const Complaint &complaint) {
         std::string text = shortened(complaint.text(), kLongestText);
-        if (!place.empty()) text += "\n  at " + place;
+        if (!path.empty()) text += "\n  at " + path;
         PyErr_SetString(complaint.type(), text.c_str());
         throw nb::python_error();
     } catch (nb::python_error &error) {
         // The note is a courtesy: where it can't be added, the exception goes on without it.
-        if (!place.empty()) add_note(nb::borrow(error.value()), std::string("raised while ") + doing + " " + place);
+        if (!path.empty()) add_note(nb::borrow(error.value()), std::string("raised while ") + doing + " " + path);
         PyErr_Clear();
         throw;
     }

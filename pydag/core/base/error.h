@@ -53,18 +53,18 @@ using Steps = std::vector<Step>;
 // "tree['layers'][3].w"; the middle of a very long one is left out.
 std::string path_text(const Steps &steps, const char *root = "tree");
 
-// Turns the exception in flight into a Python error that names `place`, a path. Call it in a catch
+// Turns the exception in flight into a Python error that names a path. Call it in a catch
 // block. `doing`: "flattening", "unflattening", ... An exception object that is raised again and again
 // gets each note once, and no more than twenty.
-[[noreturn]] void rethrow_at(const std::string &place, const char *doing);
+[[noreturn]] void rethrow_at(const std::string &path, const char *doing);
 
 // The same with a function that makes the path. If that function fails, as it does without memory, the
 // exception goes on without a path.
-template <std::invocable Place>
-[[noreturn]] void rethrow_at(Place place, const char *doing) {
+template <std::invocable MakePath>
+[[noreturn]] void rethrow_at(MakePath make_path, const char *doing) {
     std::string text;
     try {
-        text = place();
+        text = make_path();
     } catch (const nb::python_error &error) {
         if (!error.matches(PyExc_Exception)) throw;
     } catch (const std::exception &) {

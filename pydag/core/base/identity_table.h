@@ -68,13 +68,13 @@ private:
     size_t capacity() const { return slots_ ? size_t{1} << bits_ : 0; }
     uint32_t &find_slot(PyObject *object) {
         const size_t mask = (size_t{1} << bits_) - 1;
-        size_t i = first_place(object);
+        size_t i = first_index(object);
         while (slots_[i] && entries_[slots_[i] - 1].object != object) i = (i + 1) & mask;
         return slots_[i];
     }
     // Objects that are made one after the other lie side by side, and so do their slots: 16 to a line of
     // the processor's cache.
-    size_t first_place(PyObject *object) const {
+    size_t first_index(PyObject *object) const {
         constexpr int kLineBits = 4;
         const uintptr_t address = reinterpret_cast<uintptr_t>(object) / sizeof(PyObject);
         const uint64_t line = (address >> kLineBits) * 0x9E3779B97F4A7C15u;

@@ -27,8 +27,8 @@ public:
 
     // Adds an object. Returns whether it is new.
     bool add(PyObject *object) {
-        const uintptr_t place = reinterpret_cast<uintptr_t>(object) / kSmallest, key = place / kBits;
-        const uint64_t bit = uint64_t{1} << place % kBits;
+        const uintptr_t number = reinterpret_cast<uintptr_t>(object) / kSmallest, key = number / kBits;
+        const uint64_t bit = uint64_t{1} << number % kBits;
         if (!last_ || last_->key != key) last_ = &find_or_add(key);
         if (last_->bits & bit) return false;
         last_->bits |= bit;

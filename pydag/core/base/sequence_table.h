@@ -23,7 +23,7 @@ public:
             hash = (hash ^ items[i]) * 0x9E3779B97F4A7C15u;
             hash ^= hash >> 32;
         }
-        size_t i = place(hash);
+        size_t i = first_index(hash);
         for (; slots_[i]; i = (i + 1) & (slots_.size() - 1)) {
             const Entry &entry = entries_[slots_[i] - 1];
             if (entry.hash == hash && entry.count == count && std::equal(items, items + count, &items_[entry.first]))
@@ -40,11 +40,11 @@ private:
         uint64_t hash;
         size_t first, count;
     };
-    size_t place(uint64_t hash) const { return (hash >> 20) & (slots_.size() - 1); }
+    size_t first_index(uint64_t hash) const { return (hash >> 20) & (slots_.size() - 1); }
     void grow() {
         slots_.assign(slots_.size() * 2, 0);
         for (size_t number = 0; number < entries_.size(); ++number) {
-            size_t i = place(entries_[number].hash);
+            size_t i = first_index(entries_[number].hash);
             while (slots_[i]) i = (i + 1) & (slots_.size() - 1);
             slots_[i] = static_cast<uint32_t>(number + 1);
         }

@@ -10,9 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(_MSC_VER)
-#include <intrin.h>
-#endif
+#include "base/compiler.h"
 
 namespace pydag {
 
@@ -30,11 +28,7 @@ void check_stack_room(uintptr_t address);
 // Raises RecursionError where the stack is nearly used up. Who runs on a stack that isn't the thread's own (a
 // coroutine of another library's) isn't checked.
 inline void require_stack_room() {
-#if defined(_MSC_VER)
-    const auto address = reinterpret_cast<uintptr_t>(_AddressOfReturnAddress());
-#else
-    const auto address = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-#endif
+    const uintptr_t address = stack_address();
     if (address - detail::stack_bounds.low < detail::stack_bounds.reserve) [[unlikely]]
         detail::check_stack_room(address);
 }

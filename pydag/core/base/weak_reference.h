@@ -9,12 +9,12 @@ namespace pydag {
 
 // Where a weak reference keeps the address of its object. Once the object is gone another address stands
 // there, for as long as the weak reference itself lives.
-inline PyObject *const *referent_place(nb::handle weakref) {
+inline PyObject *const *referent_address(nb::handle weakref) {
     return &reinterpret_cast<PyWeakReference *>(weakref.ptr())->wr_object;
 }
 // The object of a weak reference; null if it is gone, or in the middle of being destroyed.
 inline nb::object referent_of(nb::handle weakref) {
-    PyObject *const object = *referent_place(weakref);
+    PyObject *const object = *referent_address(weakref);
     return object == Py_None ? nb::object() : owned_if_alive(object);
 }
 

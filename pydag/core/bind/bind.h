@@ -8,12 +8,15 @@
 namespace pydag {
 
 void bind_registry(nb::module_ &module);
+void bind_stand_ins(nb::module_ &module);
 void bind_spec(nb::module_ &module);
+void bind_records(nb::module_ &module);
 void bind_spec_methods(nb::module_ &module);
 void bind_broadcast(nb::module_ &module);
 void bind_operations(nb::module_ &module);
 void bind_surgery(nb::module_ &module);
 void bind_jit_call(nb::module_ &module);
+void bind_updates(nb::module_ &module);
 void bind_folds(nb::module_ &module);
 void bind_publish(nb::module_ &module);
 

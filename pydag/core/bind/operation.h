@@ -31,9 +31,9 @@ PyObject *entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObject *key
         const size_t num_keywords = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
         for (size_t i = 0; i < num_keywords; ++i) {
             PyObject *const name = PyTuple_GET_ITEM(keywords, i);
-            const size_t place = takes_options<operation> ? place_of_option(name) : kNumOptions;
-            if (place == kNumOptions) fail(PyExc_TypeError, "got an unexpected keyword argument %R", name);
-            options[place] = given[count + i];
+            const size_t index = takes_options<operation> ? index_of_option(name) : kNumOptions;
+            if (index == kNumOptions) fail(PyExc_TypeError, "got an unexpected keyword argument %R", name);
+            options[index] = given[count + i];
         }
         return run<operation>(given, options).release().ptr();
     } catch (...) {

@@ -59,7 +59,7 @@ void PublicFunction::define(nb::handle definition, nb::handle names, PyObject *c
     for (size_t i = 0; i < num_parameters_; ++i) {
         names_[i] = interned(PyTuple_GET_ITEM(names.ptr(), i)).release().ptr();
         defaults_[i] = defaults[i] ? incref(defaults[i]) : nullptr;
-        options_[i] = place_of_option(names_[i]);
+        options_[i] = index_of_option(names_[i]);
     }
     num_positional_only_ = num_positional_only;
     num_positional_ = num_positional;
@@ -67,7 +67,7 @@ void PublicFunction::define(nb::handle definition, nb::handle names, PyObject *c
     definition_ = incref(definition.ptr());
 }
 
-size_t PublicFunction::place_of_keyword(PyObject *name) const {
+size_t PublicFunction::index_of_keyword(PyObject *name) const {
     for (size_t i = num_positional_only_; i < num_parameters_; ++i)
         if (is_same_name(names_[i], name) && !(takes_rests_ && i == num_positional_)) return i;
     return num_parameters_;
@@ -76,24 +76,24 @@ size_t PublicFunction::place_of_keyword(PyObject *name) const {
 bool PublicFunction::bind(PyObject *const *given, size_t num_given, PyObject *keywords, size_t count, PyObject **own,
                           PyObject **options, nb::object &rests) const {
     PyObject *bound[kMost];
-    const size_t in_place = std::min(num_given, num_positional_);
-    for (size_t i = 0; i < in_place; ++i) bound[i] = given[i];
-    for (size_t i = in_place; i < num_parameters_; ++i) bound[i] = defaults_[i];
+    const size_t num_by_position = std::min(num_given, num_positional_);
+    for (size_t i = 0; i < num_by_position; ++i) bound[i] = given[i];
+    for (size_t i = num_by_position; i < num_parameters_; ++i) bound[i] = defaults_[i];
     if (takes_rests_) {
-        const size_t num_rests = num_given - in_place;
+        const size_t num_rests = num_given - num_by_position;
         rests = checked(PyTuple_New(static_cast<Py_ssize_t>(num_rests)));
-        for (size_t i = 0; i < num_rests; ++i) PyTuple_SET_ITEM(rests.ptr(), i, incref(given[in_place + i]));
+        for (size_t i = 0; i < num_rests; ++i) PyTuple_SET_ITEM(rests.ptr(), i, incref(given[num_by_position + i]));
         bound[num_positional_] = rests.ptr();
-    } else if (num_given > in_place) {
+    } else if (num_given > num_by_position) {
         return false;
     }
     const size_t num_keywords = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
     for (size_t i = 0; i < num_keywords; ++i) {
-        const size_t place = place_of_keyword(PyTuple_GET_ITEM(keywords, i));
-        if (place == num_parameters_ || place < in_place) return false;
-        bound[place] = given[num_given + i];
+        const size_t index = index_of_keyword(PyTuple_GET_ITEM(keywords, i));
+        if (index == num_parameters_ || index < num_by_position) return false;
+        bound[index] = given[num_given + i];
     }
-    for (size_t i = in_place; i < num_positional_; ++i)
+    for (size_t i = num_by_position; i < num_positional_; ++i)
         if (!bound[i]) return false;
     std::fill_n(options, kNumOptions, nullptr);
     size_t num_own = 0;

@@ -31,7 +31,7 @@ public:
     PyObject *run_definition(PyObject *const *given, size_t num_given, PyObject *keywords) const;
 
 private:
-    size_t place_of_keyword(PyObject *name) const;  // num_parameters_ if there is none
+    size_t index_of_keyword(PyObject *name) const;  // num_parameters_ if there is none
 
     // Owned for the life of the process.
     PyObject *definition_ = nullptr;

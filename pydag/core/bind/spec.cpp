@@ -5,7 +5,6 @@
 #include "base/stack_room.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
-#include "spec/records.h"
 #include "structure/explain.h"
 #include "structure/listing.h"
 #include "structure/owners.h"
@@ -228,16 +227,6 @@ void bind_spec(nb::module_ &module) {
     // A module that is made anew gets the class that exists already.
     if (const nb::handle known = nb::type<Spec>(); known.is_valid()) module.attr("PyDagSpec") = known;
     else bind_class(module);
-    module.def("node_kinds", node_kinds, nb::sig("def node_kinds() -> list[tuple[str, tuple[str, ...], bool, bool]]"));
-    module.def("nodes_of", on_structure(nodes_of),
-               nb::sig("def nodes_of(spec: PyDagSpec, /) -> tuple[tuple[tuple[Any, ...], ...], tuple[Any, ...]]"));
-    module.def("spec_from_nodes", spec_from_nodes, nb::arg("none_is_leaf"), nb::arg("namespace").none(),
-               nb::arg("rows").none(), nb::arg("refs").none(),
-               nb::sig("def spec_from_nodes(none_is_leaf: bool, namespace: str, rows: tuple[tuple[Any, ...], ...], "
-                       "refs: tuple[Any, ...], /) -> PyDagSpec"));
-    module.def("check_rows", check_rows, nb::arg("none_is_leaf"), nb::arg("rows").none(), nb::arg("num_refs"),
-               nb::sig("def check_rows(none_is_leaf: bool, rows: tuple[tuple[Any, ...], ...], num_refs: int, /) "
-                       "-> None"));
     module.def("module_leaves", on_structure(module_leaves),
                nb::sig("def module_leaves(spec: PyDagSpec, /) -> tuple[tuple[int, ...], tuple[int, ...]]"));
     module.def(

@@ -49,7 +49,7 @@ nb::object copy_dict(PyObject *const *refs, PyObject *source, std::span<const ui
                      size_t base) {
     const Keys &keys = MappingRefs{refs}.keys();
     nb::object dict = checked(PyDict_Copy(source));
-    for (const uint32_t place : changed) checked(PyDict_SetItem(dict.ptr(), keys.key(place), values[base + place]));
+    for (const uint32_t i : changed) checked(PyDict_SetItem(dict.ptr(), keys.key(i), values[base + i]));
     values.drop_to(base);
     return dict;
 }
@@ -75,9 +75,18 @@ nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
     return call(type, values.take_list(base), nb::handle(DequeRefs{refs}.maxlen()));
 }
 
-nb::object build_custom(PyObject *const *refs, Stack &values, size_t base) {
+nb::object build_custom(PyObject *const *refs, Stack &values, size_t base, MadeOnce &once) {
     const CustomRefs custom{refs};
-    const nb::object unflatten = custom.registration().unflatten;
+    const Registration &registration = custom.registration();
+    if (const std::shared_ptr<StandIn> stand_in = registration.stand_in) {
+        const auto count = static_cast<uint32_t>(values.size() - base);
+        nb::object built = stand_in->build(registration, custom.aux_data(), values.data() + base, count, once);
+        if (built.is_valid()) {
+            values.drop_to(base);
+            return built;
+        }
+    }
+    const nb::object unflatten = registration.unflatten;
     return call(unflatten, nb::handle(custom.aux_data()), values.take_tuple(base));
 }
 

@@ -26,8 +26,12 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
     if (is_registered(node.kind)) {
         PyObject *const registration = CustomRefs{refs}.registration_box();
         if (info.registration && info.kind == node.kind && same_registration(registration, info.registration)) return;
-        fail(PyExc_ValueError, "Custom node type mismatch; expected type: %R, got type: %R; value: %U.",
-             RegistrationBox::of(registration).type.ptr(), type.ptr(), short_repr(object).ptr());
+        const nb::object expected = RegistrationBox::of(registration).type;
+        const char *const why = !type.is(expected)  ? ""
+                                : info.registration ? kRegisteredAnew
+                                                    : "; the class is not registered any more";
+        fail(PyExc_ValueError, "Custom node type mismatch; expected type: %R, got type: %R%s; value: %U.",
+             expected.ptr(), type.ptr(), why, short_repr(object).ptr());
     }
     const bool fits = info.kind == node.kind || (traits(info.kind).is_mapping && traits(node.kind).is_mapping);
     if (!fits) fail(PyExc_ValueError, "Expected %s, got %U.", expected_name(node.kind), short_repr(object).ptr());
@@ -45,18 +49,18 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
 
 // Whether an opened object of the node's kind and class fits the node. What a flatten function gives is compared
 // before the children are counted: mostly it says better what differs.
-Fit fit_opened(Node node, PyObject *const *refs, Node opened, PyObject *const *found, std::vector<uint32_t> &places) {
-    if (node.kind != Kind::kCustom) return fit_node(node, refs, opened, found, places);
+Fit fit_opened(Node node, PyObject *const *refs, Node opened, PyObject *const *found, std::vector<uint32_t> &order) {
+    if (node.kind != Kind::kCustom) return fit_node(node, refs, opened, found, order);
     if (checked(PyObject_RichCompareBool(CustomRefs{refs}.aux_data(), CustomRefs{found}.aux_data(), Py_NE)))
         return Fit::kOtherData;
     return node.count == opened.count ? Fit::kFits : Fit::kOtherCount;
 }
 
 // Sorts the children on the stack from the order of the object to that of the node.
-void reorder(const std::vector<uint32_t> &places, PyObject **slots) {
-    const size_t count = places.size();
+void reorder(const std::vector<uint32_t> &order, PyObject **slots) {
+    const size_t count = order.size();
     const std::vector<PyObject *> children(slots, slots + count);
-    for (size_t i = 0; i < count; ++i) slots[count - 1 - i] = children[count - 1 - places[i]];
+    for (size_t i = 0; i < count; ++i) slots[count - 1 - i] = children[count - 1 - order[i]];
 }
 
 }  // namespace
@@ -70,12 +74,12 @@ void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &
     const size_t base = stack.size();
     const uint32_t count = open_node(object.ptr(), info, options, stack, found);
     const Node opened = {info.kind, false, 0, count};
-    std::vector<uint32_t> places;
-    const Fit fit = fit_opened(node, refs, opened, found.data(), places);
+    std::vector<uint32_t> order;
+    const Fit fit = fit_opened(node, refs, opened, found.data(), order);
     if (fit != Fit::kFits)
         fail(PyExc_ValueError, "%s; %s: %U.", misfit(fit, node, refs, opened, found.data()).c_str(),
              is_registered(node.kind) ? "value" : traits(node.kind).name, short_repr(object).ptr());
-    reorder(places, stack.data() + base);
+    reorder(order, stack.data() + base);
 }
 
 }  // namespace pydag

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each kind of node consists of. The other half, how to build one again, is build.h; no other
-// file tells the kinds apart.
+// What each kind of node consists of; build.h is the other half. No other file tells the kinds apart.
 //
 // There are three ways to the children of an object. `read_known_node`: it is probably what a structure says.
 // `read_node`: nothing is known of it. Both run no Python code, so that they may lend the children, and give up
@@ -34,19 +33,21 @@ struct OpenOptions {
 
 namespace detail {
 // CPython's collector visits the links of an OrderedDict in their order. Nobody promises that, so it
-// is tried out when the module is made; elsewhere the walks that look only give such dicts up.
+// is tried out when the module is made. If it doesn't hold, the walks that run no Python code give up at such dicts.
 void try_out_ordered_dicts();
 uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs);
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs);
 uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs);
 uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs);
 uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, Refs &refs);
+PyObject **read_custom(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
+bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenOptions *options, PyObject **values);
 nb::object default_factory_of(PyObject *dict);
 // Whether an OrderedDict, whose dict has just these keys, was seen to have them in this order, too.
 // No: Python code has to run to tell the order.
 bool is_in_order_of(const Keys &keys, PyObject *dict);
 PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs);
-PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs);
+PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
 bool has_default_factory(PyObject *dict, PyObject *expected);
 bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
 bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values);
@@ -90,11 +91,10 @@ inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack)
 // How this very object is opened, given how its class is: see Registration::is_strict. Runs no Python code.
 TypeInfo as_opened(PyObject *object, TypeInfo info);
 
-// The children of `object`, in the order of the structure, if it is what the node says: of this
-// kind and size, and with these very references. They stand in the object itself, or else in
-// `values`, where there is room for them. Null if it is anything else, and where that can't be told
-// without running Python code. They are borrowed, and hold until Python code runs; the caller keeps a
-// GcPause. `options` is null where the structure alone says in which order the keys of a dict come.
+// The children of `object`, in the order of the structure, if it is what the node says: of this kind and size,
+// and with these very references. They stand in the object itself, or else in `values`, where there is room for
+// them. Null if it is anything else, and where only Python code could tell. They are borrowed, and hold until Python
+// code runs; the caller keeps a GcPause. `options` is null where the structure alone says how dicts are ordered.
 [[gnu::always_inline]] inline PyObject *const *read_known_node(Node node, PyObject *const *refs, PyObject *object,
                                                                OpenOptions *options, PyObject **values) {
     using namespace detail;
@@ -103,8 +103,9 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
     switch (node.kind) {
         case Kind::kLeaf:
         case Kind::kAlias:
-        case Kind::kCustom:
             return nullptr;
+        case Kind::kCustom:
+            return read_known_custom(object, node, refs, options, values) ? values : nullptr;
         case Kind::kNone:
             return object == Py_None ? values : nullptr;
         case Kind::kTuple:
@@ -155,9 +156,10 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
         case Kind::kLeaf:
         case Kind::kAlias:
         case Kind::kNone:
-        case Kind::kCustom:
         case Kind::kDeque:
             return nullptr;
+        case Kind::kCustom:
+            return read_custom(object, info.registration, options, refs, count);
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
             refs.push_borrowed(reinterpret_cast<PyObject *>(Py_TYPE(object)));
@@ -181,12 +183,8 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
             if (values && info.kind == Kind::kDefaultDict) refs.push_new(default_factory_of(object));
             return values;
         }
-        case Kind::kFields: {
-            const size_t before = refs.size();
-            PyObject **const values = read_fields(object, info.registration, options, refs);
-            if (values) count = FieldsRefs{refs.data() + before}.keys().size();
-            return values;
-        }
+        case Kind::kFields:
+            return read_fields(object, info.registration, options, refs, count);
     }
     return nullptr;
 }
@@ -242,8 +240,8 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kList:
         case Kind::kDeque:
             return true;
-        default:  // callbacks' children may be reached in other ways
-            return kind == Kind::kFields && options.owns_attributes;
+        default:
+            return (kind == Kind::kFields || kind == Kind::kCustom) && options.owns_attributes;
     }
 }
 

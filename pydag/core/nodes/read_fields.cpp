@@ -21,27 +21,27 @@ nb::object dict_of(PyObject *object) {
     return dict;
 }
 
-// Puts down the order in which an instance has the fields that are in its `__dict__`, for the next
-// one. Instances of a class mostly agree in it.
+// Remembers the order in which an instance has the fields that are in its `__dict__`: mostly the next instance of
+// the class has them in the same order.
 void learn_order(const Registration &registration, PyObject *dict) {
     auto &order = registration.dict_order;
     size_t next = 0;
     Py_ssize_t position = 0;
     for (PyObject *key, *value; next < order.size() && PyDict_Next(dict, &position, &key, &value); ++next) {
-        const auto is_key = [=](const FieldPlace &field) { return field.name == key; };
+        const auto is_key = [=](const DictField &field) { return field.name == key; };
         const auto found = std::find_if(order.begin() + next, order.end(), is_key);
         if (found == order.end()) return;
         std::iter_swap(order.begin() + next, found);
     }
 }
 
-// False for an instance that has an attribute in another place than the last one had it, too.
+// False also for an instance whose attributes stand in another order than those of the instance before it.
 bool read_dict_fields(const Registration &registration, PyObject *dict, PyObject **values, PyObject **meta) {
     const auto size = static_cast<Py_ssize_t>(registration.dict_order.size());
     if (registration.is_strict && PyDict_GET_SIZE(dict) != size) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    for (const FieldPlace &field : registration.dict_order) {
+    for (const DictField &field : registration.dict_order) {
         if (!PyDict_Next(dict, &position, &key, &value)) return false;
         if (key != field.name) return learn_order(registration, dict), false;
         (field.is_meta ? meta : values)[field.index] = value;
@@ -78,7 +78,7 @@ bool read_named(PyObject *object, const Registration &registration, OpenOptions 
     return true;
 }
 
-// The place among the fields of the one of this name; their number if there is none.
+// The index of the field of this name; the number of fields if there is none.
 size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
     size_t i = 0;
     while (i < fields.size() && !is_same_name(fields[i].name.ptr(), name)) ++i;
@@ -127,7 +127,7 @@ bool has_just_its_fields(PyObject *object, const Registration &registration) {
     Py_ssize_t position = 0;
     // As many keys as fields, and no two exact strings in a dict are equal: so each field has a key of its own.
     for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
-        const auto is_it = [=](const FieldPlace &field) { return is_same_name(field.name, key); };
+        const auto is_it = [=](const DictField &field) { return is_same_name(field.name, key); };
         if (!is_exact_str(key) || std::none_of(fields.begin(), fields.end(), is_it)) return false;
     }
     return true;
@@ -156,11 +156,12 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *opt
     }
     PyObject *const *const expected = fields.meta_values();
     for (size_t i = 0; i < meta.size(); ++i)
-        if (found[i] != expected[i]) return false;  // nor is it null then: not only so many were found, but each
+        if (found[i] != expected[i])
+            return false;  // false also for a field that was not found: it is null, and what is expected never is
     return true;
 }
 
-PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs) {
+PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs, uint32_t &count) {
     const Registration &registration = RegistrationBox::of(box);
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size()), **values;
@@ -178,11 +179,11 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
         };
         if (!read_all(object, registration, &options, add, found)) return nullptr;
         if (std::find(found, found + meta.size(), nullptr) != found + meta.size()) return nullptr;
-        const size_t count = names.size();
-        keys = keys_of(names.data(), count, false);
-        values = options.arena.take(count);
-        std::copy_n(items.data(), count, values);
+        keys = keys_of(names.data(), names.size(), false);
+        values = options.arena.take(names.size());
+        std::copy_n(items.data(), items.size(), values);
     }
+    count = KeysBox::of(keys).size();
     refs.push_borrowed(box);
     refs.push_new(std::move(keys));
     refs.push_new(tuple_of(found, meta.size()));

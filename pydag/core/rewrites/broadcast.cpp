@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/broadcast.h"
 
-#include "base/interrupt.h"
+#include "structure/descent.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
-#include "structure/way.h"
 #include "structure/writer.h"
 #include "walks/same_answer.h"
 
@@ -31,33 +30,24 @@ public:
           values_(full.num_leaves) {}
 
     void run() {
-        walk({0, 0, kNoParent}, [this](Visit &visit) { return write(visit); });
-        for (const Visit &again : again_) {
-            trail_.clear();
-            walk(again, [this](Visit &visit) { return hold_against_first(visit); });
-        }
+        walk(0, 0, [this](Visit &visit) { return write(visit); });
+        for (const Visit &again : again_)
+            walk(again.slot, again.partner, [this](Visit &visit) { return hold_against_first(visit); });
         writer_.finish(full_.structure.none_is_leaf, nb::borrow(namespace_of_result()));
         for (PyObject *const value : values_) made_.values_of_full.push_borrowed(value ? value : Py_None);
     }
 
 private:
-    static constexpr uint32_t kUnmet = UINT32_MAX, kNoParent = UINT32_MAX;
+    static constexpr uint32_t kUnmet = UINT32_MAX;
     static constexpr uint32_t kMisfit = UINT32_MAX - 1;  // the partner of what the prefix doesn't fit
-    struct Visit {
-        uint32_t slot, partner;
-        uint32_t parent;  // in `trail_`
-    };
+    using Visit = Descent::Visit;                        // of a slot of the full structure with its partner
 
     template <class Function>
-    void walk(const Visit &start, Function visit) {
-        Buffer<Visit, 48> pending;
-        pending.push(start);
-        while (!pending.empty()) {
-            interruptible_step();
-            Visit next = pending.pop();
+    void walk(uint32_t slot, uint32_t partner, Function visit) {
+        walk_.run(slot, partner, [&](Visit next) {
             if (next.partner < kMisfit) next.partner = prefix_.resolve(next.partner);
-            if (visit(next)) push_slots(next, pending);
-        }
+            if (visit(next)) go_below(next);
+        });
     }
 
     bool is_leaf(uint32_t partner) const { return partner >= kMisfit || prefix_.node(partner).is_leaf(); }
@@ -68,7 +58,7 @@ private:
         const uint32_t position = full_.resolve(visit.slot);
         const Node node = full_.node(position);
         if (partners_[position] != kUnmet) {
-            again_.push_back({visit.slot, visit.partner, kNoParent});
+            again_.push_back(visit);
             writer_.repeat(written_[full_.number(position)]);
             return false;
         }
@@ -114,48 +104,37 @@ private:
         const Node node = prefix_.node(visit.partner), other = full_.node(position);
         PyObject *const *const refs = prefix_.refs(visit.partner), *const *const others = full_.refs(position);
         try {
-            const Fit fit = other.is_leaf() ? Fit::kOtherKind : fit_node(node, refs, other, others, places_);
+            const Fit fit = other.is_leaf() ? Fit::kOtherKind : fit_node(node, refs, other, others, order_);
             if (fit == Fit::kFits) return;
             visit.partner = kMisfit;
             if (wanted_ == Wanted::kConflicts) return;
             if (other.is_leaf()) fail(PyExc_ValueError, "Expected %s, got a leaf.", outline(node, refs).c_str());
             fail(PyExc_ValueError, "%s.", misfit(fit, node, refs, other, others).c_str());
         } catch (...) {
-            rethrow_at([&] { return path_text(way_to(visit)); }, "broadcasting");
+            rethrow_at([&] { return path_text(walk_.path_to(visit)); }, "broadcasting");
         }
     }
 
-    // Pushes the slots in the order of the prefix, the last one first. `places_` was made for this pair of nodes.
-    void push_slots(const Visit &visit, Buffer<Visit, 48> &pending) {
-        const uint32_t position = full_.resolve(visit.slot), count = full_.node(position).count;
-        const auto parent = static_cast<uint32_t>(trail_.size());
-        trail_.push_back(visit);
-        Visit *const slots = pending.extend(count);
-        uint32_t i = 0;
-        if (is_leaf(visit.partner)) {
-            full_.for_each_slot(position, [&](uint32_t slot) { slots[count - ++i] = {slot, visit.partner, parent}; });
-            return;
-        }
+    // In the order of the prefix. `order_` was made for this pair of nodes.
+    void go_below(const Visit &visit) {
+        const uint32_t position = full_.resolve(visit.slot);
+        auto add = walk_.below(visit, full_.node(position).count);
+        if (is_leaf(visit.partner))
+            return full_.for_each_slot(position, [&](uint32_t slot) { add(slot, visit.partner); });
         in_full_.clear();
         full_.for_each_slot(position, [&](uint32_t slot) { in_full_.push_back(slot); });
+        uint32_t i = 0;
         prefix_.for_each_slot(visit.partner, [&](uint32_t slot) {
-            const uint32_t child = i++;
-            slots[count - i] = {in_full_[places_.empty() ? child : places_[child]], slot, parent};
+            add(in_full_[order_.empty() ? i : order_[i]], slot);
+            ++i;
         });
-    }
-
-    Steps way_to(const Visit &visit) const {
-        std::vector<uint32_t> slots = {visit.slot};
-        for (uint32_t at = visit.parent; at != kNoParent; at = trail_[at].parent) slots.push_back(trail_[at].slot);
-        std::reverse(slots.begin(), slots.end());
-        return steps_along(full_, slots);
     }
 
     // The walk goes on after a conflict, since a node that doesn't fit is reported rather than any conflict.
     void add_conflict(const Visit &visit, uint32_t position, PyObject *first, PyObject *other) {
         if (!made_.conflicts.empty() && wanted_ != Wanted::kConflicts) return;
         const std::string path = path_text(steps_to(full_.structure, {position}).front());
-        made_.conflicts.push_back({path, path_text(way_to(visit)), first ? nb::borrow(first) : nb::object(),
+        made_.conflicts.push_back({path, path_text(walk_.path_to(visit)), first ? nb::borrow(first) : nb::object(),
                                    other ? nb::borrow(other) : nb::object()});
     }
 
@@ -164,7 +143,8 @@ private:
         return PyUnicode_GET_LENGTH(own) > 0 ? own : prefix_.structure.namespace_;
     }
 
-    const PlacedStructure prefix_, full_;
+    const IndexedStructure prefix_, full_;
+    Descent walk_{full_};
     PyObject *const *leaves_;
     const Wanted wanted_;
     Broadcast &made_;
@@ -173,9 +153,9 @@ private:
     std::vector<uint32_t> partners_;  // the first partner of each object of the full structure
     std::vector<uint32_t> written_;   // where each anchor of it is written, by its number
     std::vector<PyObject *> values_;  // of each leaf of it
-    std::vector<Visit> again_, trail_;
+    std::vector<Visit> again_;
     std::set<std::pair<uint32_t, uint32_t>> met_;
-    std::vector<uint32_t> places_, in_full_;
+    std::vector<uint32_t> order_, in_full_;
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ nb::object put_together(const Structure &root, const Stack &parts, nb::object na
     for (size_t i = parts.size(); i-- > 0;) {
         const Structure &part = spec_of(parts[i]).structure();
         check_registrations(part, namespace_, kPurpose);
-        const PlacedStructure source(part);
+        const IndexedStructure source(part);
         SubtreeCopier(source).copy(0, writer);
     }
     writer.finish(root.none_is_leaf, std::move(namespace_));

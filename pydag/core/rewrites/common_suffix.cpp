@@ -2,13 +2,12 @@
 #include "rewrites/common_suffix.h"
 
 #include "base/error.h"
-#include "base/interrupt.h"
+#include "structure/descent.h"
 #include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
 #include "structure/same_subtree.h"
 #include "structure/subtree.h"
-#include "structure/way.h"
 
 #include <algorithm>
 #include <set>
@@ -24,12 +23,10 @@ public:
         : first_(first), second_(second), partners_(first.num_nodes, kLeaf) {}
 
     void check() {
-        walk({0, 0, 0}, [this](const Visit &visit) { return meet(visit); });
+        walk(0, 0, [this](const Visit &visit) { return meet(visit); });
         std::sort(aliases_.begin(), aliases_.end(), [](const Visit &a, const Visit &b) { return a.slot < b.slot; });
-        for (const Visit &alias : aliases_) {
-            through_ = alias.slot;
-            walk(alias, [this](const Visit &visit) { return meet_again(visit); });
-        }
+        for (const Visit &alias : aliases_)
+            walk(alias.slot, alias.partner, [this](const Visit &visit) { return meet_again(visit); });
     }
 
     void write(StructureBuilder &result, nb::object namespace_) {
@@ -45,26 +42,16 @@ public:
 
 private:
     static constexpr uint32_t kLeaf = UINT32_MAX;  // a partner that is a leaf, or would lie below one
-    struct Visit {
-        uint32_t slot;     // of the first structure
-        uint32_t partner;  // the object of the second structure, or kLeaf
-        uint32_t parent;   // in `trail_`
-    };
+    using Visit = Descent::Visit;                  // of a slot of the first structure with its partner
 
-    // Visits slots with their partners, from `start` down; it goes below a slot if `visit` returns true. The
-    // last slot of a node comes first, as in optree, so that of several errors the same one is reported.
+    // Visits slots with their partners, from a slot down; it goes below a slot if `visit` returns true.
     template <class Function>
-    void walk(const Visit &start, Function visit) {
-        std::vector<Visit> pending = {start};
-        trail_.clear();
-        while (!pending.empty()) {
-            interruptible_step();
-            Visit next = pending.back();
-            pending.pop_back();
+    void walk(uint32_t start, uint32_t partner, Function visit) {
+        walk_.run(start, partner, [&](Visit next) {
             if (next.partner != kLeaf) next.partner = second_.resolve(next.partner);
             if (next.partner != kLeaf && second_.node(next.partner).is_leaf()) next.partner = kLeaf;
-            if (visit(next)) push_slots(next, pending);
-        }
+            if (visit(next)) go_below(next);
+        });
     }
 
     // Visits a slot for the first time. Aliases are collected and visited later.
@@ -87,42 +74,31 @@ private:
         return false;
     }
 
-    void push_slots(const Visit &visit, std::vector<Visit> &pending) {
+    // The last slot comes first, as in optree, so that of several errors the same one is reported.
+    void go_below(const Visit &visit) {
         const uint32_t position = first_.resolve(visit.slot);
         if (visit.partner != kLeaf) check_fit(visit, position);
-        const auto parent = static_cast<uint32_t>(trail_.size());
-        trail_.push_back(visit);
-        const size_t first = pending.size();
-        first_.for_each_slot(position, [&](uint32_t slot) { pending.push_back({slot, kLeaf, parent}); });
-        if (visit.partner == kLeaf) return;
-        slots_.clear();
-        second_.for_each_slot(visit.partner, [&](uint32_t slot) { slots_.push_back(slot); });
-        for (size_t i = 0; i < slots_.size(); ++i)
-            pending[first + i].partner = slots_[places_.empty() ? i : places_[i]];
+        slots_.clear(), others_.clear();
+        first_.for_each_slot(position, [&](uint32_t slot) { slots_.push_back(slot); });
+        if (visit.partner != kLeaf)
+            second_.for_each_slot(visit.partner, [&](uint32_t slot) { others_.push_back(slot); });
+        auto add = walk_.below(visit, static_cast<uint32_t>(slots_.size()));
+        for (size_t i = slots_.size(); i-- > 0;)
+            add(slots_[i], others_.empty() ? kLeaf : others_[order_.empty() ? i : order_[i]]);
     }
 
     void check_fit(const Visit &visit, uint32_t position) {
         const Node node = first_.node(position), other = second_.node(visit.partner);
         PyObject *const *const refs = first_.refs(position), *const *const others = second_.refs(visit.partner);
         try {
-            const Fit fit = fit_node(node, refs, other, others, places_);
+            const Fit fit = fit_node(node, refs, other, others, order_);
             if (fit != Fit::kFits) fail(PyExc_ValueError, "%s.", misfit(fit, node, refs, other, others).c_str());
         } catch (...) {
-            rethrow_at(path_text(way_to(visit)), "broadcasting");
+            rethrow_at(path_text(walk_.path_to(visit)), "broadcasting");
         }
     }
 
     Steps steps(uint32_t slot) const { return steps_to(first_.structure, {slot}).front(); }
-
-    // The path of the walk: to the alias that is being followed, and on from its anchor.
-    Steps way_to(const Visit &visit) const {
-        if (through_ == 0) return steps(visit.slot);
-        std::vector<uint32_t> slots;
-        for (Visit at = visit; at.slot != through_; at = trail_[at.parent]) slots.push_back(at.slot);
-        slots.push_back(through_);
-        std::reverse(slots.begin(), slots.end());
-        return steps_along(first_, slots);
-    }
 
     std::string outline_of(uint32_t partner) const {
         if (partner == kLeaf) return "leaf";
@@ -135,18 +111,18 @@ private:
         fail(sharing_error,
              "the structures are shared differently\n  first structure:  %s and %s are one object\n"
              "  other structure:  they are two: %s and %s%s\n"
-             "  What stands in the place of a shared leaf must be the same at all of its paths.",
-             path_text(steps(position)).c_str(), path_text(way_to(visit)).c_str(), one.c_str(), other.c_str(),
+             "  What replaces a shared leaf must be the same at all of its paths.",
+             path_text(steps(position)).c_str(), path_text(walk_.path_to(visit)).c_str(), one.c_str(), other.c_str(),
              one == other ? ", which differ below" : "");
     }
 
-    const PlacedStructure first_, second_;
+    const IndexedStructure first_, second_;
     SameSubtree same_{second_};
+    Descent walk_{first_};
     std::vector<uint32_t> partners_;  // of each node of the first structure, at its first slot
-    std::vector<Visit> aliases_, trail_;
+    std::vector<Visit> aliases_;
     std::set<std::pair<uint32_t, uint32_t>> met_;  // objects and partners that were visited below aliases
-    uint32_t through_ = 0;                         // the alias that is being followed
-    std::vector<uint32_t> places_, slots_;
+    std::vector<uint32_t> order_, slots_, others_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace pydag {
 void compose(const Structure &outer, const Structure &inner, StructureBuilder &result) {
     nb::object namespace_ = merge_namespaces(outer, inner);
     if (uint64_t{outer.num_leaves} * inner.num_nodes >= UINT32_MAX) StructureBuilder::fail_too_many_nodes();
-    const PlacedStructure source(inner);
+    const IndexedStructure source(inner);
     SubtreeCopier copier(source);
     StructureWriter writer(result);
     rewrite(outer, writer, [&](const Cursor &at) {

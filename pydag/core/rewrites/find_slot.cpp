@@ -12,7 +12,7 @@ namespace pydag {
 namespace {
 
 // The child of a node under an entry; UINT32_MAX if it has none.
-uint32_t find_child(const PlacedStructure &tree, uint32_t position, nb::handle entry) {
+uint32_t find_child(const IndexedStructure &tree, uint32_t position, nb::handle entry) {
     const Node node = tree.node(position);
     uint32_t child = position + 1;
     for (uint32_t i = 0; i < num_children(node); ++i, child = tree.behind(child)) {
@@ -24,7 +24,7 @@ uint32_t find_child(const PlacedStructure &tree, uint32_t position, nb::handle e
 }
 
 // The first few entries of a node, in words.
-std::string entries_text(const PlacedStructure &tree, uint32_t position) {
+std::string entries_text(const IndexedStructure &tree, uint32_t position) {
     constexpr uint32_t kShown = 8;
     const Node node = tree.node(position);
     const uint32_t count = num_children(node);
@@ -37,7 +37,7 @@ std::string entries_text(const PlacedStructure &tree, uint32_t position) {
 
 }  // namespace
 
-uint32_t find_slot(const PlacedStructure &tree, nb::handle path) {
+uint32_t find_slot(const IndexedStructure &tree, nb::handle path) {
     uint32_t slot = 0;
     if (!is_filled(path)) fail_unfilled();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(path.ptr()); ++i) {

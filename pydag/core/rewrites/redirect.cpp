@@ -9,13 +9,10 @@
 namespace pydag {
 
 void RedirectedWalk::run() {
-    pending_.push_back({0, 0, false});
+    pending_.push({0, 0});
     while (!pending_.empty()) {
         interruptible_step();
-        const Task task = pending_.back();
-        pending_.pop_back();
-        if (task.closes) written_.at({task.slot, task.copy}).state = State::kDone;
-        else visit(task);
+        visit(pending_.pop());
     }
     if (has_aliases_) number_anchors(result_);
     result_.num_leaves = static_cast<uint32_t>(result_leaves_.size());
@@ -24,6 +21,7 @@ void RedirectedWalk::run() {
 }
 
 void RedirectedWalk::visit(const Task &task) {
+    const auto close = [this](const Task &done) { written_.at({done.slot, done.copy}).state = State::kDone; };
     uint32_t slot = task.slot, copy = task.copy;
     if (const auto found = redirects_.find(slot); found != redirects_.end()) {
         slot = found->second.target;
@@ -35,27 +33,22 @@ void RedirectedWalk::visit(const Task &task) {
     if (known != written_.end() && has_identity(node)) {
         result_.nodes[known->second.position].is_anchor = has_aliases_ = true;
         result_.add(Kind::kAlias, known->second.position);
-        return;
+        return around_.add_closed(close);
     }
     write(node, copy);
+    tree_.push_slots(node, pending_, [=](uint32_t child) { return Task{child, copy}; });
+    around_.add({node, copy}, num_children(tree_.node(node)), close);
 }
 
 void RedirectedWalk::write(uint32_t node, uint32_t copy) {
     const Node source = tree_.node(node);
     const uint32_t position = result_.add(source.kind, source.count);
     result_.add_refs(tree_.refs(node), num_refs(source));
-    const bool has_children = num_children(source) > 0;
-    written_.insert_or_assign({node, copy}, Record{has_children ? State::kOpen : State::kDone, position});
-    if (source.is_leaf()) {
-        PyObject *const leaf = leaves_[tree_.leaf(node)];
-        if (copy > 0) result_leaves_.push_new(call(copy_leaf_, nb::handle(leaf)));
-        else result_leaves_.push_borrowed(leaf);
-    }
-    if (!has_children) return;
-    pending_.push_back({node, copy, true});
-    const size_t first = pending_.size();
-    tree_.for_each_slot(node, [&](uint32_t slot) { pending_.push_back({slot, copy, false}); });
-    std::reverse(pending_.begin() + static_cast<std::ptrdiff_t>(first), pending_.end());
+    written_.insert_or_assign({node, copy}, Record{State::kOpen, position});
+    if (!source.is_leaf()) return;
+    PyObject *const leaf = leaves_[tree_.leaf(node)];
+    if (copy > 0) result_leaves_.push_new(call(copy_leaf_, nb::handle(leaf)));
+    else result_leaves_.push_borrowed(leaf);
 }
 
 bool RedirectedWalk::has_identity(uint32_t node) const {

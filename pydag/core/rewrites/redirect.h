@@ -5,6 +5,7 @@
 #pragma once
 
 #include "rewrites/find_slot.h"
+#include "structure/cursor.h"
 #include "walks/flatten.h"
 
 #include <map>
@@ -19,7 +20,7 @@ struct Redirect {
 
 class RedirectedWalk {
 public:
-    RedirectedWalk(const PlacedStructure &tree, const Leaves &leaves, const FlattenOptions &options,
+    RedirectedWalk(const IndexedStructure &tree, const Leaves &leaves, const FlattenOptions &options,
                    const std::unordered_map<uint32_t, Redirect> &redirects, nb::handle copy_leaf,
                    StructureBuilder &result, Leaves &result_leaves)
         : tree_(tree),
@@ -36,8 +37,8 @@ private:
     // A node, and the number of the copy in which it is written; number 0 is the tree itself.
     using Written = std::pair<uint32_t, uint32_t>;
     struct Task {
-        uint32_t slot, copy;
-        bool closes;  // the children of a node are done; `slot` is then the position of that node
+        uint32_t slot;  // of a node that is being written: its position
+        uint32_t copy;
     };
     enum class State : uint8_t { kOpen, kDone };
     struct Record {
@@ -50,14 +51,15 @@ private:
     bool has_identity(uint32_t node) const;
     [[noreturn]] void fail_cycle(uint32_t slot, uint32_t node) const;
 
-    const PlacedStructure &tree_;
+    const IndexedStructure &tree_;
     const Leaves &leaves_;
     const FlattenOptions &options_;
     const std::unordered_map<uint32_t, Redirect> &redirects_;
     nb::handle copy_leaf_;
     StructureBuilder &result_;
     Leaves &result_leaves_;
-    std::vector<Task> pending_;
+    Buffer<Task, 48> pending_;  // the slots to come
+    Nesting<Task> around_;
     std::map<Written, Record> written_;
     uint32_t num_copies_ = 0;
     bool has_aliases_ = false;

@@ -5,12 +5,12 @@
 
 #include "nodes/node_aux.h"
 #include "structure/cursor.h"
+#include "structure/indexed_structure.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/fields.h"
 #include "walks/unflatten.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 namespace pydag {
@@ -24,85 +24,59 @@ class Rewriter {
 public:
     Rewriter(const Structure &structure, const Leaves &leaves, Namespace &space, StructureBuilder &result,
              Leaves &result_leaves)
-        : structure_(structure), leaves_(leaves), space_(space), result_(result), result_leaves_(result_leaves) {}
+        : tree_(structure),
+          leaves_(leaves),
+          space_(space),
+          result_(result),
+          result_leaves_(result_leaves),
+          states_(structure.num_nodes) {}
 
     void run() {
-        index_nodes();
-        std::vector<Step> pending = {{0, false}};
+        for (uint32_t i = 0; i < tree_.structure.num_nodes; ++i)
+            if (mark_at(i) == Mark::kAnchor) add_anchor(i);
+        Buffer<uint32_t, 48> pending;  // the slots to come
+        Nesting<uint32_t> around;
+        const auto close = [this](uint32_t done) { states_[done].is_open = false; };
         bool has_aliases = false;
+        pending.push(0);
         while (!pending.empty()) {
             interruptible_step();
-            const Step step = pending.back();
-            pending.pop_back();
-            if (step.closes) {
-                places_[step.node].state = State::kDone;
-                continue;
-            }
-            const uint32_t node = resolve(step.node);
-            NodePlace &place = places_[node];
-            if (place.state == State::kOpen)
-                fail(sharing_error, "an Alias stands within its own Anchor, at %s", path(step.node).c_str());
-            if (place.state == State::kDone) {
-                result_.nodes[place.result].is_anchor = true;
-                result_.add(Kind::kAlias, place.result);
+            const uint32_t slot = pending.pop(), node = resolve(slot);
+            NodeState &state = states_[node];
+            if (state.is_open) fail(sharing_error, "an Alias stands within its own Anchor, at %s", path(slot).c_str());
+            if (state.result != kUnknown) {
+                result_.nodes[state.result].is_anchor = true;
+                result_.add(Kind::kAlias, state.result);
                 has_aliases = true;
+                around.add_closed(close);
                 continue;
             }
-            place.result = static_cast<uint32_t>(result_.nodes.size());
-            place.state = State::kOpen;
-            pending.push_back({node, true});
-            const size_t first = pending.size();
-            for (uint32_t child : emit(node)) pending.push_back({child, false});
-            std::reverse(pending.begin() + static_cast<std::ptrdiff_t>(first), pending.end());
+            state.result = static_cast<uint32_t>(result_.nodes.size());
+            state.is_open = true;
+            const uint32_t parent = emit(node);
+            tree_.push_slots(parent, pending, [](uint32_t child) { return child; });
+            around.add(node, num_children(node_at(parent)), close);
         }
         if (has_aliases) number_anchors(result_);
         result_.num_leaves = static_cast<uint32_t>(result_leaves_.size());
-        result_.none_is_leaf = structure_.none_is_leaf;
+        result_.none_is_leaf = tree_.structure.none_is_leaf;
         result_.namespace_ = nb::borrow(space_.name());
     }
 
 private:
     static constexpr uint32_t kUnknown = UINT32_MAX;
-    struct Step {
-        uint32_t node;
-        bool closes;
-    };
-    enum class State : uint8_t { kNew, kOpen, kDone };
-    struct NodePlace {
-        uint32_t ref, leaf, end, result;
-        uint32_t target;  // what `resolve` found
-        State state;
+    struct NodeState {
+        uint32_t result = kUnknown;  // its position in the result
+        uint32_t target = kUnknown;  // what `resolve` found
+        bool is_open = false;        // it is being written
     };
 
-    Node node_at(uint32_t node) const { return structure_.nodes[node]; }
-    PyObject *const *refs_at(uint32_t node) const { return structure_.refs + places_[node].ref; }
+    Node node_at(uint32_t node) const { return tree_.node(node); }
+    PyObject *const *refs_at(uint32_t node) const { return tree_.refs(node); }
     Mark mark_at(uint32_t node) const { return detail::mark_of(node_at(node).kind, refs_at(node)); }
-    std::string path(uint32_t node) const { return path_text(steps_to(structure_, {node}).front()); }
+    std::string path(uint32_t node) const { return path_text(steps_to(tree_.structure, {node}).front()); }
 
-    uint64_t index_at(uint32_t node) const { return detail::index_of(structure_, node, refs_at(node)); }
-
-    // Notes for each node where its references and leaves begin and where its subtree ends, and finds all anchors.
-    void index_nodes() {
-        places_.resize(structure_.num_nodes);
-        std::vector<std::pair<uint32_t, uint32_t>> open;  // node, children to come
-        for (Cursor at(structure_); at.is_at_node(); at.step()) {
-            interruptible_step();
-            const Node node = at.node();
-            const uint32_t i = at.position();
-            places_[i] = {at.extent().ref, at.leaf(), i + 1, 0, kUnknown, State::kNew};
-            if (node.is_anchor) shared_.push_back(i);
-            if (num_children(node) > 0) {
-                open.push_back({i, node.count});
-                continue;
-            }
-            while (!open.empty() && --open.back().second == 0) {
-                places_[open.back().first].end = i + 1;
-                open.pop_back();
-            }
-        }
-        for (uint32_t i = 0; i < structure_.num_nodes; ++i)
-            if (mark_at(i) == Mark::kAnchor) add_anchor(i);
-    }
+    uint64_t index_at(uint32_t node) const { return detail::index_of(tree_.structure, node, refs_at(node)); }
 
     void add_anchor(uint32_t node) {
         const auto [known, is_new] = anchors_.try_emplace(index_at(node), node);
@@ -114,28 +88,24 @@ private:
     }
 
     // The node that is an Anchor's value, after the aliases of the tree's own sharing.
-    uint32_t stands_for(uint32_t anchor) const {
-        uint32_t node = anchor + 1;
-        while (node_at(node).is_alias()) node = shared_[node_at(node).count];
-        return node;
-    }
+    uint32_t stands_for(uint32_t anchor) const { return tree_.resolve(anchor + 1); }
 
     // The node that a slot holds in the end, after aliases and anchors of both sorts. The result is remembered
     // for all nodes on the way, so that a long way is followed only once.
     uint32_t resolve(uint32_t start) {
         const uint32_t target = follow(start);
-        for (const uint32_t node : way_) places_[node].target = target;
+        for (const uint32_t node : way_) states_[node].target = target;
         return target;
     }
 
     uint32_t follow(uint32_t start) {
         way_.clear();
         uint32_t node = start;
-        while (way_.size() <= structure_.num_nodes) {
-            if (places_[node].target != kUnknown) return places_[node].target;
+        while (way_.size() <= tree_.structure.num_nodes) {
+            if (states_[node].target != kUnknown) return states_[node].target;
             way_.push_back(node);
             if (node_at(node).is_alias()) {
-                node = shared_[node_at(node).count];
+                node = tree_.resolve(node);
                 continue;
             }
             const Mark mark = mark_at(node);
@@ -156,18 +126,18 @@ private:
         fail(sharing_error, "the Alias at %s leads back to itself", path(start).c_str());
     }
 
-    // Writes a node to the result. Returns the positions of its children in the source.
-    std::vector<uint32_t> emit(uint32_t node) {
+    // Writes a node to the result. Returns the node whose children are those of the written one.
+    uint32_t emit(uint32_t node) {
         const Node source = node_at(node);
-        if (source.is_leaf()) result_leaves_.push_borrowed(leaves_[places_[node].leaf]);
+        if (source.is_leaf()) result_leaves_.push_borrowed(leaves_[tree_.leaf(node)]);
         if (mark_at(node) == Mark::kNode) return emit_marked(node);
         result_.add(source.kind, source.count);
         result_.add_refs(refs_at(node), num_refs(source));
-        return children_of(node);
+        return node;
     }
 
     // For a Node(type, aux_data, children): writes the node of that class.
-    std::vector<uint32_t> emit_marked(uint32_t node) {
+    uint32_t emit_marked(uint32_t node) {
         const uint32_t tuple = resolve(node + 1);
         PyObject *const *const meta = FieldsRefs{refs_at(node)}.meta_values();
         const nb::handle type(meta[0]), aux(meta[1]);
@@ -187,25 +157,16 @@ private:
                  path(node).c_str());
         if (made == FromAux::kOtherFields)
             fail(PyExc_ValueError, "the Node at %s doesn't fit the fields of %R", path(node).c_str(), type.ptr());
-        return children_of(tuple);
+        return tuple;
     }
 
-    std::vector<uint32_t> children_of(uint32_t node) const {
-        std::vector<uint32_t> children;
-        uint32_t child = node + 1;
-        for (uint32_t i = 0; i < num_children(node_at(node)); ++i, child = places_[child].end)
-            children.push_back(child);
-        return children;
-    }
-
-    const Structure &structure_;
+    const IndexedStructure tree_;
     const Leaves &leaves_;
     Namespace &space_;
     StructureBuilder &result_;
     Leaves &result_leaves_;
-    std::vector<NodePlace> places_;
+    std::vector<NodeState> states_;
     std::vector<uint32_t> way_;                       // of the last `resolve`
-    std::vector<uint32_t> shared_;                    // the node of each anchor of the tree's own sharing
     std::unordered_map<uint64_t, uint32_t> anchors_;  // the Anchor of each index
 };
 

@@ -13,11 +13,11 @@
 namespace pydag {
 namespace {
 
-std::string place(const PlacedStructure &tree, uint32_t slot) {
+std::string path_to(const IndexedStructure &tree, uint32_t slot) {
     return path_text(steps_to(tree.structure, {slot}).front());
 }
 
-std::vector<uint32_t> find_slots(const PlacedStructure &tree, nb::handle paths) {
+std::vector<uint32_t> find_slots(const IndexedStructure &tree, nb::handle paths) {
     std::vector<uint32_t> slots;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths.ptr()); ++i)
         slots.push_back(find_slot(tree, PyTuple_GET_ITEM(paths.ptr(), i)));
@@ -26,7 +26,7 @@ std::vector<uint32_t> find_slots(const PlacedStructure &tree, nb::handle paths) 
 
 // Checks that two parts of a tree are structured alike; how they are shared may differ. Each pair of nodes
 // is compared once.
-void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
+void check_alike(const IndexedStructure &tree, uint32_t first, uint32_t other) {
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{first, other}};
     std::set<std::pair<uint32_t, uint32_t>> seen;
     while (!pending.empty()) {
@@ -40,7 +40,8 @@ void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
             fail(PyExc_ValueError,
                  "what is tied must be structured alike\n  %s: %s\n  %s: %s\n"
                  "  Put a part of another structure there with dag_replace.",
-                 place(tree, slot_a).c_str(), words.first.c_str(), place(tree, slot_b).c_str(), words.second.c_str());
+                 path_to(tree, slot_a).c_str(), words.first.c_str(), path_to(tree, slot_b).c_str(),
+                 words.second.c_str());
         }
         uint32_t slot = b + 1;
         tree.for_each_slot(a, [&](uint32_t own) {
@@ -55,7 +56,7 @@ void check_alike(const PlacedStructure &tree, uint32_t first, uint32_t other) {
 nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options) {
     Flattened parts(root, options);
     const Structure structure = parts.structure();
-    const PlacedStructure tree(structure);
+    const IndexedStructure tree(structure);
     const std::vector<uint32_t> slots = find_slots(tree, paths);
     const uint32_t kept = tree.resolve(slots.front());
     std::unordered_map<uint32_t, Redirect> redirects;
@@ -73,7 +74,7 @@ nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options)
 nb::object untie(nb::handle root, nb::handle paths, nb::handle copy_leaf, const FlattenOptions &options) {
     Flattened parts(root, options);
     const Structure structure = parts.structure();
-    const PlacedStructure tree(structure);
+    const IndexedStructure tree(structure);
     std::unordered_map<uint32_t, Redirect> redirects;
     std::unordered_map<uint32_t, uint32_t> num_slots, num_named, first_named;  // by node
     for (uint32_t i = 0; i < structure.num_nodes; ++i) ++num_slots[tree.resolve(i)];

@@ -154,7 +154,7 @@ private:
             if (!replacement.is_valid()) return writer.add(at.node(), at.refs());
             const Structure &given = spec_of(replacement).structure();
             if (!at.node().is_leaf()) return writer.add(given.nodes[0], given.refs);
-            const PlacedStructure source(given);
+            const IndexedStructure source(given);
             SubtreeCopier(source).copy(0, writer);
         });
         writer.finish(structure_.none_is_leaf, std::move(namespace_));

@@ -6,7 +6,7 @@
 // A living spec owns its structure, and the cache only points to it. A spec that dies leaves its
 // structure to the cache, if that may keep it (kept_structure.h). So the cache never keeps a spec alive,
 // but up to kSize structures, of 50 MB in all and without any object of the user's. It is emptied by
-// `clear_caches()`, and whenever a class is registered or unregistered, or is known to have died.
+// `clear_caches()`, and whenever a class is registered or unregistered, or is found to have been destroyed.
 #pragma once
 
 #include "spec/kept_structure.h"
@@ -45,8 +45,8 @@ public:
 private:
     void register_spec(nb::handle spec);
 
-    // Nothing is put into the cache that was made before it was emptied: it may hold what was since
-    // registered anew.
+    // Whether the cache has not been emptied since the walk began. If it has, the walk's structure isn't put into it:
+    // its classes may have been registered anew.
     bool is_current() const;
 
     size_t slot_;

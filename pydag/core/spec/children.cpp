@@ -8,7 +8,7 @@ namespace {
 
 nb::object finished(StructureBuilder &&builder) { return make_spec(Spec(std::move(builder))); }
 
-nb::object slot_spec(const PlacedStructure &source, SubtreeCopier &copier, uint32_t slot) {
+nb::object slot_spec(const IndexedStructure &source, SubtreeCopier &copier, uint32_t slot) {
     StructureBuilder result;
     StructureWriter writer(result);
     copier.copy(slot, writer);
@@ -19,7 +19,7 @@ nb::object slot_spec(const PlacedStructure &source, SubtreeCopier &copier, uint3
 }  // namespace
 
 nb::object child_spec(const Structure &structure, uint32_t index) {
-    const PlacedStructure source(structure);
+    const IndexedStructure source(structure);
     SubtreeCopier copier(source);
     uint32_t slot = 1;
     while (index-- > 0) slot = source.behind(slot);
@@ -27,7 +27,7 @@ nb::object child_spec(const Structure &structure, uint32_t index) {
 }
 
 nb::object children_specs(const Structure &structure) {
-    const PlacedStructure source(structure);
+    const IndexedStructure source(structure);
     SubtreeCopier copier(source);
     std::vector<nb::object> known(source.anchors.size());  // by the number of the anchor
     nb::object leaf, list = checked(PyList_New(0));

@@ -15,13 +15,13 @@ namespace pydag {
 namespace {
 
 nb::object encode_keys(const Keys &keys) {
-    nb::object places = nb::none();
+    nb::object ranks = nb::none();
     if (!keys.in_order) {
-        places = checked(PyTuple_New(keys.size()));
+        ranks = checked(PyTuple_New(keys.size()));
         for (uint32_t i = 0; i < keys.size(); ++i)
-            PyTuple_SET_ITEM(places.ptr(), i, checked(PyLong_FromUnsignedLong(keys.rank(i))).release().ptr());
+            PyTuple_SET_ITEM(ranks.ptr(), i, checked(PyLong_FromUnsignedLong(keys.rank(i))).release().ptr());
     }
-    return checked(PyTuple_Pack(2, keys.tuple().ptr(), places.ptr()));
+    return checked(PyTuple_Pack(2, keys.tuple().ptr(), ranks.ptr()));
 }
 
 nb::object encode_ref(PyObject *ref) {
@@ -33,17 +33,17 @@ nb::object encode_ref(PyObject *ref) {
 
 // As `keys_of` makes them for a mapping of this kind, where that is what the state says: so equal
 // specs, too, have one and the same Keys. Null elsewhere.
-nb::object usual_keys(nb::handle inserted, nb::handle places, bool sorted) {
+nb::object usual_keys(nb::handle inserted, nb::handle ranks, bool sorted) {
     PyObject *const *const names = &PyTuple_GET_ITEM(inserted.ptr(), 0);
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
     if (!std::all_of(names, names + count, is_exact_str)) return nb::object();
     nb::object box = nb::borrow(find_equal_keys(names, count, sorted));
     if (!box.is_valid()) box = keys_of(names, count, sorted);
     const Keys &keys = KeysBox::of(box);
-    bool agrees = places.is_none() == keys.in_order;
+    bool agrees = ranks.is_none() == keys.in_order;
     for (uint32_t i = 0; agrees && !keys.in_order && i < keys.size(); ++i) {
-        PyObject *const place = PyTuple_GET_ITEM(places.ptr(), i);
-        agrees = PyLong_CheckExact(place) && PyLong_AsSize_t(place) == keys.rank(i);
+        PyObject *const given = PyTuple_GET_ITEM(ranks.ptr(), i);
+        agrees = PyLong_CheckExact(given) && PyLong_AsSize_t(given) == keys.rank(i);
     }
     PyErr_Clear();
     return agrees ? box : nb::object();
@@ -51,30 +51,30 @@ nb::object usual_keys(nb::handle inserted, nb::handle places, bool sorted) {
 
 nb::object decode_keys(nb::handle state, bool sorted) {
     require(is_tuple(state) && PyTuple_GET_SIZE(state.ptr()) == 2, "keys must be a pair");
-    const nb::handle inserted(PyTuple_GET_ITEM(state.ptr(), 0)), places(PyTuple_GET_ITEM(state.ptr(), 1));
+    const nb::handle inserted(PyTuple_GET_ITEM(state.ptr(), 0)), ranks(PyTuple_GET_ITEM(state.ptr(), 1));
     require(is_tuple(inserted), "keys must be a tuple");
     const size_t count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
-    require(places.is_none() || (is_tuple(places) && static_cast<size_t>(PyTuple_GET_SIZE(places.ptr())) == count),
-            "there must be one place for each key");
+    require(ranks.is_none() || (is_tuple(ranks) && static_cast<size_t>(PyTuple_GET_SIZE(ranks.ptr())) == count),
+            "there must be one rank for each key");
     const nb::object distinct = checked(PySet_New(inserted.ptr()));  // TypeError for an unhashable key
     require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
-    if (nb::object usual = usual_keys(inserted, places, sorted); usual.is_valid()) return usual;
+    if (nb::object usual = usual_keys(inserted, ranks, sorted); usual.is_valid()) return usual;
     nb::object box = new_keys(&PyTuple_GET_ITEM(inserted.ptr(), 0), count);
     Keys &keys = KeysBox::of(box);
-    if (!places.is_none()) {
-        uint32_t *const ranks = keys.places();
-        std::fill_n(ranks + count, count, UINT32_MAX);
+    if (!ranks.is_none()) {
+        uint32_t *const memory = keys.rank_memory();
+        std::fill_n(memory + count, count, UINT32_MAX);
         bool ascends = true;
         for (size_t i = 0; i < count; ++i) {
-            PyObject *const place = PyTuple_GET_ITEM(places.ptr(), static_cast<Py_ssize_t>(i));
-            const size_t rank = PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
+            PyObject *const given = PyTuple_GET_ITEM(ranks.ptr(), static_cast<Py_ssize_t>(i));
+            const size_t rank = PyLong_CheckExact(given) ? PyLong_AsSize_t(given) : count;
             PyErr_Clear();
-            require(rank < count && ranks[count + rank] == UINT32_MAX, "the places of keys must be a permutation");
-            ranks[i] = static_cast<uint32_t>(rank);
-            ranks[count + rank] = static_cast<uint32_t>(i);
+            require(rank < count && memory[count + rank] == UINT32_MAX, "the ranks of keys must be a permutation");
+            memory[i] = static_cast<uint32_t>(rank);
+            memory[count + rank] = static_cast<uint32_t>(i);
             ascends = ascends && rank == i;
         }
-        require(!ascends, "keys that are in order need no places");
+        require(!ascends, "keys that are in order need no ranks");
         keys.in_order = false;
     }
     return box;
@@ -116,7 +116,7 @@ WrittenRefs::WrittenRefs(const Structure &structure) {
         interruptible_step();
         const auto next = static_cast<uint32_t>(written.size());
         const uint32_t known = seen.find_or_add(ref, next);
-        places.push(known == IdentityTable::kNew ? next : known);
+        indices.push(known == IdentityTable::kNew ? next : known);
         if (known == IdentityTable::kNew) written.push_new(encode_ref(ref));
     }
     refs = written.take_tuple();
@@ -124,10 +124,10 @@ WrittenRefs::WrittenRefs(const Structure &structure) {
 
 EncodedRefs::EncodedRefs(nb::handle refs) : refs_(refs), decoded_(static_cast<size_t>(PyTuple_GET_SIZE(refs.ptr()))) {}
 
-void EncodedRefs::decode(size_t place, Use use) {
-    const nb::handle written(PyTuple_GET_ITEM(refs_.ptr(), static_cast<Py_ssize_t>(place)));
-    nb::object object = in_field("refs", place, [&] { return decode_ref(use, written); });
-    decoded_[place] = {use, std::move(object)};
+void EncodedRefs::decode(size_t index, Use use) {
+    const nb::handle written(PyTuple_GET_ITEM(refs_.ptr(), static_cast<Py_ssize_t>(index)));
+    nb::object object = in_field("refs", index, [&] { return decode_ref(use, written); });
+    decoded_[index] = {use, std::move(object)};
 }
 
 nb::object EncodedRefs::decode_ref(Use use, nb::handle state) {

@@ -17,12 +17,12 @@ namespace pydag {
 // Whether an object is a tuple that can be read: an exact one, and with all of its items.
 inline bool is_tuple(nb::handle object) { return PyTuple_CheckExact(object.ptr()) && is_filled(object); }
 
-// The distinct references of a structure, written out, and for each reference, in order, its place among them.
+// The distinct references of a structure, written out, and for each reference, in order, its index among them.
 struct WrittenRefs {
     explicit WrittenRefs(const Structure &structure);
 
     nb::object refs;  // a tuple
-    Buffer<uint32_t, 256> places;
+    Buffer<uint32_t, 256> indices;
 };
 
 // References that are read. What is written out is decoded once for each way in which it is used.
@@ -32,8 +32,8 @@ public:
     explicit EncodedRefs(nb::handle refs);
 
     size_t size() const { return decoded_.size(); }
-    // Goes on to a node that has the references at these places.
-    void choose(std::span<const size_t> places) { std::ranges::copy(places, current_); }
+    // Goes on to a node that has the references at these indices.
+    void choose(std::span<const size_t> indices) { std::copy(indices.begin(), indices.end(), current_); }
     PyObject *operator[](size_t i) const { return PyTuple_GET_ITEM(refs_.ptr(), current_[i]); }
     // Keys, a registration, and the number of fields of a tuple class, from the i-th of them.
     nb::object keys(size_t i, bool sorted) { return decoded(i, {sorted ? Role::kSortedKeys : Role::kKeys}); }
@@ -52,15 +52,15 @@ private:
         nb::object object;
     };
     const nb::object &decoded(size_t i, Use use) {
-        const size_t place = current_[i];
-        if (decoded_[place].use != use) decode(place, use);
-        return decoded_[place].object;
+        const size_t index = current_[i];
+        if (decoded_[index].use != use) decode(index, use);
+        return decoded_[index].object;
     }
-    void decode(size_t place, Use use);
+    void decode(size_t index, Use use);
     static nb::object decode_ref(Use use, nb::handle state);
 
     nb::handle refs_;
-    size_t current_[kMostRefs] = {};  // the places of the references of this node
+    size_t current_[kMostRefs] = {};  // the indices of the references of this node
     std::vector<Decoded> decoded_;
 };
 

@@ -83,7 +83,7 @@ private:
     nb::object registration_;  // comes before what depends on it
 };
 
-// Calls `use` with each node, and the places of its references, once they are checked. Returns the number of
+// Calls `use` with each node, and the indices of its references, once they are checked. Returns the number of
 // shared objects.
 template <class Use>
 uint32_t for_each_node(NodeSource &source, bool none_is_leaf, size_t num_refs_given, Use use) {
@@ -93,14 +93,14 @@ uint32_t for_each_node(NodeSource &source, bool none_is_leaf, size_t num_refs_gi
     for (size_t i = 0; i < source.size(); ++i) {
         interruptible_step();
         in_field("nodes", i, [&] {
-            size_t places[kMostRefs];
-            const Node node = source.read(i, places);
+            size_t indices[kMostRefs];
+            const Node node = source.read(i, indices);
             checker.check(node);
             for (uint32_t ref = 0; ref < num_refs(node); ++ref) {
-                require(places[ref] < num_refs_given, "a reference must be an index of refs");
-                used[places[ref]] = 1;
+                require(indices[ref] < num_refs_given, "a reference must be an index of refs");
+                used[indices[ref]] = 1;
             }
-            use(node, places);
+            use(node, indices);
         });
     }
     const uint32_t num_shared = checker.finish_all();
@@ -120,11 +120,11 @@ void decode_nodes(NodeSource &source, nb::handle refs, StructureBuilder &builder
     EncodedRefs encoded(refs);
     builder.nodes.reserve(source.size());
     builder.num_shared =
-        for_each_node(source, builder.none_is_leaf, encoded.size(), [&](Node node, const size_t *places) {
+        for_each_node(source, builder.none_is_leaf, encoded.size(), [&](Node node, const size_t *indices) {
             builder.num_leaves += node.is_leaf();
             builder.nodes.push_reserved(node);
             if (num_refs(node) == 0) return;
-            encoded.choose({places, num_refs(node)});
+            encoded.choose({indices, num_refs(node)});
             NodeDecoder(node.kind, node.count, encoded).run(builder.refs);
         });
 }

@@ -13,9 +13,9 @@ class NodeSource {
 public:
     virtual ~NodeSource() = default;
     virtual size_t size() const = 0;
-    // The i-th node, and where its references stand among all: `num_refs(node)` places. Asked once for
+    // The i-th node, and where its references stand among all: `num_refs(node)` indices. Asked once for
     // each node, in their order.
-    virtual Node read(size_t i, size_t *places) = 0;
+    virtual Node read(size_t i, size_t *indices) = 0;
 };
 
 // Checks all that can be checked without the references themselves: nesting, anchors and aliases, and that

@@ -50,7 +50,7 @@ public:
     explicit RowNodes(nb::handle rows) : rows_(rows) {}
 
     size_t size() const override { return static_cast<size_t>(PyTuple_GET_SIZE(rows_.ptr())); }
-    Node read(size_t i, size_t *places) override {
+    Node read(size_t i, size_t *indices) override {
         const nb::handle row(PyTuple_GET_ITEM(rows_.ptr(), static_cast<Py_ssize_t>(i)));
         require(is_tuple(row) && PyTuple_GET_SIZE(row.ptr()) >= 3, "expected a tuple (kind, is_anchor, count, ...)");
         PyObject *const *const fields = &PyTuple_GET_ITEM(row.ptr(), 0);
@@ -62,7 +62,7 @@ public:
         if (given != num_refs(kind))
             throw Malformed("expected " + std::to_string(num_refs(kind)) + " references, got " + std::to_string(given));
         for (size_t ref = 0; ref < given; ++ref)
-            places[ref] = read_number(fields[3 + ref], SIZE_MAX, "a reference must be an index of refs");
+            indices[ref] = read_number(fields[3 + ref], SIZE_MAX, "a reference must be an index of refs");
         return {kind, fields[1] == Py_True, 0, static_cast<uint32_t>(count)};
     }
 
@@ -90,7 +90,7 @@ nb::object nodes_of(const Structure &structure) {
         row.push_borrowed(names[node.kind].ptr());
         row.push_borrowed(node.is_anchor ? Py_True : Py_False);
         row.push_new(number(node.count));
-        for (uint32_t ref = 0; ref < num_refs(node); ++ref) row.push_new(number(written.places[next++]));
+        for (uint32_t ref = 0; ref < num_refs(node); ++ref) row.push_new(number(written.indices[next++]));
         rows.push_new(row.take_tuple());
     }
     return tuple_of(rows.take_tuple(), written.refs);

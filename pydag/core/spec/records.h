@@ -2,11 +2,11 @@
 //
 // A structure as records of its nodes, for code in Python that writes it in a format of its own, and back.
 //
-//   rows  a tuple with a tuple for each node, in pre-order: (kind, is_anchor, count, place ...)
+//   rows  a tuple with a tuple for each node, in pre-order: (kind, is_anchor, count, index ...)
 //   refs  a tuple of the distinct references, as `EncodedRefs` writes them (encoded_refs.h)
 //
-// `kind` is the name of a kind, `count` the number of children, for an alias its anchor's number. A place is the
-// index in `refs` of one of the node's references: which ones a kind has, and in which order, says `node_kinds`.
+// `kind` is the name of a kind, `count` the number of children, for an alias its anchor's number. An index is
+// that in `refs` of one of the node's references: which ones a kind has, and in which order, says `node_kinds`.
 #pragma once
 
 #include "structure/structure.h"

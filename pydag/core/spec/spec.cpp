@@ -36,8 +36,9 @@ size_t Spec::size_in_bytes() const {
 
 namespace {
 
-// Of a string what it says, of a tuple that has no equality of its own the same of its items, and where
-// they stand. Whatever else there is doesn't count: who knows what it is equal to.
+// The hash of the strings in an object: of a string its text, of a tuple without an equality of its own the texts
+// and indices of the strings in it. Anything else doesn't count, since objects that are equal may differ in all that
+// could be hashed here.
 uint64_t hash_of_texts(PyObject *object) {
     if (PyUnicode_Check(object)) return mix_text(1, object);
     uint64_t hash = 0;
@@ -49,7 +50,7 @@ uint64_t hash_of_texts(PyObject *object) {
     return hash;
 }
 
-// Of the references of a structure, given in their order.
+// The hash of each reference of a structure. They must be asked for in their order.
 class RefHash {
 public:
     explicit RefHash(const Structure &structure) : at_(structure) {}
@@ -147,7 +148,8 @@ void release(const Structure &structure) {
     std::free(const_cast<Node *>(structure.nodes));
 }
 
-// Without memory to wait in there is only the stack; an exception must not leave the collector's slot.
+// Puts a structure off until the one that is being released is done. False without memory for that: then it has to be
+// released at once, since no exception may leave a slot that the collector calls.
 bool wait(std::vector<Structure> &waiting, const Structure &structure) {
     try {
         waiting.push_back(structure);
@@ -159,8 +161,8 @@ bool wait(std::vector<Structure> &waiting, const Structure &structure) {
 
 }  // namespace
 
-// Empties the spec before it releases anything: a finalizer may look at it. A spec may be the last
-// owner of another one, that of a third: from some depth on they wait in a list, not on the stack.
+// Empties the spec before it releases anything, since a finalizer may look at it. A spec may be the last owner of
+// another one, and that one of a third: from some depth on they wait in a list, so that the stack doesn't overflow.
 void Spec::clear() {
     constexpr int kDeepest = 50;
     static int depth = 0;

@@ -73,6 +73,8 @@ public:
     // Only for the cache, and while nobody else has the spec. Counts no reference.
     void set_ref(uint32_t i, PyObject *ref) { const_cast<PyObject **>(structure_.refs)[i] = ref; }
     void set_slot(int slot) { slot_ = slot; }
+    // Whether the next walk may follow it.
+    bool is_in_cache() const { return slot_ >= 0; }
 
 private:
     [[noreturn]] static void fail_empty();
@@ -96,8 +98,8 @@ const Spec &spec_of(nb::handle object);
 // The state that pickles (pickle.cpp), and back (unpickle.cpp): everything is checked, ValueError or
 // TypeError says what is wrong.
 inline constexpr long kStateFormat = 2;
-// How many bytes the place of a reference takes, where there are so many.
-inline size_t place_width(size_t num_refs) { return num_refs <= 0x100 ? 1 : num_refs <= 0x10000 ? 2 : 4; }
+// How many bytes the index of a reference takes, where there are so many.
+inline size_t index_width(size_t num_refs) { return num_refs <= 0x100 ? 1 : num_refs <= 0x10000 ? 2 : 4; }
 nb::object state_of(const Spec &spec);
 void restore_state(nb::handle state, StructureBuilder &builder);
 

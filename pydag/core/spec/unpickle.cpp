@@ -35,32 +35,32 @@ Node decode_node(const unsigned char *bytes) {
     return {static_cast<Kind>(kind), flags == 1, 0, read_word(bytes + 4)};
 }
 
-// The nodes and places of a state: two bytes objects, which the caller owns.
+// The nodes and indices of a state: two bytes objects, which the caller owns.
 class PackedNodes : public NodeSource {
 public:
-    PackedNodes(nb::handle nodes, nb::handle places, size_t num_refs)
+    PackedNodes(nb::handle nodes, nb::handle indices, size_t num_refs)
         : nodes_(bytes_of(nodes)),
           num_nodes_(static_cast<size_t>(PyBytes_GET_SIZE(nodes.ptr())) / 8),
-          places_(bytes_of(places)),
-          width_(place_width(num_refs)),
-          num_places_(static_cast<size_t>(PyBytes_GET_SIZE(places.ptr())) / width_) {
-        require(num_places_ * width_ == static_cast<size_t>(PyBytes_GET_SIZE(places.ptr())),
-                "the places of references must be whole");
+          indices_(bytes_of(indices)),
+          width_(index_width(num_refs)),
+          num_indices_(static_cast<size_t>(PyBytes_GET_SIZE(indices.ptr())) / width_) {
+        require(num_indices_ * width_ == static_cast<size_t>(PyBytes_GET_SIZE(indices.ptr())),
+                "the indices of references must be whole");
     }
 
     size_t size() const override { return num_nodes_; }
-    Node read(size_t i, size_t *places) override {
+    Node read(size_t i, size_t *indices) override {
         const Node node = decode_node(nodes_ + i * 8);
         const uint32_t count = num_refs(node);
-        require(count <= num_places_ - next_, "references are missing");
+        require(count <= num_indices_ - next_, "references are missing");
         for (uint32_t ref = 0; ref < count; ++ref) {
-            const unsigned char *const bytes = places_ + next_++ * width_;
-            places[ref] = bytes[0];
-            for (size_t byte = 1; byte < width_; ++byte) places[ref] |= size_t{bytes[byte]} << 8 * byte;
+            const unsigned char *const bytes = indices_ + next_++ * width_;
+            indices[ref] = bytes[0];
+            for (size_t byte = 1; byte < width_; ++byte) indices[ref] |= size_t{bytes[byte]} << 8 * byte;
         }
         return node;
     }
-    void finish() const { require(next_ == num_places_, "there are too many references"); }
+    void finish() const { require(next_ == num_indices_, "there are too many references"); }
 
 private:
     static const unsigned char *bytes_of(nb::handle bytes) {
@@ -69,8 +69,8 @@ private:
 
     const unsigned char *nodes_;
     size_t num_nodes_;
-    const unsigned char *places_;
-    size_t width_, num_places_, next_ = 0;
+    const unsigned char *indices_;
+    size_t width_, num_indices_, next_ = 0;
 };
 
 void restore_parts(PyObject *const *parts, StructureBuilder &builder) {
@@ -79,7 +79,7 @@ void restore_parts(PyObject *const *parts, StructureBuilder &builder) {
     require(PyBool_Check(parts[1]), "none_is_leaf must be a bool");
     require(PyUnicode_CheckExact(parts[2]), "the namespace must be a string");
     require(PyBytes_CheckExact(parts[3]) && PyBytes_GET_SIZE(parts[3]) % 8 == 0, "nodes must be 8 bytes each");
-    require(PyBytes_CheckExact(parts[4]), "the places of references must be bytes");
+    require(PyBytes_CheckExact(parts[4]), "the indices of references must be bytes");
     require(is_tuple(parts[5]), "references must be a tuple");
     builder.none_is_leaf = parts[1] == Py_True;
     namespace_text(parts[2]);  // checks it

@@ -12,12 +12,12 @@ namespace pydag {
 class Cursor {
 public:
     explicit Cursor(const Structure &structure) : structure_(structure), refs_(structure.refs) {}
-    // From the beginning of a subtree, `place`. `number`: how many anchors lie before it.
-    Cursor(const Structure &structure, Extent place, uint32_t number = 0)
+    // From the beginning of a subtree. `number`: how many anchors lie before it.
+    Cursor(const Structure &structure, Extent begin, uint32_t number = 0)
         : structure_(structure),
-          refs_(structure.refs + place.ref),
-          position_(place.node),
-          leaf_(place.leaf),
+          refs_(structure.refs + begin.ref),
+          position_(begin.node),
+          leaf_(begin.leaf),
           number_(number) {}
 
     // Whether there is a node here: false behind the last one.
@@ -39,10 +39,10 @@ public:
         ++position_;
     }
     // To where a subtree begins or ends.
-    void go_to(Extent place, uint32_t number) {
-        refs_ = structure_.refs + place.ref;
-        position_ = place.node;
-        leaf_ = place.leaf;
+    void go_to(Extent there, uint32_t number) {
+        refs_ = structure_.refs + there.ref;
+        position_ = there.node;
+        leaf_ = there.leaf;
         number_ = number;
     }
 
@@ -63,20 +63,30 @@ public:
     // is complete now, children first. The node around that one is then the innermost one.
     template <class Close>
     void add(Item item, uint32_t num_children, Close close) {
-        open_.push({item, num_children});
-        while (open_.back().pending == 0) {
-            close(open_.pop().item);
-            if (open_.empty()) return;
-            --open_.back().pending;
+        if (num_children > 0) {
+            open_.push({item, std::exchange(to_come_, num_children)});
+            return;
+        }
+        close(item);
+        add_closed(close);
+    }
+    // The same for a node without children for which there is nothing to be done when it is complete.
+    template <class Close>
+    void add_closed(Close close) {
+        while (--to_come_ == 0 && !open_.empty()) {
+            const Open complete = open_.pop();
+            to_come_ = complete.to_come_around;
+            close(complete.item);
         }
     }
 
 private:
     struct Open {
         Item item;
-        uint32_t pending;  // how many children are still to come
+        uint32_t to_come_around;  // of the node around this one: this one and the children after it
     };
     Buffer<Open, 24> open_;
+    uint32_t to_come_ = 1;  // outside of the root: the root
 };
 
 }  // namespace pydag

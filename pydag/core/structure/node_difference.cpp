@@ -53,8 +53,8 @@ Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b
     if (!only_a.empty() || !only_b.empty() || a.size() != b.size()) return {words(a, only_a), words(b, only_b)};
     for (uint32_t i = 0; i < a.size(); ++i) {
         if (checked(PyObject_RichCompareBool(a.key(i), b.key(i), Py_EQ))) continue;
-        const std::string place = name + " whose " + noun + " at position " + std::to_string(i) + " is ";
-        return {place + brief(a.key(i)), place + brief(b.key(i))};
+        const std::string text = name + " whose " + noun + " at position " + std::to_string(i) + " is ";
+        return {text + brief(a.key(i)), text + brief(b.key(i))};
     }
     return {words(a, {}), words(b, {})};
 }
@@ -78,10 +78,15 @@ Words meta_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_
 // Of two nodes of one kind and class, whose references of this role differ.
 Words ref_difference(Kind kind, Role role, PyObject *const *refs_a, PyObject *const *refs_b) {
     if (role == Role::kMeta) return meta_difference(kind, refs_a, refs_b);
+    if (role == Role::kRegistration) {
+        const auto registered = [&](PyObject *const *refs) {
+            return name_of(kind, refs) + " as registered in namespace " + brief(node_registration(refs).namespace_);
+        };
+        const std::string a = registered(refs_a), b = registered(refs_b);
+        return {a, a == b ? b + ", by another registration" : b};
+    }
     const auto words = [&](PyObject *const *refs) {
         const std::string name = name_of(kind, refs);
-        if (role == Role::kRegistration)
-            return name + " as registered in namespace " + brief(node_registration(refs).namespace_);
         const char *const what = role == Role::kFactory  ? " with the factory "
                                  : role == Role::kMaxlen ? " with maxlen "
                                                          : " with the aux_data ";

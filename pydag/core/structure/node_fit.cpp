@@ -45,15 +45,15 @@ const char *noun_of(Kind kind) {
 
 }  // namespace
 
-Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, std::vector<uint32_t> &places) {
-    places.clear();
+Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, std::vector<uint32_t> &order) {
+    order.clear();
     const bool are_mappings = traits(a.kind).is_mapping && traits(b.kind).is_mapping;
     if (a.kind != b.kind && !are_mappings) return Fit::kOtherKind;
     const bool has_other_class = !are_mappings && !has_same_class(a, refs_a, refs_b);
     if (has_other_class && is_registered(a.kind)) return Fit::kOtherClass;
     if (!has_keys(a.kind) && a.count != b.count) return Fit::kOtherCount;
     if (has_other_class) return Fit::kOtherClass;
-    if (has_keys(a.kind) && !match_keys(keys_box_of(a.kind, refs_a), keys_box_of(b.kind, refs_b), places))
+    if (has_keys(a.kind) && !match_keys(keys_box_of(a.kind, refs_a), keys_box_of(b.kind, refs_b), order))
         return Fit::kOtherKeys;
     return fit_data(a.kind, refs_a, refs_b);
 }
@@ -68,7 +68,8 @@ std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *c
     if (fit == Fit::kOtherClass)
         return std::string(is_registered(a.kind) ? "Custom node" : noun_of(a.kind)) +
                " type mismatch; expected type: " + class_text(a.kind, refs_a) +
-               ", got type: " + class_text(b.kind, refs_b);
+               ", got type: " + class_text(b.kind, refs_b) +
+               (type_of(a.kind, refs_a).is(type_of(b.kind, refs_b)) ? kRegisteredAnew : "");
     if (fit == Fit::kOtherKeys)
         return std::string(traits(a.kind).is_mapping ? "dictionary" : "fields") + " key mismatch; " +
                key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b));

@@ -14,9 +14,12 @@ namespace pydag {
 
 enum class Fit { kFits, kOtherKind, kOtherCount, kOtherClass, kOtherKeys, kOtherData };
 
-// If they fit, slot i of `a` goes with slot `places[i]` of `b`; `places` is empty where the order is the
+// If they fit, slot i of `a` goes with slot `order[i]` of `b`; `order` is empty where the order is the
 // same. Neither node is a leaf or an alias. Keys and aux_data are compared by identity, then `==`.
-Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, std::vector<uint32_t> &places);
+Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, std::vector<uint32_t> &order);
+
+// What an error adds where both sides have one class.
+constexpr const char *kRegisteredAnew = "; the class was registered anew between the two";
 
 // In words, why they don't fit; no full stop.
 std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b);

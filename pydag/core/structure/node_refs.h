@@ -62,8 +62,8 @@ struct NodeRefs {
     PyObject *ref(uint32_t i) const { return at[i]; }
     // Null if nodes of this kind have none.
     PyObject *find(Role role) const {
-        const size_t place = find_role(kind, role);
-        return place < kMostRefs ? at[place] : nullptr;
+        const size_t index = find_role(kind, role);
+        return index < kMostRefs ? at[index] : nullptr;
     }
 };
 

@@ -3,9 +3,9 @@
 
 #include "base/interrupt.h"
 #include "structure/cursor.h"
+#include "structure/indexed_structure.h"
 #include "structure/namespaces.h"
 #include "structure/node_fit.h"
-#include "structure/placed_structure.h"
 
 #include <algorithm>
 
@@ -39,30 +39,25 @@ private:
             return true;
         }
         if (other.is_leaf()) return false;
-        if (fit_node(node, at.refs(), other, b_.refs(position), places_) != Fit::kFits) return false;
-        push_slots(node.count, position);
+        if (fit_node(node, at.refs(), other, b_.refs(position), order_) != Fit::kFits) return false;
+        push_slots(position);
         return true;
     }
 
-    // Pushes the slots of a node of `b` in the order of the slots of `a`, the last one first.
-    void push_slots(uint32_t count, uint32_t position) {
-        uint32_t *const first = slots_.extend(count);
-        uint32_t i = 0;
-        if (places_.empty()) {
-            b_.for_each_slot(position, [&](uint32_t slot) { first[count - ++i] = slot; });
-            return;
-        }
+    // Pushes the slots of a node of `b` in the order of the slots of `a`.
+    void push_slots(uint32_t position) {
+        if (order_.empty()) return b_.push_slots(position, slots_, [](uint32_t slot) { return slot; });
         std::vector<uint32_t> slots;
         b_.for_each_slot(position, [&](uint32_t slot) { slots.push_back(slot); });
-        for (; i < count; ++i) first[count - 1 - i] = slots[places_[i]];
+        for (auto next = order_.rbegin(); next != order_.rend(); ++next) slots_.push(slots[*next]);
     }
 
     const Structure &a_;
-    const PlacedStructure b_;
+    const IndexedStructure b_;
     Buffer<uint32_t, 48> slots_;    // of `b`, still to be visited
     Buffer<uint32_t, 16> anchors_;  // the object of `b` that goes with each anchor of `a`, by its number
     std::vector<bool> is_taken_;    // whether an object of `b` goes with an object of `a` already
-    std::vector<uint32_t> places_;
+    std::vector<uint32_t> order_;
     bool is_strict_ = false;
 };
 

@@ -3,7 +3,7 @@
 // Whether two subtrees of one structure have the same structure, sharing included.
 #pragma once
 
-#include "structure/placed_structure.h"
+#include "structure/indexed_structure.h"
 
 #include <set>
 #include <unordered_map>
@@ -12,7 +12,7 @@ namespace pydag {
 
 class SameSubtree {
 public:
-    explicit SameSubtree(const PlacedStructure &structure) : structure_(structure) {}
+    explicit SameSubtree(const IndexedStructure &structure) : structure_(structure) {}
 
     // Whether the subtrees at `a` and `b` are equal as structures of their own. Pairs that are equal are
     // remembered. May run the `==` of keys and aux_data.
@@ -21,7 +21,7 @@ public:
 private:
     bool pairs_well(uint32_t a, uint32_t b);
 
-    const PlacedStructure &structure_;
+    const IndexedStructure &structure_;
     std::set<std::pair<uint32_t, uint32_t>> known_;
     // For each shared object that was met in one subtree: the object of the other subtree that goes with it.
     std::unordered_map<uint32_t, uint32_t> to_b_, to_a_;

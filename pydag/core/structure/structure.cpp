@@ -11,22 +11,22 @@ void StructureBuilder::fail_too_many_nodes() {
     fail(PyExc_OverflowError, "a structure can't have more than %zu nodes", size_t{UINT32_MAX - 1});
 }
 
-std::vector<Place> find_places(const Structure &structure, Which which) {
+std::vector<Subtree> find_subtrees(const Structure &structure, Which which) {
     constexpr size_t kNone = SIZE_MAX;
-    std::vector<Place> places;
+    std::vector<Subtree> subtrees;
     Nesting<size_t> around;
     for (Cursor at(structure); at.is_at_node();) {
         interruptible_step();
         const Node node = at.node();
         const bool is_wanted = node.is_anchor || which == Which::kAllNodes;
-        const size_t place = is_wanted ? places.size() : kNone;
-        if (is_wanted) places.push_back({at.extent(), at.extent(), 0});
+        const size_t index = is_wanted ? subtrees.size() : kNone;
+        if (is_wanted) subtrees.push_back({at.extent(), at.extent(), 0});
         at.step();
-        around.add(place, num_children(node), [&](size_t done) {
-            if (done != kNone) places[done].end = at.extent(), places[done].next_number = at.number();
+        around.add(index, num_children(node), [&](size_t done) {
+            if (done != kNone) subtrees[done].end = at.extent(), subtrees[done].next_number = at.number();
         });
     }
-    return places;
+    return subtrees;
 }
 
 bool is_same(const Structure &a, const Structure &b) {

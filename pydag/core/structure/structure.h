@@ -83,18 +83,18 @@ struct StructureBuilder {
     }
 };
 
-// A position in a structure: how many nodes, references and leaves lie before it.
+// Where something begins in a structure: how many nodes, references and leaves lie before it.
 struct Extent {
     uint32_t node, ref, leaf;
 };
 // Where a subtree begins and ends, and the number of the first anchor behind it.
-struct Place {
+struct Subtree {
     Extent begin, end;
     uint32_t next_number;
 };
 enum class Which { kAnchors, kAllNodes };
-// Where the subtree of each anchor lies, by its number; or of each node, by its position.
-std::vector<Place> find_places(const Structure &structure, Which which);
+// The subtree of each anchor, by its number; or of each node, by its position.
+std::vector<Subtree> find_subtrees(const Structure &structure, Which which);
 // Replaces, in each alias, the position of its anchor by the number of its anchor.
 void number_anchors(StructureBuilder &builder);
 

@@ -22,8 +22,7 @@ void SubtreeCopier::copy(uint32_t slot, StructureWriter &writer) {
             copy = {round_, writer.position()};
         }
         writer.add(node, source_.refs(position));
-        uint32_t *slots = pending.extend(node.count) + node.count;
-        source_.for_each_slot(position, [&](uint32_t child) { *--slots = child; });
+        source_.push_slots(position, pending, [](uint32_t child) { return child; });
     }
 }
 

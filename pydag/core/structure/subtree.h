@@ -4,14 +4,14 @@
 // object that only one slot of the copy holds is no longer shared.
 #pragma once
 
-#include "structure/placed_structure.h"
+#include "structure/indexed_structure.h"
 #include "structure/writer.h"
 
 namespace pydag {
 
 class SubtreeCopier {
 public:
-    explicit SubtreeCopier(const PlacedStructure &source) : source_(source), copies_(source.anchors.size()) {}
+    explicit SubtreeCopier(const IndexedStructure &source) : source_(source), copies_(source.anchors.size()) {}
 
     // Writes what a slot of the source holds. Two calls share nothing: each writes its own anchors.
     void copy(uint32_t slot, StructureWriter &writer);
@@ -20,7 +20,7 @@ private:
     struct Copy {
         uint32_t round = 0, position = 0;
     };
-    const PlacedStructure &source_;
+    const IndexedStructure &source_;
     std::vector<Copy> copies_;  // of each anchor, by its number
     uint32_t round_ = 0;
 };

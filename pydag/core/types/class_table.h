@@ -23,7 +23,7 @@ public:
         nb::object weakref;  // null: the class doesn't die
         Value value;
 
-        bool is_alive() const { return !weakref.is_valid() || *referent_place(weakref) == as_object(type); }
+        bool is_alive() const { return !weakref.is_valid() || *referent_address(weakref) == as_object(type); }
     };
 
     // Null where nothing is known of the class.
@@ -52,7 +52,7 @@ public:
     }
     // Of a class that `find` doesn't find.
     void add(Entry &&entry) {
-        size_t i = place(entry.type);
+        size_t i = first_index(entry.type);
         while (entries_[i].type && entries_[i].type != entry.type) i = next(i);
         used_ += !entries_[i].type;
         entries_[i] = std::move(entry);
@@ -61,11 +61,11 @@ public:
 private:
     static constexpr size_t kSmallest = 64;
 
-    size_t place(PyTypeObject *type) const { return (hash_address(type) >> 32) & (entries_.size() - 1); }
+    size_t first_index(PyTypeObject *type) const { return (hash_address(type) >> 32) & (entries_.size() - 1); }
     size_t next(size_t i) const { return (i + 1) & (entries_.size() - 1); }
     const Entry *find_address(PyTypeObject *type) const {
         if (entries_.empty()) return nullptr;
-        for (size_t i = place(type);; i = next(i)) {
+        for (size_t i = first_index(type);; i = next(i)) {
             if (entries_[i].type == type) return &entries_[i];
             if (!entries_[i].type) return nullptr;
         }

@@ -49,9 +49,9 @@ Slot slot_in_layout(PyTypeObject *type, PyObject *name) {
     return {};
 }
 
-// The offset of the slot that holds the attribute; 0 if that is in `__dict__`, as it is where a
-// subclass has a value of the same name: then an assignment goes past the slot. What was put over
-// the slot in its own class came later, and doesn't count.
+}  // namespace
+
+// No slot that a subclass has hidden by a value: assignments go past it. One in its own class doesn't count.
 Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
     const ClassAttribute found = class_attribute(type, name);
     const Slot slot = slot_in_layout(type, name);
@@ -65,6 +65,8 @@ Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
     return is_own ? descriptor->d_member->offset : 0;
 }
 
+namespace {
+
 std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
     std::vector<FieldAccess> fields;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.ptr()); ++i) {
@@ -75,9 +77,9 @@ std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
     return fields;
 }
 
-void add_places(const std::vector<FieldAccess> &fields, bool is_meta, std::vector<FieldPlace> &places) {
+void add_dict_fields(const std::vector<FieldAccess> &fields, bool is_meta, std::vector<DictField> &added) {
     for (size_t i = 0; i < fields.size(); ++i)
-        if (fields[i].offset == 0) places.push_back({fields[i].name.ptr(), static_cast<uint32_t>(i), is_meta});
+        if (fields[i].offset == 0) added.push_back({fields[i].name.ptr(), static_cast<uint32_t>(i), is_meta});
 }
 
 bool has_distinct_slots(const Registration &registration) {
@@ -103,8 +105,8 @@ void resolve_fields(Registration &registration) {
         data_access = access_to(registration.type, data);
         data = keys_of(&PyTuple_GET_ITEM(data.ptr(), 0), data_access.size(), false);
     }
-    // All that may have run code that used the class: what was found first stands, since there may be
-    // specs that were made with it. From here on no Python code runs.
+    // The calls above may have run code that used the class, and so resolved its fields already. Then those stand,
+    // since there may be specs that were made with them. From here on no Python code runs.
     if (registration.resolve_fields.is_none()) return;
     registration.slot_access = std::move(slot_access);
     registration.meta_access = std::move(meta_access);
@@ -114,8 +116,8 @@ void resolve_fields(Registration &registration) {
     registration.data = std::move(data);
     registration.has_distinct_slots = has_distinct_slots(registration);
     if (!registration.data.is_none()) {
-        add_places(registration.data_access, false, registration.dict_order);
-        add_places(registration.meta_access, true, registration.dict_order);
+        add_dict_fields(registration.data_access, false, registration.dict_order);
+        add_dict_fields(registration.meta_access, true, registration.dict_order);
         // Then a new instance needs no look at what a slot had before.
         registration.has_only_slots = registration.dict_order.empty() && registration.has_distinct_slots;
     }
@@ -174,7 +176,7 @@ nb::object new_instance(const Registration &registration) {
 
 namespace {
 
-// Past the class. TypeError if the name is no string.
+// Stores an attribute without asking the class. TypeError if the name is no string.
 void write_to_dict(PyObject *object, PyObject *name, PyObject *value) {
     if (!PyUnicode_Check(name)) {
         PyErr_Format(PyExc_TypeError, "the name of an attribute must be a string, got %U", short_repr(name).ptr());
@@ -210,9 +212,9 @@ void write_named(PyObject *object, const Registration &registration, PyObject *c
         write_field(object, taken, field, (is_meta ? meta : values)[i]);
     };
     // Code that a write may run, of a finalizer, can change the order.
-    Buffer<FieldPlace, 16> copy;
+    Buffer<DictField, 16> copy;
     const size_t count = registration.dict_order.size();
-    const FieldPlace *const order = copy.extend(count);
+    const DictField *const order = copy.extend(count);
     std::copy_n(registration.dict_order.begin(), count, copy.data());
     for (size_t i = 0; i < count; ++i) write(order[i].is_meta, order[i].index);
     for (size_t i = 0; i < registration.data_access.size(); ++i)

@@ -25,10 +25,10 @@ nb::object without(const Keys &keys, const Keys &others) {
 
 }  // namespace
 
-bool match_keys(nb::handle expected_box, nb::handle actual_box, std::vector<uint32_t> &places) {
+bool match_keys(nb::handle expected_box, nb::handle actual_box, std::vector<uint32_t> &order) {
     const Keys &expected = KeysBox::of(expected_box), &actual = KeysBox::of(actual_box);
     const uint32_t count = expected.size();
-    places.clear();
+    order.clear();
     if (count != actual.size()) return false;
     if (equal_keys(expected_box, actual_box)) return true;
     const nb::object found = checked(PyDict_New());
@@ -37,17 +37,17 @@ bool match_keys(nb::handle expected_box, nb::handle actual_box, std::vector<uint
     std::vector<bool> taken(count);
     std::vector<uint32_t> result(count);
     for (uint32_t i = 0; i < count; ++i) {
-        PyObject *const place = PyDict_GetItemWithError(found.ptr(), expected.key(i));
-        if (!place && PyErr_Occurred()) nb::raise_python_error();
+        PyObject *const index = PyDict_GetItemWithError(found.ptr(), expected.key(i));
+        if (!index && PyErr_Occurred()) nb::raise_python_error();
         // The code of a key can find the dict through the collector, and put anything into it.
-        const size_t at = place && PyLong_CheckExact(place) ? PyLong_AsSize_t(place) : count;
+        const size_t at = index && PyLong_CheckExact(index) ? PyLong_AsSize_t(index) : count;
         PyErr_Clear();
         // A key whose `__eq__` gives different answers could be found at two indices.
         if (at >= count || taken[at]) return false;
         result[i] = static_cast<uint32_t>(at);
         taken[at] = true;
     }
-    places = std::move(result);
+    order = std::move(result);
     return true;
 }
 

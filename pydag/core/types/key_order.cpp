@@ -28,9 +28,9 @@ void sort_strings(PyObject *const *keys, uint32_t count, uint32_t *order) {
         return;
     }
     for (uint32_t i = 1; i < count; ++i) {
-        uint32_t place = i;
-        for (; place > 0 && is_less(keys[i], keys[order[place - 1]]); --place) order[place] = order[place - 1];
-        order[place] = i;
+        uint32_t index = i;
+        for (; index > 0 && is_less(keys[i], keys[order[index - 1]]); --index) order[index] = order[index - 1];
+        order[index] = i;
     }
 }
 
@@ -69,31 +69,31 @@ nb::object sort_objects(nb::handle keys) {
 void sort_any(PyObject *const *keys, uint32_t count, uint32_t *order) {
     const nb::object sorted = sort_objects(tuple_of(keys, count));
     if (!sorted.is_valid() || PyList_GET_SIZE(sorted.ptr()) != static_cast<Py_ssize_t>(count)) return;
-    IdentityTable places;
-    for (uint32_t i = 0; i < count; ++i) places.find_or_add(keys[i], i);
+    IdentityTable indices;
+    for (uint32_t i = 0; i < count; ++i) indices.find_or_add(keys[i], i);
     // One object may be a key twice, if its hash has changed; and whoever found the list while it was being
     // sorted may have changed it. Then the keys keep the order of insertion.
     std::vector<bool> taken(count);
     std::vector<uint32_t> result(count);
     for (uint32_t i = 0; i < count; ++i) {
-        const uint32_t place = places.find(PyList_GET_ITEM(sorted.ptr(), static_cast<Py_ssize_t>(i)));
-        if (place == IdentityTable::kNew || taken[place]) return;
-        taken[place] = true;
-        result[i] = place;
+        const uint32_t index = indices.find(PyList_GET_ITEM(sorted.ptr(), static_cast<Py_ssize_t>(i)));
+        if (index == IdentityTable::kNew || taken[index]) return;
+        taken[index] = true;
+        result[i] = index;
     }
     std::copy(result.begin(), result.end(), order);
 }
 
 }  // namespace
 
-bool ascending_order(PyObject *const *keys, uint32_t count, bool are_strings, uint32_t *places) {
+bool ascending_order(PyObject *const *keys, uint32_t count, bool are_strings, uint32_t *ranks) {
     if (count <= 1) return false;
-    uint32_t *const order = places + count;
+    uint32_t *const order = ranks + count;
     std::iota(order, order + count, 0u);
     if (are_strings) sort_strings(keys, count, order);
     else sort_any(keys, count, order);
     if (std::is_sorted(order, order + count)) return false;
-    for (uint32_t i = 0; i < count; ++i) places[order[i]] = i;
+    for (uint32_t i = 0; i < count; ++i) ranks[order[i]] = i;
     return true;
 }
 

@@ -7,11 +7,11 @@
 
 namespace pydag {
 
-// Writes two permutations to `places`: for each key its index in ascending order; behind those, for each
+// Writes two permutations to `ranks`: for each key its index in ascending order; behind those, for each
 // index in ascending order, the index of its key now. False if the keys ascend already; then what is in
-// `places` is of no use. Keys that don't compare are sorted by the name of their type first; if that fails
+// `ranks` is of no use. Keys that don't compare are sorted by the name of their type first; if that fails
 // too, they keep their order. Runs the keys' own comparisons, unless `are_strings`, which means exact ones.
 // The caller owns the keys.
-bool ascending_order(PyObject *const *keys, uint32_t count, bool are_strings, uint32_t *places);
+bool ascending_order(PyObject *const *keys, uint32_t count, bool are_strings, uint32_t *ranks);
 
 }  // namespace pydag

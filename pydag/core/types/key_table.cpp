@@ -10,12 +10,13 @@ namespace {
 constexpr size_t kLongestRun = 256, kLargestRun = size_t{48} << 10;
 constexpr size_t kTableSize = 512;
 PyObject *remembered[2][kTableSize];  // [sorted], owned
-// The first key of the last run that came, at each index. A run that comes for the first time doesn't replace another
-// one, since most such runs never come again. Not owned, only compared.
+// At each index the first key of the run that was looked up last. The Keys of a run are remembered instead of
+// others only when the run comes for the second time in succession, since most runs come only once. Not owned, only
+// compared.
 PyObject *came_once[2][kTableSize];
 PyObject *by_content[2][kTableSize];  // [sorted], owned: for strings that are equal to those remembered
 
-size_t content_place(PyObject *const *strings, size_t count) {
+size_t content_index(PyObject *const *strings, size_t count) {
     auto hash = static_cast<uint64_t>(count);
     for (size_t i = 0; i < count; ++i)
         hash = (hash ^ static_cast<uint64_t>(PyObject_Hash(strings[i]))) * 0x9E3779B97F4A7C15u;
@@ -27,34 +28,34 @@ void replace(PyObject *&slot, nb::object box) {
     slot = box.release().ptr();
 }
 
-size_t place(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
+size_t index_of(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
 
-// Remembers new Keys. Those that come for the first time don't replace others.
+// Remembers new Keys, unless others are remembered at the same index and these come for the first time.
 void remember(nb::handle box) {
     const Keys &keys = KeysBox::of(box);
     const bool sorted = keys.is_sorted;
     if (!keys.has_only_strings || keys.size() > kLongestRun) return;
-    const size_t i = place(keys.inserted_key(0), keys.size());
+    const size_t i = index_of(keys.inserted_key(0), keys.size());
     const bool came = std::exchange(came_once[sorted][i], keys.inserted_key(0)) == keys.inserted_key(0);
     if (!came && remembered[sorted][i]) return;
     const size_t num_bytes = keys.num_bytes();
     if (num_bytes == 0 || num_bytes > kLargestRun) return;
     replace(remembered[sorted][i], nb::borrow(box));
-    replace(by_content[sorted][content_place(keys.inserted(), keys.size())], nb::borrow(box));
+    replace(by_content[sorted][content_index(keys.inserted(), keys.size())], nb::borrow(box));
 }
 
 }  // namespace
 
 PyObject *find_keys(PyObject *const *keys, size_t count, bool sorted) {
     if (count == 0) return nullptr;
-    PyObject *const box = remembered[sorted][place(keys[0], count)];
+    PyObject *const box = remembered[sorted][index_of(keys[0], count)];
     const bool fits =
         box && KeysBox::of(box).size() == count && std::equal(keys, keys + count, KeysBox::of(box).inserted());
     return fits ? box : nullptr;
 }
 
 PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted) {
-    PyObject *const box = by_content[sorted][content_place(strings, count)];
+    PyObject *const box = by_content[sorted][content_index(strings, count)];
     if (!box || KeysBox::of(box).size() != count) return nullptr;
     for (uint32_t i = 0; i < count; ++i) {
         PyObject *const key = KeysBox::of(box).inserted_key(i);

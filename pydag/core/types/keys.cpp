@@ -60,7 +60,7 @@ nb::object new_sorted_keys(PyObject *const *keys, size_t count) {
     nb::object box = new_keys(keys, count);
     Keys &made = KeysBox::of(box);
     made.is_sorted = true;
-    made.in_order = !ascending_order(made.inserted(), made.count, made.has_only_strings, made.places());
+    made.in_order = !ascending_order(made.inserted(), made.count, made.has_only_strings, made.rank_memory());
     return box;
 }
 

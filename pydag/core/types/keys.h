@@ -15,7 +15,7 @@ struct Keys {
     nb::object dict_template;           // a dict with these keys, copied to build one; made at first use
     mutable uint64_t content_hash = 0;  // 0: not made yet
     uint32_t count = 0;                 // of the keys that are there
-    bool in_order = true;               // traversed as they were inserted: the places say nothing
+    bool in_order = true;               // traversed as they were inserted: the ranks say nothing
     bool is_sorted = false;             // the order was made by sorting, not taken from the mapping
     bool has_only_strings = false;      // exact ones: comparing them runs no code
     bool has_constant_hashes = false;   // strings, numbers and the like: a dict made of them stays right
@@ -39,9 +39,9 @@ struct Keys {
     PyObject *const *inserted() const { return reinterpret_cast<PyObject *const *>(this + 1); }
     PyObject *inserted_key(uint32_t i) const { return inserted()[i]; }
     // The index of each key in traversal order, and behind those the reverse permutation: see key_order.h.
-    uint32_t *places() { return reinterpret_cast<uint32_t *>(inserted() + count); }
+    uint32_t *rank_memory() { return reinterpret_cast<uint32_t *>(inserted() + count); }
     // ranks()[i] is the index of inserted()[i] in traversal order; null if the two orders are the same.
-    const uint32_t *ranks() const { return in_order ? nullptr : const_cast<Keys *>(this)->places(); }
+    const uint32_t *ranks() const { return in_order ? nullptr : const_cast<Keys *>(this)->rank_memory(); }
     uint32_t rank(uint32_t i) const { return in_order ? i : ranks()[i]; }
     // The i-th key in traversal order.
     PyObject *key(uint32_t i) const { return inserted()[in_order ? i : ranks()[count + i]]; }
@@ -49,8 +49,8 @@ struct Keys {
     // A tuple of the keys as they were inserted; in traversal order.
     nb::object tuple() const;
     nb::object order() const;
-    // Of the keys in traversal order; the same in every process. Strings count by what they say, other keys
-    // only as being there: who knows what they are equal to. No key is asked for its hash.
+    // The hash of the keys in traversal order; the same in every process. Strings count by their text. Of other keys
+    // only the number counts, since equal keys may be of different types. No key is asked for its hash.
     uint64_t hash() const;
     // About how many bytes the keys take, if all are small constants: then they may be kept after the
     // user has dropped them. Else 0.

@@ -127,7 +127,7 @@ TypeInfo Namespace::find_in_table(PyTypeObject *type) {
 const TypeInfo *Namespace::find_known_in_table(PyTypeObject *type) {
     const TypeTable::Entry *const entry = table_ ? table_->find(type) : nullptr;
     if (!entry) return nullptr;
-    recent_[place(type)].set(type, entry->weakref, entry->value.info);
+    recent_[recent_index(type)].set(type, entry->weakref, entry->value.info);
     return &entry->value.info;
 }
 

@@ -46,19 +46,19 @@ public:
     // What the class of `object` is here. On first sight this runs Python code; after that none.
     // The result holds until Python code runs. The caller owns `object`.
     TypeInfo find_class_of(PyObject *object) {
-        const Recent &recent = recent_[place(Py_TYPE(object))];
+        const Recent &recent = recent_[recent_index(Py_TYPE(object))];
         return recent.is_of(Py_TYPE(object)) ? recent.info : look_up_class_of(object);
     }
 
     // The same for a class that the caller owns.
     TypeInfo find(PyTypeObject *type) {
-        const Recent &recent = recent_[place(type)];
+        const Recent &recent = recent_[recent_index(type)];
         return recent.is_of(type) ? recent.info : find_in_table(type);
     }
 
     // The same without running Python code; null where that is needed.
     const TypeInfo *find_known(PyTypeObject *type) {
-        const Recent &recent = recent_[place(type)];
+        const Recent &recent = recent_[recent_index(type)];
         return recent.is_of(type) ? &recent.info : find_known_in_table(type);
     }
 
@@ -74,22 +74,22 @@ private:
     // What the table said last of a class.
     struct Recent {
         PyObject *type = nullptr;
-        PyObject *const *place = &type;  // where the class stands while it lives: here, or in a weak reference
+        PyObject *const *address = &type;  // holds the class while it lives: here, or in a weak reference
         TypeInfo info = {};
 
-        bool is_of(PyTypeObject *cls) const { return *place == as_object(cls); }
+        bool is_of(PyTypeObject *cls) const { return *address == as_object(cls); }
         void set(PyTypeObject *cls, nb::handle weakref, const TypeInfo &known) {
             type = as_object(cls);
-            place = weakref.is_valid() ? referent_place(weakref) : &type;
+            address = weakref.is_valid() ? referent_address(weakref) : &type;
             info = known;
         }
         void reset() {
             type = nullptr;
-            place = &type;
+            address = &type;
         }
     };
     static constexpr int kRecentBits = 8;
-    static size_t place(PyTypeObject *type) { return hash_address(type) >> (64 - kRecentBits); }
+    static size_t recent_index(PyTypeObject *type) { return hash_address(type) >> (64 - kRecentBits); }
     TypeInfo look_up_class_of(PyObject *object);
     TypeInfo find_in_table(PyTypeObject *type);
     const TypeInfo *find_known_in_table(PyTypeObject *type);

@@ -4,8 +4,11 @@
 #pragma once
 
 #include "base/box.h"
+#include "types/known_names.h"
+#include "types/stand_in.h"
 #include "types/taken_names.h"
 
+#include <memory>
 #include <vector>
 
 namespace pydag {
@@ -18,7 +21,7 @@ struct FieldAccess {
 };
 
 // A field that is found in the `__dict__` of instances.
-struct FieldPlace {
+struct DictField {
     PyObject *name;  // borrowed from the FieldAccess
     uint32_t index;  // among the data fields or the meta fields
     bool is_meta;
@@ -30,6 +33,9 @@ struct Registration {
     nb::object flatten;     // (object) -> (children, aux_data[, entries]); None where no instance needs it
     nb::object unflatten;   // (aux_data, children) -> object; None likewise
     nb::object path_entry_type;
+    // Of another library's class whose `flatten` also asks for the names of the children, the two apart: the
+    // library's function, and (object, count) -> names or None. Null for other classes.
+    nb::object library_flatten, ask_names;
     nb::object resolve_fields;  // () -> (data, slots, meta[, cached]), until fields are first used
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
     nb::object meta_names;      // tuple of str
@@ -37,7 +43,7 @@ struct Registration {
     // What `functools.cached_property` has stored in `__dict__` is no field, unless it was named.
     std::vector<FieldAccess> cached_access;
     // The named fields that aren't slots, in the order in which the last instance had them.
-    mutable std::vector<FieldPlace> dict_order;
+    mutable std::vector<DictField> dict_order;
     mutable TakenNames taken_names;
     bool has_identity = true;
     bool is_fields = false;           // opened and built by its fields, not by two functions
@@ -45,16 +51,22 @@ struct Registration {
     bool is_foreign = false;          // registered with another library
     bool has_distinct_slots = false;  // no `__slots__` member goes by two names
     bool has_only_slots = false;      // the fields were named, and each is a `__slots__` member; they are distinct
-    // By its fields an instance is opened whose `__dict__` has these and nothing else; any other by
-    // `flatten`: only the library that registered the class knows what else there may be.
+    // Only an instance whose `__dict__` has exactly the fields is opened by them. Any other instance is opened by
+    // `flatten`, since only the library that registered the class knows what else there may be.
     bool is_strict = false;
+    mutable KnownNames known_names;
+    // Opens and builds instances where it can; else the two functions do. Null: they always do.
+    // Whoever lets it run Python code keeps it meanwhile.
+    std::shared_ptr<StandIn> stand_in;
     auto python_refs() {
-        return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names);
+        return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names,
+                        library_flatten, ask_names);
     }
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
-// cycle.
-static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 5 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8,
+// cycle. A stand-in holds strings, and what its library has for as long as it is loaded.
+static_assert(sizeof(Registration) == 10 * sizeof(nb::object) + 5 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8 +
+                                          sizeof(KnownNames) + sizeof(std::shared_ptr<StandIn>),
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
 

@@ -76,9 +76,9 @@ nb::object names_of_struct_sequence(nb::handle cls) {
     RefBuffer<16> names;
     for (size_t i = 0; i < count; ++i) names.push_borrowed(unnamed.ptr());
     for (const PyMemberDef *member = type->tp_members; member && member->name; ++member) {
-        const size_t place =
+        const size_t index =
             (static_cast<size_t>(member->offset) - offsetof(PyTupleObject, ob_item)) / sizeof(PyObject *);
-        if (place < count) names.replace(place, checked(PyUnicode_InternFromString(member->name)));
+        if (index < count) names.replace(index, checked(PyUnicode_InternFromString(member->name)));
     }
     return names.take_tuple();
 }

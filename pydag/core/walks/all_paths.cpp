@@ -39,7 +39,7 @@ private:
 class Unfolding {
 public:
     explicit Unfolding(const Structure &structure)
-        : structure_(structure), is_fertile_(structure), places_(find_places(structure, Which::kAllNodes)) {
+        : structure_(structure), is_fertile_(structure), subtrees_(find_subtrees(structure, Which::kAllNodes)) {
         for (uint32_t i = 0; i < structure.num_nodes; ++i)
             if (structure.nodes[i].is_anchor) anchors_.push_back(i);
         for (uint32_t i = 0; i < structure.num_leaves; ++i) paths_.push_new(checked(PyList_New(0)));
@@ -57,8 +57,8 @@ public:
                 continue;
             }
             const uint32_t next = frame.next;
-            way_.push_new(entry_of(node.kind, structure_.refs + places_[frame.node].begin.ref, frame.child++));
-            frame.next = places_[next].end.node;
+            way_.push_new(entry_of(node.kind, structure_.refs + subtrees_[frame.node].begin.ref, frame.child++));
+            frame.next = subtrees_[next].end.node;
             arrive(next);
         }
         return paths_.take_list();
@@ -71,19 +71,19 @@ private:
 
     void arrive(uint32_t position) {
         const Node met = structure_.nodes[position];
-        const uint32_t place = met.is_alias() ? anchors_[met.count] : position;
-        const Node node = structure_.nodes[place];
+        const uint32_t target = met.is_alias() ? anchors_[met.count] : position;
+        const Node node = structure_.nodes[target];
         if (node.is_leaf()) {
             const nb::object path = tuple_of(way_.data(), way_.size());
-            checked(PyList_Append(paths_[places_[place].begin.leaf], path.ptr()));
-        } else if (is_fertile_[place]) {
-            frames_.push({place, 0, place + 1});
+            checked(PyList_Append(paths_[subtrees_[target].begin.leaf], path.ptr()));
+        } else if (is_fertile_[target]) {
+            frames_.push({target, 0, target + 1});
         }
     }
 
     const Structure &structure_;
     const Fertility is_fertile_;
-    const std::vector<Place> places_;
+    const std::vector<Subtree> subtrees_;
     std::vector<uint32_t> anchors_;  // their positions
     RefBuffer<16> paths_;
     RefBuffer<24> way_;

@@ -9,7 +9,8 @@
 namespace pydag {
 namespace {
 
-// A container whose children are being copied.
+// A container whose children are being copied. These frames are no `Nesting` (cursor.h): with one, copying took 3.7 %
+// more instructions.
 struct Frame {
     PyObject *const *refs;
     uint32_t node, number;  // its position; of an anchor
@@ -41,6 +42,8 @@ public:
                 if (node.is_anchor) memo_.push_reserved(objects_[position]);
             } else if (node.is_alias()) {
                 push_changed(nb::borrow(memo_[node.count]), pending);
+            } else if (is_callback(node.kind)) {
+                return nb::object();  // building one may run Python code
             } else {
                 const Frame frame = {refs, position, static_cast<uint32_t>(memo_.size()), pending,
                                      static_cast<uint32_t>(changed_.size())};
@@ -68,7 +71,7 @@ private:
         const Node node = structure_.nodes[frame.node];
         const std::span<const uint32_t> changed(changed_.data() + frame.first_changed,
                                                 changed_.data() + changed_.size());
-        nb::object made = copy_node(node, frame.refs, objects_[frame.node], changed, values_);
+        nb::object made = copy_node(node, frame.refs, objects_[frame.node], changed, values_, once_);
         changed_.resize_down(frame.first_changed);
         if (node.is_anchor) memo_[frame.number] = made.ptr();
         push_changed(std::move(made), frame.pending);
@@ -83,8 +86,9 @@ private:
     const Structure &structure_;
     PyObject *const *const objects_;
     Stack values_;
-    Buffer<uint32_t, 64> changed_;  // which children of the open nodes are not those of the tree, by their places
+    Buffer<uint32_t, 64> changed_;  // which children of the open nodes are not those of the tree, by their indices
     Buffer<Frame, 24> frames_;
+    MadeOnce once_;
     Buffer<PyObject *, 16> memo_;  // the copies of the anchors, by number: values own them, or what was made of those
 };
 
@@ -95,7 +99,7 @@ nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     if (!look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
     try {
         return KnownCopy(known.structure(), objects.data()).run();
-    } catch (nb::python_error &) {  // the other way says where
+    } catch (nb::python_error &) {  // the general way meets the error again, and says where
         return nb::object();
     }
 }

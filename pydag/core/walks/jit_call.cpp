@@ -7,6 +7,7 @@
 #include "walks/flatten.h"
 #include "walks/ref_contents.h"
 #include "walks/result.h"
+#include "walks/update_plan.h"
 
 #include <algorithm>
 #include <functional>
@@ -72,6 +73,16 @@ nb::object built(nb::handle result, const std::function<nb::object()> &given, nb
     return fill_result(result, given(), access.is_none() ? access : nb::handle(RefAccessBox::of(access.ptr()).new_ref));
 }
 
+// The same of what a function has returned that may update its arguments: they are updated once all is built.
+nb::object finished(nb::handle returned, const std::function<nb::object()> &given, nb::handle access, nb::handle args,
+                    nb::handle kwargs) {
+    if (!UpdatedBox::check(returned)) return built(returned, given, access);
+    const nb::object result = UpdatedBox::of(returned).result;
+    nb::object found = built(result, given, access);
+    update_arguments(returned, tuple_of(nb::borrow(args), nb::borrow(kwargs)));
+    return found;
+}
+
 // Passes the contents of refs, and writes the extra results.
 nb::object call_with_extras(Recipe &recipe, const FlatCall &flat, Leaves &leaves, nb::handle args, nb::handle kwargs) {
     const nb::object access = flat.access;
@@ -87,7 +98,7 @@ nb::object call_with_extras(Recipe &recipe, const FlatCall &flat, Leaves &leaves
     contents.write(recipe.written, item_of(extras, 0));
     if (!recipe.finish.is_none()) call(recipe.finish, args, kwargs, item_of(extras, 1));
     contents.exchange(leaves);
-    return built(result, [&] { return leaves.take_list(); }, access);
+    return finished(result, [&] { return leaves.take_list(); }, access, args, kwargs);
 }
 
 // Calls the function as the first recipe says that fits, and builds what it returns.
@@ -101,7 +112,7 @@ nb::object follow(nb::handle recipes, const FlatCall &flat, Leaves &leaves, nb::
         const nb::object donated = donated_of(recipe, leaves);
         const nb::object kept = recipe.kept ? leaves_at(leaves, *recipe.kept) : leaves.take_list();
         const nb::object result = call(function, recipe.key, donated, kept);
-        return built(result, [&] { return recipe.kept ? leaves.take_list() : kept; }, access);
+        return finished(result, [&] { return recipe.kept ? leaves.take_list() : kept; }, access, args, kwargs);
     }
     return nb::borrow(Py_NotImplemented);
 }
@@ -114,11 +125,11 @@ Setting setting_of(const FlattenOptions &options) {
 bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
     if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != setting_of(options))
         return false;
-    const nb::object spec = last.spec;  // meanwhile another call may come last
+    const nb::object spec = last.spec;  // owned, since a call within this one may replace `last`
     return flatten_known(nb::inst_ptr<Spec>(spec)->structure_or_empty(), tree.ptr(), options, leaves, nullptr);
 }
 
-// Null where there are none. Who found the dict through the collector may have put anything there.
+// Null if there are none. Python code can find the dict through the garbage collector, and put anything into it.
 nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
     nb::object found = nb::borrow(PyDict_GetItemWithError(call.recipes.ptr(), spec_key.ptr()));
     if (!found.is_valid() && PyErr_Occurred()) nb::raise_python_error();
@@ -129,16 +140,17 @@ nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
     return are_recipes ? found : nb::object();
 }
 
-// Calls it with a tree of any structure.
+// Calls the function with a tree whose structure need not be that of the last call.
 nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &options, nb::handle args,
                     nb::handle kwargs) {
     const uint64_t generation = cache_generation();
     Flattened parts(tree, options);
-    const bool is_known = parts.is_known();
     nb::object spec = parts.take_spec();
     const nb::object recipes = recipes_for(call, SpecKeyBox::make(spec));
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
-    if (is_known) call.last = {std::move(spec), recipes, generation, setting_of(options)};
+    // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
+    // objects of the user's, and would forget it with this spec.
+    if (nb::inst_ptr<Spec>(spec)->is_in_cache()) call.last = {std::move(spec), recipes, generation, setting_of(options)};
     return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 

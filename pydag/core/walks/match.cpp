@@ -18,9 +18,9 @@ public:
         : structure_(structure), answers_(answers), found_(found), space_(Namespace::get(structure.namespace_)) {}
 
     void run(PyObject *tree) {
-        if (structure_.num_shared > 0) anchors_ = find_places(structure_, Which::kAnchors);
+        if (structure_.num_shared > 0) anchors_ = find_subtrees(structure_, Which::kAnchors);
         walk(Cursor(structure_), tree, nullptr);
-        if (!pending_.empty()) places_ = find_places(structure_, Which::kAllNodes);
+        if (!pending_.empty()) subtrees_ = find_subtrees(structure_, Which::kAllNodes);
         for (size_t next = 0; next < pending_.size(); ++next) {
             const Alias alias = pending_[next];
             walk(Cursor(structure_, anchors_[alias.number].begin, alias.number), alias.object.ptr(), &alias);
@@ -47,7 +47,7 @@ private:
                 const Node node = at.node();
                 if (node.is_anchor && !alias) first_.push_borrowed(object.ptr());
                 if (alias && num_children(node) > 0 && !note_walked(at, object)) {
-                    at.go_to(places_[current_].end, places_[current_].next_number);
+                    at.go_to(subtrees_[current_].end, subtrees_[current_].next_number);
                     continue;
                 }
                 if (node.is_leaf()) {
@@ -61,7 +61,7 @@ private:
                 at.step();
             }
         } catch (...) {
-            rethrow_at([&] { return place(alias); }, "matching");
+            rethrow_at([&] { return path(alias); }, "matching");
         }
     }
 
@@ -87,12 +87,12 @@ private:
              "  Equal copies: make them one object, with pydag.retie(spec, other). Halves of one gradient: add them\n"
              "  up, with pydag.retie(spec, other, combine=jnp.add), or take pydag.jaxinterop.grad. Where the leaves\n"
              "  are one object by accident: give them no identity, with identity=\"nodes\".",
-             path_text(steps_to(structure_, {at.position()}).front()).c_str(), place(&alias).c_str(),
+             path_text(steps_to(structure_, {at.position()}).front()).c_str(), path(&alias).c_str(),
              short_repr(first).ptr(), short_repr(object).ptr());
     }
 
     // The path to the current node; below an alias it goes through the alias.
-    std::string place(const Alias *alias) const {
+    std::string path(const Alias *alias) const {
         Steps steps = steps_to(structure_, {current_}).front();
         if (alias) {
             const size_t depth = steps_to(structure_, {anchors_[alias->number].begin.node}).front().size();
@@ -107,7 +107,7 @@ private:
     Answers &answers_;
     Leaves &found_;
     const NamespaceRef space_;
-    std::vector<Place> anchors_, places_;               // places_: of all nodes, once an alias is walked
+    std::vector<Subtree> anchors_, subtrees_;           // subtrees_: of all nodes, once an alias is walked
     RefBuffer<16> first_;                               // the object at each anchor, by its number
     RefBuffer<16> kept_;                                // what `walked_` knows by address
     std::set<std::pair<uint32_t, PyObject *>> walked_;  // (node, object) that an alias led to

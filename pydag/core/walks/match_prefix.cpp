@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/match_prefix.h"
 
-#include "base/interrupt.h"
 #include "nodes/match_node.h"
-#include "structure/way.h"
+#include "structure/descent.h"
 
-#include <algorithm>
 #include <set>
 
 namespace pydag {
@@ -18,25 +16,18 @@ public:
 
     void run(nb::handle tree) {
         objects_.push_borrowed(tree.ptr());
-        pending_.push({0, 0});
-        while (!pending_.empty()) {
-            interruptible_step();
-            const Visit visit = pending_.pop();
+        walk_.run(0, 0, [this](const Descent::Visit &visit) {
             const nb::object object = objects_.pop_owned();
             try {
                 open(visit, object);
             } catch (...) {
-                rethrow_at([&] { return place(visit); }, "matching");
+                rethrow_at([&] { return path_text(walk_.path_to(visit)); }, "matching");
             }
-        }
+        });
     }
 
 private:
-    struct Visit {
-        uint32_t slot, parent;  // parent: where in `trail_` the node stands whose slot it is
-    };
-
-    void open(const Visit &visit, nb::handle object) {
+    void open(const Descent::Visit &visit, nb::handle object) {
         const uint32_t position = prefix_.resolve(visit.slot);
         const Node node = prefix_.node(position);
         if (node.is_leaf()) return;
@@ -44,27 +35,16 @@ private:
         opened_.push_borrowed(object.ptr());  // so its address stays its own
         opened_at_.push_back(position);
         match_node(node, prefix_.refs(position), object, *space_, objects_);
-        const auto parent = static_cast<uint32_t>(trail_.size());
-        trail_.push_back(visit);
-        Visit *const slots = pending_.extend(node.count);
-        uint32_t i = node.count;
-        prefix_.for_each_slot(position, [&](uint32_t slot) { slots[--i] = {slot, parent}; });
+        auto add = walk_.below(visit, node.count);
+        prefix_.for_each_slot(position, [&](uint32_t slot) { add(slot, 0); });
     }
 
-    std::string place(const Visit &visit) const {
-        std::vector<uint32_t> slots = {visit.slot};
-        for (uint32_t at = visit.parent; slots.back() != 0; at = trail_[at].parent) slots.push_back(trail_[at].slot);
-        std::reverse(slots.begin(), slots.end());
-        return path_text(steps_along(prefix_, slots));
-    }
-
-    const PlacedStructure prefix_;
+    const IndexedStructure prefix_;
+    Descent walk_{prefix_};
     RefBuffer<48> &opened_;
     std::vector<uint32_t> &opened_at_;
     const NamespaceRef space_;
-    Stack objects_;              // what stands in the slots to come
-    Buffer<Visit, 48> pending_;  // the slots
-    std::vector<Visit> trail_;
+    Stack objects_;  // what stands in the slots to come
     std::set<std::pair<uint32_t, PyObject *>> met_;
 };
 

@@ -30,15 +30,15 @@ void OpenedByPrefix::add(uint32_t position, Node node, PyObject *const *refs) {
     std::vector<Partners> children(node.count);
     for (const uint32_t partner : current_) {
         const Node expected = prefix_.node(partner);
-        std::vector<uint32_t> places;
+        std::vector<uint32_t> order;
         // A flatten function may have given other parts when the tree was held against the prefix.
         if (expected.count != node.count || has_keys(expected.kind) != has_keys(node.kind)) continue;
         if (has_keys(node.kind) &&
-            !match_keys(keys_box_of(expected.kind, prefix_.refs(partner)), keys_box_of(node.kind, refs), places))
+            !match_keys(keys_box_of(expected.kind, prefix_.refs(partner)), keys_box_of(node.kind, refs), order))
             continue;
         uint32_t i = 0;
         prefix_.for_each_slot(partner, [&](uint32_t slot) {
-            const uint32_t child = places.empty() ? i : places[i], below = prefix_.resolve(slot);
+            const uint32_t child = order.empty() ? i : order[i], below = prefix_.resolve(slot);
             if (!prefix_.node(below).is_leaf()) children[child].push_back(below);
             ++i;
         });

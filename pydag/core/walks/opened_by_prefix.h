@@ -5,7 +5,7 @@
 // prefix has no node, so a value is known by the path to it.
 #pragma once
 
-#include "structure/placed_structure.h"
+#include "structure/indexed_structure.h"
 
 #include <unordered_map>
 
@@ -26,7 +26,7 @@ public:
 
 private:
     using Partners = std::vector<uint32_t>;  // nodes of the prefix, no leaves
-    const PlacedStructure prefix_;
+    const IndexedStructure prefix_;
     RefBuffer<48> kept_;                                               // what is known by address
     std::unordered_map<PyObject *, Partners> of_object_;               // all that an object meets
     std::unordered_map<uint32_t, std::vector<Partners>> of_children_;  // of each child of a node that was written

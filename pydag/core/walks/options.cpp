@@ -6,7 +6,7 @@
 
 namespace pydag {
 
-size_t place_of_option(PyObject *name) {
+size_t index_of_option(PyObject *name) {
     const auto *const names = constants.option_names;
     return static_cast<size_t>(
         std::find_if(names, names + kNumOptions, [=](PyObject *option) { return is_same_name(option, name); }) - names);
@@ -15,8 +15,8 @@ size_t place_of_option(PyObject *name) {
 FlattenOptions FlattenOptions::parse(PyObject *const *values) {
     require_stack_room();
     FlattenOptions options;
-    const auto value = [=](OptionPlace place, PyObject *otherwise) {
-        return nb::handle(values[place] ? values[place] : otherwise);
+    const auto value = [=](OptionIndex index, PyObject *otherwise) {
+        return nb::handle(values[index] ? values[index] : otherwise);
     };
     const nb::handle is_leaf = value(kIsLeaf, Py_None), none_is_leaf = value(kNoneIsLeaf, Py_False),
                      identity = value(kIdentity, constants.all);

@@ -14,12 +14,12 @@ namespace pydag {
 class OpenedByPrefix;
 
 // The options by which calls name them, in the order in which `parse` takes their values. What another
-// option needs: its name (constants.option_names) and place here, a member below, its line in `parse`;
+// option needs: its name (constants.option_names) and index here, a member below, its line in `parse`;
 // and, in Python, its type (typing.py), its default and its help (public/options.py).
-enum OptionPlace : size_t { kIsLeaf, kNoneIsLeaf, kNamespace, kIdentity, kNumOptions };
+enum OptionIndex : size_t { kIsLeaf, kNoneIsLeaf, kNamespace, kIdentity, kNumOptions };
 static_assert(kNumOptions == std::size(Constants{}.option_names), "each option has a name");
 // kNumOptions if no option is called so.
-size_t place_of_option(PyObject *name);
+size_t index_of_option(PyObject *name);
 
 struct FlattenOptions {
     nb::object is_leaf;  // a predicate, or null

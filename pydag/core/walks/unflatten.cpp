@@ -15,7 +15,8 @@ struct NoPause {
     }
 };
 
-// A node whose children are being built.
+// A node whose children are being built. These frames are no `Nesting` (cursor.h): with one, unflattening took 1.3 %
+// more instructions.
 struct Frame {
     PyObject *const *refs;
     uint32_t node;
@@ -75,7 +76,7 @@ private:
         if (!is_built_by_core(node.kind, frame.refs)) [[unlikely]]
             pause_.end();
         const size_t base = values_.size() - node.count;
-        values_.push_reserved(build_node(node.kind, frame.refs, values_, base).release().ptr());
+        values_.push_reserved(build_node(node.kind, frame.refs, values_, base, once_).release().ptr());
         if (node.is_anchor) [[unlikely]]
             memorize(frame.number);
     }
@@ -96,6 +97,7 @@ private:
     Buffer<Frame, 24> frames_;
     RefBuffer<16> memo_;
     uint32_t node_ = 0, num_anchors_ = 0;
+    MadeOnce once_;
     std::conditional_t<std::is_same_v<Source, LeafSource>, NoPause, BuildPause> pause_;
 };
 
@@ -114,7 +116,7 @@ nb::object build(const Structure &structure, Source &leaves, const char *doing) 
     fail(PyExc_ValueError, "Too few leaves for PyDagSpec; expected: %zu, got: %zd.", size_t{expected}, count);
 }
 
-// `count` is -1, with a Python error, where nobody knows.
+// `count` is -1, with a Python error set, if the number of leaves isn't known.
 [[noreturn]] void fail_too_many(uint32_t expected, Py_ssize_t count) {
     PyErr_Clear();
     const std::string got = count < 0 ? "" : ", got: " + std::to_string(count);
@@ -144,7 +146,7 @@ public:
           items_(tuple_items_ ? tuple_items_ : reinterpret_cast<PyListObject *>(items.ptr())->ob_item),
           expected_(expected) {}
 
-    // Size and place are read each time: an unflatten function may change the list.
+    // The size and the address of the items are read each time: an unflatten function may change the list.
     nb::object next() override {
         if (next_ >= size_) [[unlikely]]
             fail_too_few(expected_, next_);

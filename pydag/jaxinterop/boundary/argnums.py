@@ -10,6 +10,7 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
+    Chosen,
     Kwargs,
     argument_text,
     as_numbers,
@@ -22,6 +23,7 @@ from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
 from pydag.jaxinterop.refs.table import RefNumber, RefTable
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
+from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
 from pydag.ops.select import select, where_there
 from pydag.structure.listing import Listing
@@ -32,6 +34,7 @@ from .blame import blame_write, type_text
 from .call import Call, argument_paths, kept_staged
 from .dag import rebuilt
 from .derivatives import Structures, derivative
+from .updates import NOTHING, Update, result_of
 
 QUESTION = Question(
     "argnums",
@@ -134,11 +137,7 @@ class Divided:
         if not self._own and self.untraced.positions:
             raise TypeError(self._no_arrays(args))
         can = [self._can(leaf, wrt is not None, allow_int) for leaf in self._own]
-        chosen = can if wrt is None else self._selected(wrt, can)
-        if wrt is None and not any(can):
-            if self._own and all(map(is_ref, self._own)):
-                raise TypeError(self._only_refs())
-            chosen = [True] * len(can)  # JAX says what it is that it can't differentiate by
+        chosen = self._trained(can) if wrt is None else self._selected(wrt, can)
         # For each leaf of the wanted arguments its place in the call; for a ref its number.
         self._chosen: list[int | None] = []
         self._chosen_refs: list[int | None] = []
@@ -200,6 +199,22 @@ class Divided:
         if by.intersection(numbers.below(*others, named)):
             by_argument(args, kwargs, wanted.__contains__, QUESTION, options, by)
 
+    def _trained(self, can: Sequence[bool]) -> list[bool]:
+        """What is differentiated by where nobody says by what."""
+        if not any(can):
+            if self._own and all(map(is_ref, self._own)):
+                raise TypeError(self._only_refs())
+            return [True] * len(can)  # JAX says what it is that it can't differentiate by
+        state = are_state(self.untraced.spec, self.untraced.traced_positions())
+        chosen = [a and not b for a, b in zip(can, state, strict=True)]
+        if not any(chosen):
+            raise TypeError(
+                "there is nothing to differentiate by: all that has a derivative is held by "
+                "Variables that are no nnx.Param, which are state\n"
+                "  Select what is meant by wrt=, such as wrt=nnx.Variable."
+            )
+        return chosen
+
     def _only_refs(self) -> str:
         """The text of an error: there is nothing but refs."""
         places = " and ".join(f"args[{i}]" for i in self.wanted)
@@ -257,9 +272,16 @@ class Divided:
         return shortened(accessor[self._depth :].codify(f"args[{first}]"))
 
     def run(
-        self, fun: Callable[..., Any], by: Sequence[Leaf], others: Sequence[Leaf]
-    ) -> tuple[Any, RefTable]:
-        """What a function returns for the call with these leaves, and the refs it was given."""
+        self,
+        fun: Callable[..., Any],
+        by: Sequence[Leaf],
+        others: Sequence[Leaf],
+        updated: Chosen = NOTHING,
+    ) -> tuple[Any, Update, RefTable]:
+        """What a function returns for the call with these leaves, and the refs it was given.
+
+        Between them what it changes in its arguments.
+        """
         table = RefTable(self.table.refs)
         if self.refs:
             inside = list(self.table.refs)
@@ -270,26 +292,28 @@ class Divided:
         call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
         try:
             if self._is_staged and may_lend(table.refs):
-                return self._run_lent(fun, call, table), table
-            return table.show(call).run(fun), table
+                return *self._run_lent(fun, call, table, updated), table
+            return *table.show(call).run_and_update(fun, updated), table
         except Exception as error:
             blame_write(error, self._ref_paths())
             raise
 
     @staticmethod
-    def _run_lent(fun: Callable[..., Any], call: Call, table: RefTable) -> Any:
+    def _run_lent(
+        fun: Callable[..., Any], call: Call, table: RefTable, updated: Chosen
+    ) -> tuple[Any, Update]:
         """What a function returns that is traced anyway: it is lent the contents of the refs.
 
         JAX can't add to a ref under a derivative, as its random generators do.
         """
-        _owner, staged = kept_staged(fun, call._untraced.options)
+        _owner, staged = kept_staged(fun, call._untraced.options, updated)
 
-        def run(lent: list[Any]) -> Any:
+        def run(lent: list[Any]) -> tuple[Any, Update]:
             lender = staged.of_contents
             outcome = Lent([(Source(fun).text, lender)], table, call._untraced, CALL, lent).run(
                 lambda contents: lender.lent(lent, contents, call)
             )
-            return table.show(outcome).tree
+            return table.show(result_of(outcome)).tree, Update.of(outcome)
 
         return lending(run)
 

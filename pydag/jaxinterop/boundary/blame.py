@@ -13,6 +13,7 @@ import numpy as np
 from pydag import _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.plain_functions import advise_plain
 from pydag.jaxinterop.messages.roots import Roots
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
@@ -108,6 +109,10 @@ def blaming_value(untraced: Untraced, leaves: Sequence[Leaf], roots: Roots = "")
         yield
     except TypeError as error:
         blame_value(error, untraced, leaves, roots)
+        advise_plain(error)
+        raise
+    except ValueError as error:
+        advise_plain(error)
         raise
 
 

@@ -26,8 +26,10 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .blame import blame_value
-from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome, to_tree
+from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome
 from .function_cache import cached_for_function, kept_with_function
+from .given import GivenTree
+from .updates import NOTHING, Update, update_of
 
 _NONE = Chosen((), ())
 
@@ -63,13 +65,19 @@ class Call(InnerDag):
 
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
-        args, kwargs = to_tree(self)
+        return self.run_and_update(fun, NOTHING)[0]
+
+    def run_and_update(self, fun: Callable[..., Any], updated: Chosen) -> tuple[Any, Update]:
+        """What a function returns for these arguments, and what it changes in some of them."""
+        given = GivenTree(self._untraced, self._leaves, CALL)
+        args, kwargs = given.tree
         args = tuple(map(unwrap_static, args))
         try:
-            return fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
+            result = fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
         except TypeError as error:
             blame_value(error, self._untraced, self._leaves, CALL)
             raise
+        return result, update_of(given, updated, result, fun)
 
 
 def argument_paths(untraced: Untraced) -> Sequence[str]:
@@ -89,26 +97,32 @@ def flat(
     get: Callable[[], Callable[..., Any]],
     source: Source,
     pack: Callable[[Any, RefTable], Any],
+    updated: Chosen = NOTHING,
 ) -> Callable[[Call], Any]:
     """The function that JAX gets in the place of the one that `get` gives: of a `Call`.
 
     Args:
         source: Of the function.
         pack: Makes of the result, and the refs that the function was given, what JAX gets.
+        updated: Arguments that are updated, where there are any: `_core.finish_call` does it.
     """
 
     def flat(call: Call) -> Any:
-        return pack(call.run(get()), RefTable.of(call._leaves))
+        result, update = call.run_and_update(get(), updated)
+        packed = pack(result, RefTable.of(call._leaves))
+        return packed if update.plan is None else update.beside(packed)
 
     return named(flat, source)
 
 
-def kept_flat(fun: Callable[..., Any], options: Options) -> tuple[Any, Callable[[Call], Outcome]]:
+def kept_flat(
+    fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING
+) -> tuple[Any, Callable[[Call], Any]]:
     """The flat function, one for all calls of `fun`; before it what must be owned meanwhile.
 
     For what JAX traces at once, and not for what it may call later on.
     """
-    return cached_for_function(fun, ("flat", options), _maker(fun, options))
+    return cached_for_function(fun, ("flat", options, updated), _maker(fun, options, updated))
 
 
 def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], Outcome]:
@@ -116,36 +130,43 @@ def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], O
     return kept_with_function(fun, ("flat", options), _maker(fun, options))
 
 
-def _maker(fun: Callable[..., Any], options: Options) -> Maker:
+def _maker(fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING) -> Maker:
     def pack(result: Any, table: RefTable) -> Outcome:
         return table.hide(to_outcome(result, options))
 
-    return lambda get: flat(get, Source(fun), pack)
+    return lambda get: flat(get, Source(fun), pack, updated)
 
 
 class Staged(NamedTuple):
     """A function for what JAX stages out: of a call, and of contents of refs and a call."""
 
-    plain: Callable[[Call], Outcome]
+    plain: Callable[[Call], Any]
     of_contents: OfContents
 
 
-def kept_staged(fun: Callable[..., Any], options: Options) -> tuple[Any, Staged]:
+def kept_staged(
+    fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING
+) -> tuple[Any, Staged]:
     """The flat functions for staging, one for all calls of `fun`; before it what must be owned."""
     return cached_for_function(
-        fun, ("staged", options), lambda get: _staged(get, Source(fun), options)
+        fun, ("staged", options, updated), lambda get: _staged(get, Source(fun), options, updated)
     )
 
 
-def _staged(get: Callable[[], Callable[..., Any]], source: Source, options: Options) -> Staged:
-    def plain(call: Call) -> Outcome:
-        outcome = to_outcome(call.run(get()), options)
+def _staged(
+    get: Callable[[], Callable[..., Any]], source: Source, options: Options, updated: Chosen
+) -> Staged:
+    def plain(call: Call) -> Any:
+        result, update = call.run_and_update(get(), updated)
+        outcome = to_outcome(result, options)
         check_around()
-        return outcome
+        return outcome if update.plan is None else update.beside(outcome)
 
-    def with_refs(refs: list[Any], call: Call) -> Outcome:
+    def with_refs(refs: list[Any], call: Call) -> Any:
         table = RefTable(refs)
-        return table.hide(to_outcome(table.show(call).run(get()), options))
+        result, update = table.show(call).run_and_update(get(), updated)
+        outcome = table.hide(to_outcome(result, options))
+        return outcome if update.plan is None else update.beside(outcome)
 
     return Staged(named(plain, source), OfContents(named(with_refs, source, ARGUMENTS)))
 

@@ -8,6 +8,7 @@ import optree
 from jax import tree_util
 
 from pydag._core import PyDagSpec
+from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, tell_flax, to_state
 from pydag.jaxinterop.messages.path_texts import path_texts
 from pydag.jaxinterop.messages.roots import Roots
 from pydag.jaxinterop.static.leaves import is_traced
@@ -79,6 +80,7 @@ class Dag(Generic[T]):
     ) -> None:
         options = Options.of(namespace, identity, static)
         options.check_static(tree)
+        tell_flax()
         self._untraced, self._leaves = take_apart(tree, options)[0], ()
         self._built = tree, None
 
@@ -296,7 +298,31 @@ def _open(dag: Dag) -> tuple[Sequence[Leaf], Untraced]:
     return leaves, untraced
 
 
+def _to_state(dag: Dag) -> dict[str, Any]:
+    """For flax: the leaves by their paths."""
+    untraced, leaves = dag._take_apart()
+    return dict(zip(paths_of(untraced), map(to_state, leaves), strict=True))
+
+
+def _from_state(dag: Dag, state: dict[str, Any]) -> Dag:
+    """For flax: a Dag of this structure with other leaves."""
+    untraced, leaves = dag._take_apart()
+    paths = paths_of(untraced)
+    if set(state) != set(paths):
+        missing, more = sorted(set(paths) - set(state)), sorted(set(state) - set(paths))
+        raise ValueError(
+            "the state is of another structure than the Dag that it is restored into\n"
+            f"  the Dag alone has: {bounded_repr(missing)}\n"
+            f"  the state alone has: {bounded_repr(more)}\n"
+            "  Restore into a Dag structured as the one that was saved. pydag.jaxinterop.save and "
+            "load keep structure and sharing, too."
+        )
+    pairs = zip(leaves, paths, strict=True)
+    return rebuilt(untraced, [from_state(leaf, state[path], path) for leaf, path in pairs])
+
+
 masks[Dag] = _mask
+serialized_by_flax(Dag, _to_state, _from_state)
 tree_util.register_pytree_with_keys(Dag, _dag_with_keys, rebuilt, _open)
 tree_util.register_pytree_with_keys(
     InnerDag,

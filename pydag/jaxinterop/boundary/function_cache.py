@@ -59,26 +59,40 @@ class _Kept(dict[Hashable, Any]):
 
     def __init__(self, fun: Any = None) -> None:
         super().__init__()
-        self.fun = fun
+        self.fun = None if fun is None else weakref.ref(fun)
+
+    def is_of(self, fun: Any) -> bool:
+        return self.fun is not None and self.fun() is fun
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Kept, ()  # a copy of the function, made elsewhere, has nothing yet
 
 
-def kept_with_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> M:
-    """What was made for a function, and owns it: for what JAX may call when nobody else has it.
+def _twin(fun: Any) -> Any:
+    """Another function with the same code, defaults and closure."""
+    twin = types.FunctionType(
+        fun.__code__, fun.__globals__, fun.__name__, fun.__defaults__, fun.__closure__
+    )
+    twin.__kwdefaults__ = fun.__kwdefaults__
+    return twin
 
-    The function owns what was made in turn, so that there is one as long as the function lives;
-    the two are collected together. A callable that isn't a plain function has no room for it, and
-    gets a new one each time.
+
+def kept_with_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> M:
+    """What was made for a function, and can call it when nobody else has it, as JAX may.
+
+    The function owns what was made, so that there is one as long as the function lives. What was
+    made owns a twin of the function, and not the function itself: the two would only be collected
+    together, by the garbage collector, and so would the arrays that the function closes over. A
+    callable that isn't a plain function has no room for it, and gets a new one each time.
     """
     if type(fun) is not types.FunctionType:
         return make(lambda: fun)
     known = fun.__dict__.get("__pydag_kept__")
-    if not isinstance(known, _Kept) or known.fun is not fun:  # functools.wraps copies it
+    if not isinstance(known, _Kept) or not known.is_of(fun):  # functools.wraps copies it
         known = fun.__dict__["__pydag_kept__"] = _Kept(fun)
     if key not in known:
-        known[key] = make(lambda: fun)
+        twin: F = _twin(fun)
+        known[key] = make(lambda: twin)
     made: M = known[key]
     return made
 

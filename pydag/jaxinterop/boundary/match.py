@@ -12,7 +12,7 @@ from pydag.jaxinterop.refs.table import NO_REFS, RefNumber, RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
-from pydag.typing import Path
+from pydag.typing import Leaf, Path
 
 from .dag import Dag, InnerDag, rebuilt, to_dag
 from .meet import meet
@@ -225,3 +225,21 @@ def _ref_difference(
 
 def _statics(dag: Dag) -> dict[int, Static]:
     return dict(zip(dag._untraced.positions, dag._untraced.statics, strict=True))
+
+
+def matched(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf]:
+    """`Untraced.match`; another structure is a TypeError, as it is in JAX where this is asked.
+
+    Raises:
+        TypeError: The tree is structured in another way.
+        SharingError: It has different objects where there is one.
+    """
+    try:
+        return untraced.match(tree, what, root)
+    except SharingError:
+        raise
+    except ValueError as error:
+        refusal = TypeError(*error.args)
+        for note in getattr(error, "__notes__", ()):
+            refusal.add_note(note)
+        raise refusal from None

@@ -1,129 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A warning about numbers that are compiled in and are other ones at each call."""
+"""A warning about a function that is compiled again and again for arrays of the same types."""
 
-import os
-import sys
-import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from itertools import takewhile
+from typing import Any
 
-from pydag._core import PyDagSpec
+from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
-from pydag.jaxinterop.prefixes.arguments import argument_text
-from pydag.jaxinterop.static.leaves import Static, is_number
 from pydag.jaxinterop.static.untraced import Untraced
-from pydag.structure.listing import Listing, Record, step_text
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
-CALLS = 3  # compilations after which it is told
+from .changing_values import (
+    CALLS,
+    FUNCTION,
+    NUMBER,
+    STATIC_ARGUMENTS,
+    STRUCTURE,
+    TEXT,
+    different,
+    is_too_many,
+    kind_of,
+    origin,
+)
+from .compared_calls import (
+    ARGUMENT,
+    ATTRIBUTE,
+    FIELD,
+    KEYS,
+    ORDER,
+    SHARING,
+    SIZE,
+    ComparedCall,
+    Difference,
+    differences,
+)
+from .difference import why
 
-_PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 
+class Changes:
+    """What a function was compiled for last, and whether that is another thing each time.
 
-def warn_of_changes(source: Source, parts: Sequence[Untraced]) -> bool:
-    """Warns if a static number was another one each time. Returns whether it did.
+    Looked at whenever a call needs a key that wasn't there: a cached call does nothing for it.
 
     Args:
-        parts: Of the last compilations for one structure.
+        source: Of the function.
     """
-    if len(parts) < CALLS:
-        return False
-    for statics in zip(*(part.statics for part in parts), strict=True):
-        if not _changes(statics):
-            continue
-        place = next(i for i, static in enumerate(parts[-1].statics) if static is statics[-1])
-        accessor = parts[-1].spec.accessors()[parts[-1].positions[place]]
-        values = [static.value for static in statics]
-        _tell(source, "static number", argument_text(accessor), values, _LEAF_ADVICE)
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._calls: list[ComparedCall] = []  # the last ones, the latest behind
+        self._has_warned = False
+
+    def forget(self) -> None:
+        """Lets nothing be known of the calls before."""
+        self._calls.clear()
+
+    def add(self, untraced: Untraced, traced: Sequence[Leaf]) -> None:
+        """Notes a call that is compiled for, and warns where one place changed each time.
+
+        Args:
+            traced: The leaves that JAX traces.
+        """
+        if self._has_warned:
+            return
+        call = ComparedCall(untraced, traced)
+        if any(call.is_for_the_same(before) for before in self._calls):
+            return
+        if len(self._calls) >= CALLS - 1:
+            for found in self._by_place(call):
+                if self._tell(found):
+                    self._has_warned = True
+                    self.forget()
+                    return
+        self._calls = [*self._calls[1 - STATIC_ARGUMENTS :], call]
+
+    def _by_place(self, call: ComparedCall) -> Iterator[list[Difference]]:
+        """Where the last calls differ from this one: for each place, the latest one behind."""
+        found: dict[tuple[str, str], list[Difference]] = {}
+        for before in self._calls:
+            for difference in differences(before, call) or ():
+                found.setdefault((difference.where, difference.place), []).append(difference)
+        return iter(found.values())
+
+    def _tell(self, found: Sequence[Difference]) -> bool:
+        """Warns of the changes at one place, if they are many. Returns whether it did."""
+        last = found[-1]
+        kind = kind_of(last, last.new)
+        if kind is None:
+            return False
+        alike = takewhile(lambda d: kind_of(d, d.old) == kind, reversed(found))
+        values = different([*[d.old for d in alike][::-1], last.new])
+        if not is_too_many(values, kind, last):
+            return False
+        warn_at_call(
+            f"{self._source.text} was compiled {len(values)} times because "
+            f"{_said(last, kind, values)}\n  {_advice(last, kind)}"
+        )
         return True
-    return False
 
 
-def warn_of_changed_fields(source: Source, specs: Sequence[PyDagSpec]) -> bool:
-    """The same for a number in a static field, which is a part of the structure.
-
-    Args:
-        specs: Of the last compilations.
-    """
-    if len(specs) < CALLS or len({(spec.num_leaves, spec.num_shared) for spec in specs}) > 1:
-        return False
-    listings = [Listing.of(spec) for spec in specs]
-    if len({len(listing.records) for listing in listings}) > 1:
-        return False
-    rows = list(zip(*(listing.records for listing in listings), strict=True))
-    if not all(_is_alike(row[0], other) for row in rows for other in row[1:]):
-        return False
-    for position, row in enumerate(rows):
-        for fields in zip(*map(_fields, row), strict=False):
-            if len({field.step for field in fields}) > 1:
-                break
-            values = [field.value for field in fields]
-            if _changes(list(map(Static, values))):
-                way = "".join(
-                    step_text(listings[-1].records[i]) for i in listings[-1].way(position)
-                )
-                place = shortened(with_roots(f"tree{way}", CALL)) + fields[0].step
-                _tell(source, "number in a static field", place, values, _FIELD_ADVICE)
-                return True
-    return False
+def _said(last: Difference, kind: str, values: Sequence[Any]) -> str:
+    if last.where == SHARING:
+        text = why(last.old, last.new).replace("\n", "\n  ")
+        return f"its arguments were shared in another way each time:\n  {text}"
+    if last.where == ORDER:
+        text = why(last.old, last.new).replace("\n", "\n  ")
+        return f"a dict was filled in another order each time:\n  {text}"
+    before, now = map(short_repr if kind != STRUCTURE else repr, values[-2:])
+    if kind == STRUCTURE:
+        what = "had other keys" if last.where == KEYS else "was of another length"
+        return f"a part of its arguments {what} each time: {last.place} was {before}, and is {now}"
+    name = kind if kind in (NUMBER, TEXT, FUNCTION) else "object"
+    what = {
+        FIELD: f"{name} in a static field",
+        ATTRIBUTE: f"{name} in a constant object",
+        ARGUMENT: "static argument",
+    }.get(last.where, f"static {name}")
+    article = "an" if what.startswith("o") else "a"
+    return f"{article} {what} was another one each time: {last.place} was {before}, and is {now}"
 
 
-_LEAF_ADVICE = """\
-  Numbers that a module holds are configuration, and a function is compiled for them. What changes \
+def _advice(last: Difference, kind: str) -> str:
+    if kind == FUNCTION:
+        return _FUNCTION_ADVICE.format(_made_at(last.new))
+    if last.where in _ADVICE_BY_PLACE:
+        return _ADVICE_BY_PLACE[last.where]
+    if kind == NUMBER:
+        return _NUMBER_FIELD_ADVICE if last.where == FIELD else _NUMBER_ADVICE
+    return _TEXT_ADVICE if kind == TEXT else _OBJECT_ADVICE
+
+
+def _made_at(function: Any) -> str:
+    code = origin(function)
+    code = code[0] if type(code) is tuple else None
+    return "" if code is None else f" This one is made at {code.co_filename}:{code.co_firstlineno}."
+
+
+_NUMBER_ADVICE = """\
+Numbers that a module holds are configuration, and a function is compiled for them. What changes \
 from call to call is data: make it an array, such as jnp.asarray(0.5), or hold it in a record \
 (pydag.register_fields)."""
 
-_FIELD_ADVICE = """\
-  Static fields are configuration, and a function is compiled for them. What changes from call to \
+_NUMBER_FIELD_ADVICE = """\
+Static fields are configuration, and a function is compiled for them. What changes from call to \
 call is data: let it be a field that isn't static, and an array, such as jnp.asarray(0.5)."""
 
+_TEXT_ADVICE = """\
+Text is configuration, and a function is compiled for it. Give each call the same text, and keep \
+what changes, such as a name with the step in it, out of the arguments."""
 
-class _Field(NamedTuple):
-    """What a node holds beside its children, and how it is got from the node."""
+_FUNCTION_ADVICE = """\
+A function is known by identity: a lambda, a closure or a partial that is made anew for each call \
+is another one.{} Make it once, and pass what changes as an argument."""
 
-    step: str
-    value: Any
+_OBJECT_ADVICE = """\
+An object of a class that isn't registered is a constant, known by identity unless its class has \
+an __eq__ and a __hash__. Make it once, or leave it out; if it is data, register its class \
+(pydag.register_fields)."""
 
-
-def _fields(record: Record) -> Iterator[_Field]:
-    """The meta fields of a node; of a class with functions of its own the items of its aux_data."""
-    if record.kind == "fields":
-        for name, value in record.detail:
-            yield _Field(f".{name}", value)
-    elif record.kind == "custom type":
-        items = record.detail if type(record.detail) is tuple else (record.detail,)
-        yield from (_Field(" (in its aux_data)", item) for item in items)
-
-
-def _is_alike(one: Record, other: Record) -> bool:
-    """Whether two nodes differ in their fields at most. No `==` of the user's is asked."""
-    if type(one.entry) is not type(other.entry) or one.type is not other.type:
-        return False
-    is_same_entry = one.entry is other.entry
-    if type(one.entry) in (str, int, float, bool, bytes):
-        is_same_entry = one.entry == other.entry
-    return is_same_entry and (one.kind, *one[1:3]) == (other.kind, *other[1:3])
-
-
-def _changes(statics: Sequence[Static]) -> bool:
-    """Whether these are numbers, no two of which are the same. A flag has only two values."""
-    values = [static.value for static in statics]
-    if not all(is_number(value) and not isinstance(value, bool) for value in values):
-        return False
-    return len(set(statics)) == len(statics)
-
-
-def _tell(source: Source, what: str, place: str, values: Sequence[Leaf], advice: str) -> None:
-    """Warns at the place of the user's call."""
-    before, now = map(short_repr, values[-2:])
-    text = (
-        f"{source.text} was compiled {CALLS} times because a {what} was another one each time: "
-        f"{place} was {before}, and is {now}\n{advice}"
-    )
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
+_ADVICE_BY_PLACE = {
+    ATTRIBUTE: """\
+An object of a class that isn't registered is a constant, and a function is compiled for what it \
+holds. What changes from call to call is data: pass it as an array, or register the class \
+(pydag.register_fields).""",
+    ARGUMENT: """\
+A function is compiled for each value of a static argument. What changes from call to call is \
+data: leave it out of static_argnums and static_argnames, and pass an array.""",
+    SIZE: """\
+A function is compiled for each length. Keep what grows, such as a log, out of the arguments; or \
+let it be one array of a fixed size.""",
+    KEYS: """\
+A function is compiled for each set of keys. Give each call the same keys, and keep what changes \
+out of the arguments.""",
+    SHARING: """\
+What is one object is part of the structure. Share alike in each call: tie (pydag.tie, \
+pydag.retie) or copy (pydag.untie) before it.""",
+    ORDER: """\
+The order of a dict is part of the structure, for a function can see it. Fill the dict in the same \
+order for each call.""",
+}

@@ -16,6 +16,7 @@ from jax import export, tree_util
 from pydag import _core
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import Dag, paths_of, rebuilt, to_dag
+from pydag.jaxinterop.boundary.updates import NOTHING
 from pydag.jaxinterop.messages.naming import COUNTED, named
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.leaves import Static
@@ -153,6 +154,11 @@ class Exported:
             TypeError: An argument holds something that isn't JAX's.
         """
         untraced, compiled = self.untraced, self.compiled
+        if compiled.updated != NOTHING:
+            raise TypeError(
+                "a function with update_argnums can't be exported: what is exported only returns\n"
+                "  Export a function that returns what it changed."
+            )
         places = _places(untraced)
 
         def plain(*args: Any, **kwargs: Any) -> Any:

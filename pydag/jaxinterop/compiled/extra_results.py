@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 import jax
 
+from pydag import _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.prefixes.arguments import argument_text
+from pydag.jaxinterop.boundary.updates import result_of
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
 from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.refs.table import both_texts
@@ -147,12 +149,14 @@ class Taken(NamedTuple):
         function: Of JAX, a compiled one.
         arguments: Its arguments.
         leaves: All of the caller's.
+        call: His arguments.
         written: The refs that the new contents are for; None for a function without extra results.
     """
 
     function: Any
     arguments: tuple[Hashed, Any, Any]
     leaves: Sequence[Leaf]
+    call: tuple[Args, Kwargs] = ((), {})
     written: Sequence[Any] | None = None
 
     @property
@@ -191,13 +195,18 @@ class Taken(NamedTuple):
             found, (contents, _) = found
             for ref, content in zip(self.written, contents, strict=True):
                 write(ref, content)
-        return built(found, self.leaves)
+        tree = built(result_of(found), self.leaves)
+        if type(found) is _core.Updated:
+            _core.update_arguments(found, self.call)
+        return tree
 
     def described(self, found: Any) -> AnyDag:
         """The result, with shapes and types for arrays, from those of what is returned."""
         if self.written is not None:
             found = found[0]
-        return built(found, [_shape_of(leaf) for leaf in self.leaves], lambda content: content)
+        return built(
+            result_of(found), [_shape_of(leaf) for leaf in self.leaves], lambda content: content
+        )
 
 
 def _shape_of(leaf: Leaf) -> Any:

@@ -8,6 +8,8 @@ from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, o
 import jax
 
 from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
+from pydag.jaxinterop.boundary.updates import chosen_updates
+from pydag.jaxinterop.messages.attributes import set_own, wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.static.untraced import Options
@@ -65,6 +67,8 @@ class JitOptions(TypedDict, total=False):
     namespace: str
     identity: Identity
     static: Where | None
+    update_argnums: int | Iterable[int] | None
+    update_argnames: str | Iterable[str] | None
 
 
 class Decorator(Protocol):
@@ -90,6 +94,8 @@ def jit(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
     **options: Any,
 ) -> Any:
     """Compile a function of DAGs; as `jax.jit`, and what is shared stays shared.
@@ -110,14 +116,21 @@ def jit(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that the function may change: what it
+            writes into their objects (arrays in attributes, items of lists and dicts, values of
+            Variables; and static leaves, at the cost of another trace for each) is written into the
+            caller's when the call returns. Leaves alone, all or none; containers stay the objects
+            that they are.
         options: All other options that `jax.jit` has.
 
     Raises:
         SharingError: When called: a donated argument and a kept one hold the same array, or two
             places of one array are given two shardings.
         CycleError: When called: an argument contains itself.
-        TypeError: When called: a leaf is neither an array nor hashable.
-        ValueError: When called: `static` selects nothing, or doesn't fit.
+        TypeError: When called: a leaf is neither an array nor hashable; or an object would have to
+            be updated that can't be written.
+        ValueError: When called: `static` selects nothing, or doesn't fit; or the function changes
+            the structure of an argument that is updated (a SharingError, what is shared in it).
 
     >>> w = jax.numpy.ones(2)
     >>> out = jit(lambda model: pydag.dag_map(lambda x: 2 * x, model))({"a": w, "b": w})
@@ -135,24 +148,33 @@ def jit(
         "donate_argnums": None if donate_argnums is None else as_numbers(donate_argnums),
         "donate_argnames": None if donate_argnames is None else as_names(donate_argnames),
     }
-    jax.jit(fun, **cast(Any, arguments))  # checks them against the signature
+    is_named = isinstance(getattr(fun, "__name__", ""), str)  # else JAX doesn't take it
+    checked = fun if is_named else wraps(fun)(lambda: None)
+    jax.jit(checked, **cast(Any, arguments))  # checks them against the signature
     chosen = Chosen.of(fun, static_argnums, static_argnames)
     donated = Chosen.of(fun, donate_argnums, donate_argnames)
+    updated = chosen_updates(fun, update_argnums, update_argnames, chosen)
     original, compiled = cached_for_function(
         fun,
-        ("jit", chosen, donated, how, shardings.key(how), frozen(options)),
-        lambda get: CompiledFunction(get, Source(fun), chosen, donated, shardings, how, options),
+        ("jit", chosen, donated, how, shardings.key(how), frozen(options), updated),
+        lambda get: CompiledFunction(
+            get, Source(fun), chosen, donated, shardings, how, options, updated
+        ),
     )
     return _wrapper(original, compiled)
 
 
 def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
-    jitted: Any = functools.wraps(fun, updated=())(compiled.caller())
-    jitted._fun = fun
-    jitted.trace = functools.partial(_trace, fun, compiled)
-    jitted.lower = functools.partial(_lower, fun, compiled)
-    jitted.eval_shape = functools.partial(_eval_shape, fun, compiled)
-    jitted.clear_cache = functools.partial(_clear_cache, compiled)
+    jitted = wraps(fun)(compiled.caller())
+    set_own(
+        jitted,
+        _fun=fun,
+        trace=functools.partial(_trace, fun, compiled),
+        lower=functools.partial(_lower, fun, compiled),
+        eval_shape=functools.partial(_eval_shape, fun, compiled),
+        clear_cache=functools.partial(_clear_cache, compiled),
+        _cache_size=compiled.functions.jitted._cache_size,
+    )
     return cast(Jitted[P, R], jitted)
 
 
@@ -180,5 +202,4 @@ def _eval_shape(
 
 def _clear_cache(compiled: CompiledFunction) -> None:
     compiled.forget_groups()
-    for jitted in (compiled.jitted, compiled.with_extras, compiled.inner):
-        jitted.clear_cache()
+    compiled.functions.clear_caches()

@@ -18,6 +18,7 @@ class Key(NamedTuple):
     untraced: Untraced
     donated: tuple[int, ...]  # positions among the traced leaves
     order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
+    gone: tuple[int, ...] = ()  # what is donated by the call, where that counts for updates
 
     def __repr__(self) -> str:
         """What JAX shows of it, where it compares keys."""
@@ -31,7 +32,13 @@ class Key(NamedTuple):
         """
         return join(self.donated, self.order, donated, kept)
 
-    def build(self, donated: Sequence[Any], kept: Sequence[Any]) -> tuple[Args, Kwargs]:
-        """The arguments that were divided into groups."""
-        args, kwargs = self.untraced.build(self.join(donated, kept))
-        return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}
+    def gone_positions(self) -> list[int]:
+        """Positions among all leaves of those that the caller loses."""
+        traced = self.untraced.traced_positions() if self.gone else []
+        return [traced[i] for i in self.gone]
+
+
+def unwrapped(arguments: tuple[Args, Kwargs]) -> tuple[Args, Kwargs]:
+    """The arguments as the function gets them: static ones are no leaves there."""
+    args, kwargs = arguments
+    return tuple(map(unwrap_static, args)), {k: unwrap_static(v) for k, v in kwargs.items()}

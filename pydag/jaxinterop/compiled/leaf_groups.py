@@ -140,7 +140,9 @@ class LeafGroups:
         """The key for the same leaves, undivided."""
         known = self._inner_keys.get(key)
         if known is None:
-            known = self._inner_keys[key] = _core.hashed(Key(key.value.untraced, (), None))
+            known = self._inner_keys[key] = _core.hashed(
+                Key(key.value.untraced, (), None, key.value.gone)
+            )
         return known
 
     def divided(self, donated: Collection[int], number: int) -> Division:

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text
@@ -97,10 +98,13 @@ class Shardings:
                     "  Leave it out there (None), or make the ref of an array with that sharding."
                 )
 
-    def for_jax(self, options: Options, has_extras: bool = False) -> dict[str, Any]:
+    def for_jax(
+        self, options: Options, updates: bool = False, has_extras: bool = False
+    ) -> dict[str, Any]:
         """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`.
 
         Args:
+            updates: Whether it updates arguments.
             has_extras: Whether it returns a pair: the result, and extra results.
         """
         found = {}
@@ -110,6 +114,9 @@ class Shardings:
             )
         if self.given_out is not UNSPECIFIED:
             prefix = self.outputs(options).prefix
+            if updates:
+                parts: Any = prefix, None, None
+                prefix = _core.make_updated(None, parts)
             found["out_shardings"] = (prefix, None) if has_extras else prefix
         return found
 

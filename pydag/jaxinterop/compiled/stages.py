@@ -2,8 +2,11 @@
 """Functions between tracing and calling: JAX's stages, with the signature of the function."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import jax
+from jax import stages
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.described import described_call
@@ -13,29 +16,101 @@ from .compiled_function import CompiledFunction
 from .difference import why
 from .exported import Exported
 from .extra_results import Taken
+from .stage_trees import InputTrees, result_tree
 
 
 class _Stage:
-    """A stage of JAX's; what isn't overridden is asked of it."""
+    """A stage of JAX's; what isn't overridden is asked of it.
 
-    def __init__(self, stage: Any, compiled: CompiledFunction, taken: Taken) -> None:
-        self._stage, self._compiled, self._taken = stage, compiled, taken
+    It passes for an instance of JAX's class, and isn't one: what JAX's methods would work with is
+    the flat function.
+    """
+
+    _class_of_jax: ClassVar[type]
+    _left_out: ClassVar[Mapping[str, str]] = {}  # and what to do instead
+
+    def __init__(
+        self, stage: Any, compiled: CompiledFunction, taken: Taken, inputs: InputTrees
+    ) -> None:
+        self._stage, self._compiled, self._taken, self._inputs = stage, compiled, taken, inputs
+
+    @property  # type: ignore[misc]  # of objects nobody sets it
+    def __class__(self) -> type:  # what isinstance asks, too
+        return self._class_of_jax
 
     def __getattr__(self, name: str) -> Any:
+        if name in self._left_out:
+            raise AttributeError(
+                f"jax.stages.{type(self).__name__} has {name}, which would speak of the flat "
+                f"function that JAX compiles. {self._left_out[name]}"
+            )
+        if name == "_stage":  # of a copy that is being made
+            raise AttributeError(name)
         return getattr(self._stage, name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._stage!r})"
+
+    @property
+    def args_info(self) -> Any:
+        """What is known of each argument: its type, and whether it is donated."""
+        return self._inputs.of(self._stage.args_info)
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments."""
+        return self._inputs.of(self._stage.in_avals)
+
+    @property
+    def in_tree(self) -> jax.tree_util.PyTreeDef:
+        """The structure of `(args, kwargs)`, as JAX sees it."""
+        return jax.tree.structure(self.args_info)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which leaves are donated, counted as JAX sees them."""
+        leaves = jax.tree.leaves(self.args_info)
+        return tuple(i for i, leaf in enumerate(leaves) if leaf.donated)
 
     @functools.cached_property
     def out_info(self) -> Any:
         """Shapes and types of the result, in the result's own form."""
         return self._taken.described(self._stage.out_info)
 
+    @property
+    def out_tree(self) -> jax.tree_util.PyTreeDef:
+        """The structure of the result, as JAX sees it."""
+        return jax.tree.structure(self.out_info)
+
+    def _of_result(self, found: Any) -> Any:
+        return result_tree(self.out_info, self._taken.described(found), self._compiled.options)
+
+    def _take(self, args: Args, kwargs: Kwargs, made: str) -> Taken:
+        """A call, taken apart.
+
+        Raises:
+            TypeError: The arguments are structured, or shared, in another way.
+        """
+        taken = self._compiled.take_apart(args, kwargs)
+        if not taken.is_like(self._taken) and self._compiled.forget_wrong_groups(args, kwargs):
+            taken = self._compiled.take_apart(args, kwargs)
+        if not taken.is_like(self._taken):
+            raise TypeError(
+                f"the function was {made} for arguments of another structure, sharing or static "
+                f"content\n  (first: {made} for, second: called with)\n"
+                f"{why(self._taken.key.untraced, taken.key.untraced)}"
+            )
+        return taken
+
 
 class Traced(_Stage):
     """What `jit(f).trace(...)` returns: the function as JAX's own language has it."""
 
+    _class_of_jax = stages.Traced
+    _left_out: ClassVar = {
+        "with_consts_as_arg": "Take closure_convert(), and trace the function that it gives.",
+        "physicalize": "Take jaxpr, which is about that function, too.",
+    }
     _exported: Exported
 
     @classmethod
@@ -47,11 +122,17 @@ class Traced(_Stage):
         compiled.forget_wrong_groups(args, kwargs)
 
         def traced_as(taken: Taken) -> "Traced":
-            traced = cls(taken.function.trace(*taken.arguments), compiled, taken)
+            inputs = InputTrees(taken, args, compiled.keywords.of(kwargs), compiled.static.chosen)
+            traced = cls(taken.function.trace(*taken.arguments), compiled, taken, inputs)
             traced._exported = Exported(fun, compiled, taken.key, taken.traced_leaves())
             return traced
 
         return compiled.with_taken(traced_as, args, kwargs)
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the result."""
+        return self._of_result(self._stage.out_avals)
 
     def lower(self, **options: Any) -> Any:
         """Translates it for the compiler.
@@ -63,18 +144,70 @@ class Traced(_Stage):
             self._taken.check_no_refs("jax.export exports no function of them")
             self._stage = self._exported.trace(self.out_info)
             return self._stage.lower(**options)
-        return Lowered(self._stage.lower(**options), self._compiled, self._taken)
+        return Lowered(self._stage.lower(**options), self._compiled, self._taken, self._inputs)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Evaluates what was traced; with newer JAX.
+
+        Raises:
+            TypeError: The arguments are structured, or shared, in another way.
+        """
+        taken = self._take(args, kwargs, "traced")
+        return taken.finish(self._stage(*taken.arguments[1:]))
+
+    @functools.cached_property
+    def _converted(self) -> tuple[Any, Callable[..., Any]]:
+        consts, flat = self._stage.closure_convert()
+
+        def converted(consts: Any, /, *args: Any, **kwargs: Any) -> Any:
+            taken = self._take(args, kwargs, "traced")
+            return taken.finish(flat(consts, *taken.arguments[1:]))
+
+        return consts, converted
+
+    def closure_convert(self) -> tuple[Any, Callable[..., Any]]:
+        """The arrays that the function closed over, and a function of them and its arguments."""
+        return self._converted
 
 
 class Lowered(_Stage):
     """What `jit(f).lower(...)` returns: the function as the compiler gets it."""
 
+    _class_of_jax = stages.Lowered
+
     def compile(self, *options: Any, **more: Any) -> "Compiled":
-        return Compiled(self._stage.compile(*options, **more), self._compiled, self._taken)
+        compiled = self._stage.compile(*options, **more)
+        return Compiled(compiled, self._compiled, self._taken, self._inputs)
 
 
 class Compiled(_Stage):
     """A compiled function, for arguments of one structure."""
+
+    _class_of_jax = stages.Compiled
+    _left_out: ClassVar = {
+        "call": "Call the compiled function itself.",
+        "_executable": "To write it down, take pydag.jaxinterop.export.",
+    }
+
+    @property
+    def input_shardings(self) -> Any:
+        """The sharding of each argument, in the form of `(args, kwargs)`; None for unused ones."""
+        return self._inputs.of(self._stage.input_shardings)
+
+    @property
+    def input_formats(self) -> Any:
+        """Layout and sharding of each argument, in the form of `(args, kwargs)`."""
+        return self._inputs.of(self._stage.input_formats)
+
+    @property
+    def output_shardings(self) -> Any:
+        """The sharding of each array of the result, in its form."""
+        return self._of_result(self._stage.output_shardings)
+
+    @property
+    def output_formats(self) -> Any:
+        """Layout and sharding of each array of the result, in its form."""
+        return self._of_result(self._stage.output_formats)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls it. Static arguments are given as well, and must be those it was compiled for.
@@ -82,13 +215,5 @@ class Compiled(_Stage):
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        taken = self._compiled.take_apart(args, kwargs)
-        if not taken.is_like(self._taken) and self._compiled.forget_wrong_groups(args, kwargs):
-            taken = self._compiled.take_apart(args, kwargs)
-        if not taken.is_like(self._taken):
-            raise TypeError(
-                "the function was compiled for arguments of another structure, sharing or static "
-                "content\n  (first: compiled for, second: called with)\n"
-                f"{why(self._taken.key.untraced, taken.key.untraced)}"
-            )
+        taken = self._take(args, kwargs, "compiled")
         return taken.finish(self._stage(*taken.arguments[1:]))

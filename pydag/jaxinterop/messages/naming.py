@@ -12,6 +12,7 @@ import functools
 import inspect
 import os
 import types
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -62,6 +63,14 @@ class Source:
         code = getattr(self, "__code__", None)
         place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
         return self.__name__ + place
+
+    def warn(self, text: str, category: type[Warning]) -> None:
+        """Warns at the function: the call that is traced may stand anywhere."""
+        code = getattr(self, "__code__", None)
+        if code is None:
+            warnings.warn(text, category, stacklevel=3)
+        else:
+            warnings.warn_explicit(text, category, code.co_filename, code.co_firstlineno)
 
 
 class _Unnamed(inspect.Parameter):

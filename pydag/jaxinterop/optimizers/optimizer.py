@@ -7,15 +7,18 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 
 from pydag.errors import SharingError
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop import jax_private, optax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.derivatives import Structures, derivative
+from pydag.jaxinterop.flax_nnx import as_values
+from pydag.jaxinterop.flax_serialization import tell_flax
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
+from .masks import fitted
 from .optimizer_view import (
     NoUpdate,
     OptimizerView,
@@ -41,9 +44,12 @@ class _Optimizer:
         self.tx, self.takes_extra, self.wrt, self.options = tx, takes_extra, wrt, options
 
     def init(self, params: AnyDag) -> OptimizerState:
-        if _is_placeholder(params):
+        if optax_private.is_placeholder(params):
             return OptimizerState(self.tx.init(params), Structure(None))
-        _, untraced, leaves, _ = Parts.of(params, self.options, "params")
+        given, slow = params, None
+        if optax_private.is_lookahead(given):
+            params, slow = given.fast, given.slow
+        _, untraced, leaves, _ = Parts.of(as_values(params), self.options, "params")
         active = which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
         if self.wrt is not None and leaves and not any(active):
             raise TypeError(
@@ -51,12 +57,23 @@ class _Optimizer:
                 "derivative"
             )
         leaves = with_contents(leaves, active)
-        inner = self.tx.init(OptimizerView(untraced, active, leaves).dag(leaves))
-        return OptimizerState(orderly(inner, leaves), Structure(untraced))
+        view = OptimizerView(untraced, active, leaves)
+        values: Any = view.dag(leaves)
+        if slow is not None:
+            slow_leaves = matched(untraced, slow, "the slow model", "params.slow")
+            slow_leaves = with_contents(slow_leaves, active)
+            values = type(given)(fast=values, slow=view.dag(slow_leaves))
+            leaves = [*leaves, *slow_leaves]
+        return OptimizerState(orderly(self.tx.init(values), leaves), Structure(untraced))
 
     def update(
         self, updates: AnyDag, state: Any, params: AnyDag | None = None, **extra: Any
     ) -> tuple[AnyDag, OptimizerState]:
+        pair = params if optax_private.is_lookahead(params) else None
+        if pair is not None:
+            params = pair.fast
+        like, updates = updates if params is None else params, as_values(updates)
+        params = as_values(params)
         given = Parts.of(updates, self.options, "updates")
         shown = given if params is None else Parts.of(params, self.options, "params")
         before = state.inner if type(state) is OptimizerState else state
@@ -71,18 +88,26 @@ class _Optimizer:
             extra = {name: model.argument(name, value) for name, value in extra.items()}
         else:
             extra = {}
-        found, after = self.tx.update(
-            model.dag(gradients),
-            model.without(before),
-            None if values is None else model.dag(values),
-            **extra,
-        )
-        leaves = found._take_apart()[1]
-        changes = [leaf if has else None for leaf, has in zip(leaves, has_gradient, strict=True)]
-        elsewhere = [*gradients, *leaves, *(values or ())]
+        elsewhere = [*gradients, *(values or ())]
+        seen: Any = None if values is None else model.dag(values)
+        if pair is not None:
+            slow = matched(untraced, pair.slow, "the slow model", "params.slow")
+            elsewhere += slow
+            seen = type(pair)(fast=seen, slow=model.dag(slow))
+        found, after = self.tx.update(model.dag(gradients), model.without(before), seen, **extra)
+
+        def changed(dag: Any) -> AnyDag:
+            leaves = dag._take_apart()[1]
+            elsewhere.extend(leaves)
+            changes = [x if has else None for x, has in zip(leaves, has_gradient, strict=True)]
+            if as_values(like) is not like:
+                return Parts.of(like, self.options, "params").build(changes)
+            return _shown(untraced, changes, shown, given.is_dag, params is not None)
+
+        both = optax_private.is_lookahead(found)
+        changes: Any = type(found)(*map(changed, found)) if both else changed(found)
         after = orderly(keep_moments(before, after, has_gradient), elsewhere)
-        changed = _shown(untraced, changes, shown, given.is_dag, params is not None)
-        return changed, OptimizerState(after, Structure(untraced))
+        return changes, OptimizerState(after, Structure(untraced))
 
     def _divided(
         self, untraced: Untraced, values: list[Leaf] | None, gradients: list[Leaf]
@@ -115,12 +140,6 @@ def _structure_of(state: Any) -> Untraced | None:
     return dags[0]._take_apart()[0] if dags else None
 
 
-def _is_placeholder(params: Any) -> bool:
-    """Whether optax asks for a state that shows where parameters would stand."""
-    cls = type(params)
-    return cls.__name__ == "_ParamsPlaceholder" and cls.__module__.partition(".")[0] == "optax"
-
-
 def _shown(
     untraced: Untraced, changes: Sequence[Leaf], like: Parts, is_dag: bool, is_model: bool
 ) -> AnyDag:
@@ -145,16 +164,20 @@ def optimizer(
     moment, and its update is None. An update with a gradient of a part, None elsewhere, leaves the
     moments of the rest as they are.
 
-    A mask or a label function in `tx` gets a `Dag`, of which `pydag.dag_mask`, `pydag.dag_map` and
-    JAX's tree functions make another one. So everything of optax's goes inside: what is put around
-    the result sees the model as plain JAX does. Given Dags, `update` returns a Dag, which
-    `optax.apply_updates` takes; so a `TrainState` can hold them.
+    Masks and labels in `tx` are trees like the model, prefixes of one, or functions. A function
+    gets the model, or a `Dag` of it where JAX doesn't open all of it; JAX's functions see every
+    path of a shared leaf there. A mask that a function makes selects a leaf by any of its paths,
+    and warns where they differ; any other two answers for one leaf are a `SharingError`. Everything
+    of optax's goes inside: what is put around the result sees the model as plain JAX does.
+
+    Given Dags, `update` returns a Dag, which `optax.apply_updates` takes; so a `TrainState` can
+    hold them. The parameters of `optax.lookahead` are its `LookaheadParams` of two models.
 
     Args:
         tx: Any transformation of optax's.
         wrt: Which leaves are trained: a predicate, a class or several, a pattern of the path, a
             prefix of booleans, or a list of such, as in `pydag.dag_mask`. Left out: all that can
-            be differentiated by.
+            be differentiated by, but for what NNX holds in Variables that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
@@ -189,9 +212,11 @@ def optimizer(
         raise ImportError(
             "optimizer needs optax, which is not installed: pip install optax"
         ) from error
+    tell_flax()
     if hasattr(tx, "gradient_transformation"):  # MultiSteps is none, and makes one
         tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
     takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
+    tx = optax_private.WithTrees(fitted)(tx)
     made = _Optimizer(tx, takes_extra, wrt, Options(namespace, identity))
     return optax.GradientTransformationExtraArgs(made.init, made.update)
 
@@ -235,6 +260,12 @@ def apply_updates(
     >>> new["a"] is new["b"], new["a"].tolist(), new["n"]
     (True, [0.5, 0.5], 3)
     """
+    if optax_private.is_lookahead(params):
+        pair: Any = params
+        pairs = zip(pair, updates, strict=True)
+        both = [apply_updates(p, u, namespace=namespace, identity=identity) for p, u in pairs]
+        made: T = type(pair)(*both)
+        return made
     parts = Parts.of(params, Options(namespace, identity), "params")
     try:
         found = matched(parts.untraced, updates, "the updates", "updates")

@@ -21,6 +21,7 @@ from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.neutral import marked, neutral
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
+from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
@@ -178,7 +179,9 @@ def which_are_trained(
 ) -> list[bool]:
     """Whether each traced leaf is selected, and can be trained; of refs only what `wrt` selects."""
     if wrt is None:
-        return [leaf is not None and is_differentiable(leaf) for leaf in leaves]
+        can = [leaf is not None and is_differentiable(leaf) for leaf in leaves]
+        state = are_state(untraced.spec, untraced.traced_positions())
+        return [a and not b for a, b in zip(can, state, strict=True)]
     can = [leaf is not None and is_differentiable(_shape_in(leaf)) for leaf in leaves]
     found = select_among(untraced, leaves, can, wrt, must_match=must_match)
     return [a and b for a, b in zip(found, can, strict=True)]

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of an optimizer for DAGs: optax's state, and the structure that it is for."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
 from jax import tree_util
 
+from pydag.jaxinterop import optax_private
+from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, to_state
 from pydag.jaxinterop.static.untraced import Untraced
 
 
@@ -52,7 +56,11 @@ class OptimizerState:
     def __getattr__(self, name: str) -> Any:
         if name in OptimizerState.__slots__ or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
-        return getattr(self.inner, name)
+        value = getattr(self.inner, name)
+        if type(value) is Dag:
+            given = optax_private.params_for_evaluation(sys._getframe(1))
+            return value if given is None else _beside(value, given)
+        return value
 
     def __getitem__(self, item: Any) -> Any:
         return self.inner[item]
@@ -80,6 +88,30 @@ class OptimizerState:
         return OptimizerState(inner, self.structure)
 
 
+def _beside(dag: Dag, params: Any) -> Dag:
+    """A Dag of the state for a map of optax's over parameters and it.
+
+    Where it has nothing, since the parameter isn't trained, it has the parameter: the average of
+    what doesn't change.
+
+    Raises:
+        TypeError: The parameters are no Dag, which that map would untie, if it could be.
+    """
+    if type(params) is not Dag:
+        raise TypeError(
+            "optax.contrib.schedule_free_eval_params was given a model and a state of "
+            "pydag.jaxinterop.optimizer, which has a Dag of the model\n"
+            f"  params: an object of {type(params)!r}\n  state.z: a Dag of {dag.spec}\n"
+            "  Give it a Dag, too: schedule_free_eval_params(state, "
+            "pydag.jaxinterop.Dag(model)).tree is the model, shared as it was."
+        )
+    (own, leaves), (other, values) = dag._take_apart(), params._take_apart()
+    if own.content != other.content:
+        return dag  # JAX says what differs
+    pairs = zip(leaves, values, strict=True)
+    return rebuilt(own, [value if leaf is None else leaf for leaf, value in pairs])
+
+
 def _made(inner: Any, untraced: Untraced | None) -> OptimizerState:
     return OptimizerState(inner, Structure(untraced))
 
@@ -102,4 +134,9 @@ def _close(aux: Any, children: Iterable[Any]) -> OptimizerState:
     return OptimizerState(spec.unflatten(children), structure)
 
 
+serialized_by_flax(
+    OptimizerState,
+    lambda state: to_state(state.inner),
+    lambda state, found: state.like(from_state(state.inner, found, "optimizer")),
+)
 tree_util.register_pytree_with_keys(OptimizerState, _open, _close, _open_without_keys)

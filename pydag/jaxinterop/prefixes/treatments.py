@@ -88,6 +88,7 @@ class Question(NamedTuple):
     accepts: Callable[[Any], bool] = lambda _: True  # other things may stand for static leaves
     # Whether two treatments of a leaf are one: axes -1 and 1 of a matrix are.
     are_one: Callable[[Any, Any, Leaf], bool] = lambda first, second, _: first == second
+    is_answer: Callable[[Any], bool] = lambda _: False  # whether a node of the prefix is no node
 
 
 def one_level(prefix: Any, options: Options) -> tuple[list[Any], list[Any], PyDagSpec]:
@@ -136,7 +137,7 @@ def _regions(
             continue
         seen[id(prefix), numbers.target(place)] = prefix
         entries, parts, spec = one_level(prefix, options)
-        if spec.is_leaf():
+        if spec.is_leaf() or question.is_answer(prefix):
             yield _Region(root, accessor, tree, prefix, numbers.below(place))
             continue
         try:

@@ -38,11 +38,12 @@ _table = ClassTable(_reader)
 class State:
     """What a constant object held when it was looked at."""
 
-    __slots__ = ("_names", "_owner", "_read", "_slots", "_values")
+    __slots__ = ("_names", "_owner", "_read", "_slot_names", "_slots", "_values")
 
     def __init__(self, owner: Any, readers: Readers) -> None:
         self._owner, self._read = owner, readers.attributes
         self._slots = [get for _, get in readers.slots]
+        self._slot_names = [name for name, _ in readers.slots]
         self._names, self._values = self._look()
 
     @classmethod
@@ -50,6 +51,12 @@ class State:
         """The state of a leaf; None for one that is exempt, or holds nothing."""
         readers = _table.of(leaf)
         return None if readers is None else cls(leaf, readers)
+
+    def attributes(self) -> dict[Any, Any]:
+        """What it held, by name."""
+        names = [*self._names, *self._slot_names]
+        pairs = zip(names, self._values, strict=True)
+        return {name: value for name, value in pairs if value is not _UNSET}
 
     def _look(self) -> tuple[list[Any], list[Any]]:
         attributes = self._read(self._owner) if self._read is not None else {}

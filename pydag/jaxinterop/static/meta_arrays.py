@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays in meta fields: refused, since structures are compared by `==` and hashed."""
 
+import contextlib
 import types
 from typing import Any
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
 from pydag.structure.listing import Listing
@@ -14,11 +16,24 @@ from .option import is_array
 # What the most meta fields hold: told apart by class, since this is asked at every call.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, type, types.FunctionType)))
 
+# Structures without meta fields that were looked at, such as those of dicts with many keys.
+_without_values: set[PyDagSpec] = set()
+_MOST_KEPT = 256
+
 
 def _holds_array(value: Any) -> bool:
     if type(value) is not tuple:
         return is_array(value)
+    if _PLAIN.issuperset(map(id, map(type, value))):
+        return False
     return any(id(type(item)) not in _PLAIN and _holds_array(item) for item in value)
+
+
+def _values(spec: PyDagSpec) -> list[Any]:
+    """The values of the meta fields: a tuple for each record that has some."""
+    rows, refs = _core.nodes_of(spec)
+    found = {row[-1] for row in rows if row[0] == "fields"}
+    return [refs[i] for i in found if refs[i] != ()]
 
 
 def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
@@ -27,7 +42,15 @@ def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
     Raises:
         TypeError: One does. The field, its class and its path are told.
     """
-    if not _holds_array(spec.__getstate__()[-1]):
+    with contextlib.suppress(Exception):  # values that are compared may run code of their classes
+        if spec in _without_values:
+            return
+    values = _values(spec)
+    if not values:
+        if len(_without_values) >= _MOST_KEPT:
+            _without_values.clear()
+        _without_values.add(spec)
+    if not any(map(_holds_array, values)):
         return
     listing = Listing.of(spec)
     for position, record in enumerate(listing.records):

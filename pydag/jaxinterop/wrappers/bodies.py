@@ -61,6 +61,7 @@ def looped(
     bodies: list[tuple[str, OfContents]],
     plain: Callable[[InnerDag], tuple[InnerDag, R]],
     of_contents: Callable[[list[Any], list[Any], InnerDag], tuple[list[Any], InnerDag, R]],
+    *others: InnerDag,
 ) -> tuple[InnerDag, R, RefTable]:
     """Runs a loop.
 
@@ -70,6 +71,7 @@ def looped(
         bodies: The functions, and what errors call them.
         plain: Calls JAX with a carry.
         of_contents: Calls JAX with the refs that are lent, contents, and a carry without refs.
+        others: What else the body, the last of the functions, is given.
 
     Returns:
         The last carry, what else there is, and the refs whose numbers stand in both.
@@ -80,7 +82,7 @@ def looped(
     def run(lent: list[Any]) -> tuple[InnerDag, R]:
         refs = [*table.refs, *lent]
         if not refs or not may_lend(refs):
-            return with_the_sharing_that_holds(plain, carry)
+            return with_the_sharing_that_holds(plain, carry, bodies[-1][1], *others)
 
         def once(first: InnerDag) -> tuple[InnerDag, R]:
             def call(contents: list[Any]) -> Any:
@@ -90,7 +92,7 @@ def looped(
             found: tuple[InnerDag, R] = Lent(bodies, table, bare._untraced, root, lent).run(call)
             return found
 
-        return with_the_sharing_that_holds(once, bare)
+        return with_the_sharing_that_holds(once, bare, bodies[-1][1], *others)
 
     last, rest = lending(run)
     return table.show(last), rest, table

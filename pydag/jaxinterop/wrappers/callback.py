@@ -6,21 +6,49 @@ from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.call import Call, flat
-from pydag.jaxinterop.boundary.dag import InnerDag, argument, dag_like
+from pydag.jaxinterop.boundary.call import Call
+from pydag.jaxinterop.boundary.dag import InnerDag, argument, rebuilt
 from pydag.jaxinterop.boundary.described import described
-from pydag.jaxinterop.messages.naming import Source, name_of
-from pydag.jaxinterop.refs.table import RefTable
-from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.messages.naming import Source, name_of, named
+from pydag.jaxinterop.static.untraced import Options, Untraced
+
+
+class _CalledBack:
+    """The function that JAX calls back. Two are equal where JAX need not compile for the second.
+
+    Args:
+        callback: The user's.
+        shape: What its result is like.
+    """
+
+    def __init__(self, callback: Callable[..., Any], shape: Untraced) -> None:
+        self.callback, self.shape = callback, shape
+        named(self, Source(callback))
+
+    def __call__(self, call: Call) -> InnerDag:
+        result = call.run(self.callback)
+        leaves = self.shape.match(result, f"what {name_of(self.callback)} returned", "result")
+        return rebuilt(self.shape, leaves, InnerDag)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _CalledBack)
+            and self.callback == other.callback
+            and self.shape == other.shape
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.callback, self.shape))
 
 
 def called_back(callback: Callable[..., Any], shape: InnerDag) -> Callable[[Call], InnerDag]:
     """The function that JAX calls back, whose result is like `shape`."""
-
-    def pack(result: Any, _: RefTable) -> InnerDag:
-        return dag_like(shape, result, f"what {name_of(callback)} returned", "result")
-
-    return flat(lambda: callback, Source(callback), pack)
+    function = _CalledBack(callback, shape._untraced)
+    try:
+        hash(function)
+    except TypeError:  # JAX can only take it for another one each time
+        return lambda call: function(call)
+    return function
 
 
 def shape_of(result_shape_dtypes: Any) -> InnerDag:

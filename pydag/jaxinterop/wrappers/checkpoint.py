@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.checkpoint` for functions of DAGs."""
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_staged, per_leaf
+from pydag.jaxinterop.boundary.updates import chosen_updates, finished
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
-from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
+from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
 from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
+from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
@@ -35,6 +37,8 @@ def checkpoint(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Sequence[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, R]:
     """Compute `fun` again when it is differentiated, rather than keep its values.
 
@@ -45,11 +49,14 @@ def checkpoint(
         prevent_cse: Whether the compiler is kept from undoing it; with newer JAX also a tree
             prefix of the tuple of arguments.
         policy: Which values are kept all the same, as in JAX.
-        static_argnums, static_argnames: Arguments that are not opened.
+        static_argnums, static_argnames: Arguments that are not opened. With one that can't be
+            hashed the function is traced at each call.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their objects is written into the caller's, as by `jit`.
 
     >>> w = jnp.float32(3.0)
     >>> float(jax.grad(lambda w: checkpoint(lambda p: p["a"] * p["b"])({"a": w, "b": w}))(w))
@@ -60,11 +67,14 @@ def checkpoint(
         fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None
     )
 
-    @functools.wraps(fun, updated=())
-    def again(*args: P.args, **kwargs: P.kwargs) -> R:
+    updated = chosen_updates(fun, update_argnums, update_argnames, arguments)
+
+    @wraps(fun)
+    def again(*args: Any, **kwargs: Any) -> R:
+        called, args, kwargs = _closing_over_unhashable(fun, arguments, args, kwargs)
         call, table = Call.keyed(args, kwargs, options, arguments), RefTable()
         bare = table.hide(call, adds=True)
-        _owner, staged = kept_staged(fun, options)
+        _owner, staged = kept_staged(called, options, updated)
 
         def options_of(shown: Call, before: tuple[Any, ...] = ()) -> dict[str, Any]:
             cse: Any = prevent_cse
@@ -76,17 +86,49 @@ def checkpoint(
         def run(lent: list[Any]) -> Any:
             refs, lender = [*table.refs, *lent], staged.of_contents
             if not refs or not may_lend(refs):
-                return jax.checkpoint(staged.plain, **options_of(call))(call).tree
+                returned = jax.checkpoint(staged.plain, **options_of(call))(call)
+                return finished(returned, (args, kwargs), table)
             again = jax.checkpoint(lender.for_jax(lent), **options_of(bare, (False,)))
             outcome = Lent([(Source(fun).text, lender)], table, bare._untraced, CALL, lent).run(
                 lambda contents: again(contents, bare)
             )
-            return table.show(outcome).tree
+            return finished(outcome, (args, kwargs), table)
 
         result: R = lending(run)
         return result
 
-    return again
+    return cast(Callable[P, R], again)
+
+
+def _closing_over_unhashable(
+    fun: Callable[..., R], static: Chosen, args: Args, kwargs: Kwargs
+) -> tuple[Callable[..., R], Args, Kwargs]:
+    """A call of which static arguments can be part of a key, as the others are.
+
+    One that can't be hashed is closed over by another function, and None stands in its place; so
+    it is traced at each call, as in JAX.
+    """
+    spots = static.spots(args, kwargs)
+    numbers = [i for i in range(len(args)) if i in spots and not _is_hashable(args[i])]
+    names = [name for name in kwargs if name in spots and not _is_hashable(kwargs[name])]
+    if not numbers and not names:
+        return fun, args, kwargs
+
+    @wraps(fun)
+    def closed(*given: Any, **named: Any) -> R:
+        every = [args[i] if i in numbers else arg for i, arg in enumerate(given)]
+        return fun(*every, **(named | {name: kwargs[name] for name in names}))
+
+    left = tuple(None if i in numbers else arg for i, arg in enumerate(args))
+    return closed, left, kwargs | dict.fromkeys(names)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        Static(value).check_hashable()
+    except TypeError:
+        return False
+    return True
 
 
 remat = checkpoint

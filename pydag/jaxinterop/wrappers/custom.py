@@ -6,10 +6,9 @@ identity spans each argument and not all of them, and what `f(w, w)` makes of bo
 JAX, for which they are two inputs.
 """
 
-import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +16,9 @@ import jax.numpy as jnp
 from pydag.jaxinterop.boundary.argnums import QUESTION
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, argument, to_outcome
 from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
+from pydag.jaxinterop.boundary.given import GivenTree
+from pydag.jaxinterop.boundary.lost_update import tell_lost
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
@@ -30,10 +32,39 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Arguments(NamedTuple):
+    """How the arguments and the results of a function and of its rules go to JAX.
+
+    The functions that JAX is given own this, and not the wrapper, which owns them: with its last
+    reference go the arrays that the function closed over.
+    """
+
+    options: Options
+    nondiff_argnums: tuple[int, ...]
+
+    def pack(self, tree: Any, root: str) -> InnerDag:
+        return argument(tree, self.options, root)
+
+    def outcome(self, tree: Any, table: RefTable = NO_REFS) -> Outcome:
+        """The result of the function or of a rule: JAX wants them alike."""
+        return table.hide(to_outcome(tree, self.options))
+
+    def run(
+        self, function: Callable[..., Any], args: Sequence[Any], table: RefTable = NO_REFS
+    ) -> Any:
+        """What a function, or the forward rule, returns for the arguments as the user has them."""
+        skipped = self.nondiff_argnums
+        trees = {i: opened(x, f"args[{i}]", table) for i, x in enumerate(args) if i not in skipped}
+        result = function(*(trees[i].tree if i in trees else x for i, x in enumerate(args)))
+        tell_lost(trees.values(), result, function)
+        return result
+
+
 class Custom(Generic[P, R]):
     """What both have in common: the function of Dags, and how it is called."""
 
     _transformation: Callable[..., Any]
+    _left_out: ClassVar[Mapping[str, str]] = {}  # of JAX's methods, and what to do instead
 
     def __init__(
         self,
@@ -44,27 +75,25 @@ class Custom(Generic[P, R]):
         namespace: str = "",
         identity: Identity = "all",
     ) -> None:
-        functools.update_wrapper(self, fun)
+        wraps(fun)(self)
         self.fun = fun
-        self._options = Options(namespace, identity)
         self._signature = inspect.signature(fun)
         names = list(self._signature.parameters)
         by_name = map(names.index, nondiff_argnames)
         self.nondiff_argnums = tuple(sorted({*nondiff_argnums, *by_name}))
-
-        function: Callable[..., R] = fun
+        self._arguments = arguments = Arguments(Options(namespace, identity), self.nondiff_argnums)
 
         def flat(*args: Any) -> Dag:
-            return self._outcome(function(*self._trees(args)))
+            return arguments.outcome(arguments.run(fun, args))
 
         def lent(contents: list[Any], *args: Any) -> tuple[Dag, list[Any]]:
-            skipped = self.nondiff_argnums
+            skipped = arguments.nondiff_argnums
             constant = {i: x for i, x in enumerate(args) if i in skipped}
 
             def with_refs(refs: list[Any], *dags: Any) -> Dag:
                 rest, table = iter(dags), RefTable(refs)
                 given = [constant[i] if i in constant else next(rest) for i in range(len(args))]
-                return self._outcome(function(*self._trees(given, table)), table)
+                return arguments.outcome(arguments.run(fun, given, table), table)
 
             # Without refs inside: else JAX might forget that there is a rule.
             dags = [x for i, x in enumerate(args) if i not in skipped]
@@ -81,6 +110,19 @@ class Custom(Generic[P, R]):
             nondiff_argnums=tuple(i + 1 for i in self.nondiff_argnums),
         )
 
+    def __getattr__(self, name: str) -> Any:
+        """What JAX's object tells about its rules: flags. They are set by `defjvp` and `defvjp`."""
+        kind = type(self).__name__
+        if name in self._left_out:
+            raise AttributeError(
+                f"jax.{kind} has {name}, and pydag.jaxinterop.{kind} hasn't. {self._left_out[name]}"
+            )
+        if not name.startswith("_"):
+            found = getattr(self._jax, name, None)
+            if isinstance(found, bool):
+                return found
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         bound = self._signature.bind(*args, **kwargs)
         if bound.kwargs:
@@ -89,12 +131,13 @@ class Custom(Generic[P, R]):
                 f"are given by keyword: {', '.join(bound.kwargs)}"
             )
         bound.apply_defaults()  # those of keyword-only arguments are the function's affair
-        skipped = self.nondiff_argnums
+        arguments = self._arguments
+        options, skipped = arguments
         if skipped:
-            by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, self._options)
+            by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, options)
         table = RefTable()
         given = [
-            x if i in skipped else table.hide(self._pack(x, f"args[{i}]"), adds=True)
+            x if i in skipped else table.hide(arguments.pack(x, f"args[{i}]"), adds=True)
             for i, x in enumerate(bound.args)
         ]
         if not table.refs:
@@ -103,22 +146,11 @@ class Custom(Generic[P, R]):
         outcome, contents = self._lent(read(table.refs), *given)
         for ref, content in zip(table.refs, contents, strict=True):
             ref[...] = jax.lax.stop_gradient(content)
-        with_refs: R = table.show(outcome).tree
-        return with_refs
-
-    def _pack(self, tree: Any, root: str) -> InnerDag:
-        return argument(tree, self._options, root)
-
-    def _outcome(self, tree: Any, table: RefTable = NO_REFS) -> Outcome:
-        """The result of the function or of a rule: JAX wants them alike."""
-        return table.hide(to_outcome(tree, self._options))
-
-    def _trees(self, args: Sequence[Any], table: RefTable = NO_REFS) -> Iterator[Any]:
-        """The function's arguments, as the user has them."""
-        return (x if i in self.nondiff_argnums else opened(x, table) for i, x in enumerate(args))
+        shown: R = table.show(outcome).tree
+        return shown
 
 
-def opened(dag: Dag, table: RefTable = NO_REFS) -> Any:
+def opened(dag: Dag, root: str, table: RefTable = NO_REFS) -> GivenTree:
     """The tree of a Dag, with the refs of a table.
 
     Python's numbers in it are arrays, as they are where JAX traces.
@@ -127,7 +159,7 @@ def opened(dag: Dag, table: RefTable = NO_REFS) -> Any:
     identity, and a result that is shared would not be shared.
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
-    return table.shown(dag._untraced).build(leaves)
+    return GivenTree(table.shown(dag._untraced), leaves, root)
 
 
 def opened_derivative(dag: Dag) -> Any:

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.dag import Dag, Outcome, rebuilt
 from pydag.jaxinterop.boundary.derivatives import derivative, tangents_for
+from pydag.jaxinterop.boundary.lost_update import tell_lost
+from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.refs.access import new_ref
 from pydag.jaxinterop.refs.contents import read
@@ -45,6 +47,8 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """
 
     _transformation = jax.custom_jvp
+    jvp: Callable[..., Any] | None = None
+    """The rule."""
 
     def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
         """Set the rule: `jvp(*nondiff_args, primals, tangents)` to `(result, tangent)`.
@@ -55,18 +59,21 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             jvp: The rule.
             symbolic_zeros: As in JAX.
         """
+        arguments = self._arguments
 
         def called(others: Any, primals: Any, tangents: Any, table: RefTable) -> tuple[Dag, Dag]:
+            point = [opened(x, f"primals[{i}]", table) for i, x in enumerate(primals)]
             found = jvp(
-                *others,
-                tuple(opened(primal, table) for primal in primals),
-                tuple(map(opened_derivative, tangents)),
+                *others, tuple(x.tree for x in point), tuple(map(opened_derivative, tangents))
             )
+            tell_lost(point, found, jvp)
             result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
-            dag = self._outcome(result, table)
+            dag = arguments.outcome(result, table)
             what = f"the tangent that {name_of(jvp)} returned"
-            leaves = dag._untraced.match(tangent, what, "tangent")
+            leaves = matched(dag._untraced, tangent, what, "tangent")
             return dag, rebuilt(dag._untraced, tangents_for(dag._leaves, leaves), Outcome)
+
+        self.jvp = jvp
 
         def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
             *others, primals, tangents = args
@@ -98,12 +105,13 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
             function: Callable[..., R] = self
             result = function(*primals)
-            dag = self._outcome(result)
+            dag = self._arguments.outcome(result)
             sums = [jnp.zeros_like(x) if is_differentiable(x) else None for x in dag._leaves]
             for jvp, tangent in zip(jvps, tangents, strict=True):
                 if jvp is not None:
                     found = jvp(tangent, result, *primals)
-                    parts = dag._untraced.match(found, f"what {name_of(jvp)} returned", "tangent")
+                    what = f"what {name_of(jvp)} returned"
+                    parts = matched(dag._untraced, found, what, "tangent")
                     pairs = zip(sums, parts, strict=True)
                     sums = [None if total is None else total + part for total, part in pairs]
             return result, derivative(dag._untraced, sums)

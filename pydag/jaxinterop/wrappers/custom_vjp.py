@@ -2,7 +2,7 @@
 """`jax.custom_vjp` for functions of DAGs."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.boundary.derivatives import without_float0
+from pydag.jaxinterop.boundary.lost_update import tell_lost
+from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.boundary.outputs import Shell
 from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
@@ -21,6 +23,8 @@ from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.untraced import Options, Untraced
 
 from .custom import Custom, P, R, opened, opened_derivative, two
+
+_REMAT = "Take defvjp, and pydag.jaxinterop.checkpoint around the call."
 
 
 class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
@@ -57,6 +61,17 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """
 
     _transformation = jax.custom_vjp
+    _left_out: ClassVar = {
+        "defvjp_with_logs": "Let the rule return what it logs as a part of the result.",
+        "defvjp_with_accums": "Take defvjp, whose rule returns the cotangents.",
+        "defremat": _REMAT,
+        "defremat_with_logs": _REMAT,
+        "remat_rules": _REMAT,
+    }
+    fwd: Callable[..., Any] | None = None
+    """The rule forward."""
+    bwd: Callable[..., Any] | None = None
+    """The rule backward."""
 
     def defvjp(
         self,
@@ -80,34 +95,40 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             SharingError: When differentiated: a cotangent has two objects where there was one, and
                 no array stands at several places of the result.
         """
+        arguments, name = self._arguments, name_of(self.fun)
+        options, skipped = arguments
 
         def forward(args: Any, table: RefTable) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
-                fwd(*self._trees(args, table)), fwd, "(result, saved)", "what bwd is given of it"
+                arguments.run(fwd, args, table), fwd, "(result, saved)", "what bwd is given of it"
             )
-            inputs = [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
-            inside = tuple(_Input.of(dag, self._options) for dag in inputs)
-            dag = self._outcome(result, table)
-            places = Places.of(result, dag.spec, self._options)
-            kept = table.hide(self._pack(saved, "saved"))
+            inputs = [x for i, x in enumerate(args) if i not in skipped]
+            inside = tuple(_Input.of(dag, options) for dag in inputs)
+            dag = arguments.outcome(result, table)
+            places = Places.of(result, dag.spec, options)
+            kept = table.hide(arguments.pack(saved, "saved"))
             return dag, (kept, Shell((inside, places)))
 
         def backward(
             others: Any, saved: Dag, shell: Shell, cotangent: Dag, table: RefTable
         ) -> tuple[Dag | None, ...]:
             inputs, places = shell.content
-            found = bwd(*others, opened(saved, table), _opened_cotangent(cotangent, places))
+            kept = opened(saved, "saved", table)
+            found = bwd(*others, kept.tree, _opened_cotangent(cotangent, places))
+            tell_lost((kept,), found, bwd)
             if not isinstance(found, tuple | list) or len(found) != len(inputs):
                 raise TypeError(
                     f"{name_of(bwd)} must return a tuple with a cotangent for each of "
                     f"{len(inputs)} differentiable arguments, but it returned "
                     f"{shortened(repr(found))}"
                 )
-            what = f"the cotangent for differentiable argument {{}} of {name_of(self.fun)}"
+            what = f"the cotangent for differentiable argument {{}} of {name}"
             return tuple(
                 None if part is None else x.cotangent(part, what.format(i), places is not None)
                 for i, (x, part) in enumerate(zip(inputs, found, strict=True))
             )
+
+        self.fwd, self.bwd = fwd, bwd
 
         def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
             return forward(args, NO_REFS)
@@ -160,12 +181,12 @@ class _Input(NamedTuple):
 
     def _leaves(self, found: Any, what: str, adds: bool) -> list[Any]:
         try:
-            return self.untraced.match(found, what, "cotangent")
+            return matched(self.untraced, found, what, "cotangent")
         except SharingError:
             if not adds or self.places is None:
                 raise
             return self.places.sums(found, self.untraced)
-        except ValueError:
+        except TypeError:
             if len(self.untraced.traced_positions()) == 1 and is_traced(found):
                 return [found]  # as in JAX, a leaf for a node with one leaf
             raise

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -10,6 +9,9 @@ import jax
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
+from pydag.jaxinterop.boundary.updates import chosen_updates, finished
+from pydag.jaxinterop.compiled.running import RunningCall, check_tied
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
@@ -40,6 +42,8 @@ def value_and_grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, tuple[R, Any]]:
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
@@ -61,11 +65,14 @@ def value_and_grad(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their objects is written into the caller's, as by `jit`.
 
     Raises:
         SharingError: When called: an array that is differentiated by is also in an argument that
@@ -82,25 +89,34 @@ def value_and_grad(
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
+    jax.value_and_grad(fun, **jax_options)  # checks what can be checked without arguments
 
-    @functools.wraps(fun, updated=())
+    updated = chosen_updates(fun, update_argnums, update_argnames)
+
+    @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
+        check_tied(args, "grad")
         divided = Divided(by, wrt, args, kwargs, options, allow_int)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
-            result, table = divided.run(fun, leaves, others)
-            value = pair(result)[0] if has_aux else result
-            return value, (table.hide(to_dag(result, options)), divided.contents(table))
+            result, update, table = divided.run(fun, leaves, others, updated)
+            value, dag = pair(result)[0] if has_aux else result, to_dag(result, options)
+            dag = table.hide(dag)
+            returned = dag if update.plan is None else update.beside(dag)
+            return value, (returned, divided.contents(table))
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
-            (_, (result, contents)), gradients = differentiate(divided.by, divided.others)
+            with RunningCall(args, kwargs, options):
+                (_, (result, contents)), gradients = differentiate(divided.by, divided.others)
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
             blame_gradient(error, source, divided.by_with_paths(), kind)
             raise
+        # The gradient first: where something fails, nothing is written.
+        gradient = divided.gradient(gradients)
         divided.write(contents)
-        return divided.table.show(result).tree, divided.gradient(gradients)
+        return finished(result, (args, kwargs), divided.table), gradient
 
     return value_and_gradient
 
@@ -117,6 +133,8 @@ def grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, Any]:
     """A function that returns the gradient of `fun`; as `jax.grad`, and as `value_and_grad` here.
 
@@ -131,11 +149,14 @@ def grad(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their objects is written into the caller's, as by `jit`.
 
     Returns:
         With `has_aux`, a function that returns the gradient and what `fun` passed on.
@@ -156,9 +177,11 @@ def grad(
         namespace=namespace,
         identity=identity,
         static=static,
+        update_argnums=update_argnums,
+        update_argnames=update_argnames,
     )
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.jacfwd`, `jax.jacrev` and `jax.hessian` for functions of DAGs."""
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec
 
@@ -10,6 +9,7 @@ import jax
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
@@ -37,8 +37,9 @@ def _jacobian(
         order: How often it differentiates.
     """
     by, source = Argnums.of(argnums), Source(fun)
+    transformation(fun, **jax_options)  # checks what can be checked without arguments
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
         divided = Divided(by, wrt, args, kwargs, options, jax_options.get("allow_int", False))
 
@@ -48,7 +49,7 @@ def _jacobian(
             return divided.gradient(inner)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Any]:
-            result, table = divided.run(fun, leaves, others)
+            result, _, table = divided.run(fun, leaves, others)
             value, aux = pair(result) if has_aux else (result, None)
             hidden = (table.hide(to_dag(value, options)), table.hide(to_dag(aux, options)))
             return hidden[0], (hidden[1], divided.contents(table))
@@ -96,7 +97,8 @@ def jacfwd(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
@@ -136,7 +138,8 @@ def jacrev(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
@@ -176,7 +179,8 @@ def hessian(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a

@@ -2,13 +2,13 @@
 """Wrapping what has no wrapper here."""
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, owning_flat
 from pydag.jaxinterop.boundary.dag import Dag
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
@@ -63,7 +63,7 @@ def keep_sharing(
     def transformed(fun: Callable[..., Any], /, *options: Any, **more: Any) -> Any:
         function = owning_flat(fun, how)
 
-        @wraps(fun, updated=())
+        @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
             given = Call.keyed(args, kwargs, how)
             found = transformation(function, *options, **more)(given)

@@ -6,92 +6,29 @@ from functools import partial
 from typing import Any, Literal, TypeVar, cast, overload
 
 import jax
-from jax import tree_util
 
 from pydag.jaxinterop.boundary.blame import blame_tangent
-from pydag.jaxinterop.boundary.dag import (
-    Dag,
-    InnerDag,
-    argument,
-    dag_like,
-    rebuilt,
-    to_dag,
-    to_tree,
-)
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, argument, rebuilt, to_dag
 from pydag.jaxinterop.boundary.derivatives import (
     Structures,
     derivative,
     tangents_for,
     without_float0,
 )
+from pydag.jaxinterop.boundary.given import GivenTree
+from pydag.jaxinterop.boundary.lost_update import tell_lost
+from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.prefixes.flags import flags
 from pydag.jaxinterop.refs.table import RefTable
-from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.typing import Identity, Leaf
+from pydag.jaxinterop.static.untraced import Options
+from pydag.typing import Identity
 
 from .grad import pair
+from .linear_map import LinearMap, types_of
 
 R = TypeVar("R")
-
-
-class LinearMap:
-    """What `vjp` and `linearize` return: a pytree, whose leaves are what JAX keeps for it.
-
-    A tree that it is given has the structure of that which it is for. It may share more, and must
-    not share less: one object can't have two tangents.
-
-    Args:
-        function: JAX's.
-        untraced, types: Of the Dag that `function` takes: its structure, the types of its leaves.
-        takes: One cotangent, of the result; or tangents, one for each primal.
-        gives: What JAX sees of the tree that what it gives is for.
-
-    Raises:
-        SharingError: When called: different objects stand where one object stood.
-        ValueError: When called: what is given is structured in another way.
-    """
-
-    def __init__(
-        self,
-        function: Any,
-        untraced: Untraced,
-        types: tuple[Any, ...],
-        takes: Literal["cotangent", "tangents"],
-        gives: Structures,
-    ) -> None:
-        self.function, self.untraced, self.types = function, untraced, types
-        self.takes, self.gives = takes, gives
-
-    @classmethod
-    def at(
-        cls, function: Any, dag: Dag, takes: Literal["cotangent", "tangents"], gives: InnerDag
-    ) -> "LinearMap":
-        """The map that takes what is for this Dag."""
-        structures = Structures.of(gives.tree, gives._untraced)
-        return cls(function, dag._untraced, types_of(dag), takes, structures)
-
-    def __call__(self, *given: Any) -> Any:
-        if self.takes == "tangents":
-            leaves = self.untraced.match(given, "the tuple of the tangents", "tangents")
-            tangent = self._apply(leaves, "primals", "tangents")
-            return derivative(tangent._untraced, without_float0(tangent._leaves), self.gives)
-        if len(given) != 1:
-            raise TypeError(
-                f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
-            )
-        leaves = self.untraced.match(given[0], "the cotangent", "cotangent")
-        (cotangents,) = self._apply(leaves, "result", "cotangent")
-        return derivative(cotangents._untraced, without_float0(cotangents._leaves), self.gives)
-
-    def _apply(self, leaves: list[Leaf], point: str, direction: str) -> Any:
-        dag = rebuilt(self.untraced, tangents_for(self.types, leaves), InnerDag)
-        try:
-            return self.function(dag)
-        except (TypeError, ValueError) as error:
-            expected = rebuilt(self.untraced, self.types, InnerDag)
-            blame_tangent(error, expected.with_paths(point), dag.with_paths(direction))
-            raise
 
 
 def _point(primals: Sequence[Any], options: Options) -> InnerDag:
@@ -102,23 +39,28 @@ def _point(primals: Sequence[Any], options: Options) -> InnerDag:
     return by
 
 
-def types_of(dag: Dag) -> tuple[Any, ...]:
-    """JAX's types of the leaves."""
-    return tuple(map(jax.typeof, dag._leaves))
+def _flagged(point: InnerDag, by: InnerDag, options: Options, **given: Any) -> dict[str, Any]:
+    """Options of JAX's that are trees of booleans, for the Dag of primals; without defaults.
 
-
-tree_util.register_pytree_node(
-    LinearMap,
-    lambda f: ((f.function,), (f.untraced, f.types, f.takes, f.gives)),
-    lambda aux, children: LinearMap(children[0], *aux),
-)
+    Args:
+        by: The Dag that JAX gets for the primals.
+    """
+    found: dict[str, Any] = {}
+    for name, prefix in given.items():
+        if prefix is not None and prefix is not True:
+            each = flags(name, prefix, point.tree, options)
+            found[name] = (tuple(each[i] for i in by._untraced.traced_positions()),)
+    return found
 
 
 def _flat(
     fun: Callable[..., Any], has_aux: bool, options: Options, table: RefTable
 ) -> Callable[[Dag], Any]:
     def flat(primals: Dag) -> Any:
-        result = fun(*to_tree(table.show(primals)))
+        shown = table.show(primals)
+        given = GivenTree(shown._untraced, shown._leaves, "args")
+        result = fun(*given.tree)
+        tell_lost((given,), result, fun)
         if not has_aux:
             return table.hide(to_dag(result, options))
         value, aux = pair(result)
@@ -132,26 +74,32 @@ def vjp(
     fun: Callable[..., R],
     *primals: Any,
     has_aux: Literal[False] = False,
+    reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+    in_nzs: Any = None,
     namespace: str = "",
     identity: Identity = "all",
-    **jax_options: Any,
 ) -> tuple[R, LinearMap]: ...
 @overload
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool,
+    reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+    in_nzs: Any = None,
     namespace: str = "",
     identity: Identity = "all",
-    **jax_options: Any,
 ) -> tuple[Any, ...]: ...
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+    in_nzs: Any = None,
     namespace: str = "",
     identity: Identity = "all",
-    **jax_options: Any,
 ) -> Any:
     """The value of a function of DAGs, and its pullback; as `jax.vjp`.
 
@@ -164,9 +112,13 @@ def vjp(
         fun: The function.
         primals: Its arguments.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        reduce_axes: As in the releases of JAX that have it.
+        saveable_args: With newer JAX: a tree of booleans, a prefix of the tuple of primals but for
+            the types of containers. What isn't saved has to be put into the pullback's `args_res`.
+            An array at several places is saved if that is so for all of them.
+        in_nzs: With newer JAX: such a tree, which says what is differentiated by.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        jax_options: Others that JAX has.
 
     Returns:
         `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
@@ -179,10 +131,14 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    by, table = _point(primals, options), RefTable()
+    point, table = _point(primals, options), RefTable()
+    by = table.hide(point, adds=True)
+    jax_options = _flagged(point, by, options, saveable_args=saveable_args, in_nzs=in_nzs)
+    if reduce_axes:
+        jax_options["reduce_axes"] = reduce_axes
     value, pullback, *aux = cast(Any, jax.vjp)(
         _flat(fun, has_aux, options, table),
-        table.hide(by, adds=True),
+        by,
         has_aux=has_aux,
         **jax_options,
     )
@@ -233,6 +189,7 @@ def jvp(
 
     Raises:
         SharingError: Tangents have different objects where the primals have one.
+        TypeError: Tangents are structured in another way than the primals, or of other types.
 
     >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
     >>> value, tangent = jvp(lambda p: p[0] * p[1], ([w, w],), ([one, one],))
@@ -245,11 +202,16 @@ def jvp(
                 f"{name} must be a tuple or a list, with a tree for each argument, but it is of "
                 f"type {type(trees).__name__}"
             )
+    if type(primals) is not type(tangents):
+        raise TypeError(
+            "primals and tangents must be both tuples or both lists, but they are of types "
+            f"{type(primals).__name__} and {type(tangents).__name__}"
+        )
     options = Options(namespace, identity)
     point, table = _point(primals, options), RefTable()
     by = table.hide(point, adds=True)
-    along = dag_like(by, tuple(tangents), "the tuple of the tangents", "tangents")
-    along = rebuilt(by._untraced, tangents_for(types_of(by), along._leaves), InnerDag)
+    leaves = matched(by._untraced, tuple(tangents), "the tuple of the tangents", "tangents")
+    along = rebuilt(by._untraced, tangents_for(types_of(by), leaves), InnerDag)
     try:
         value, tangent, *aux = jax.jvp(
             _flat(fun, has_aux, options, table), (by,), (along,), has_aux=has_aux
@@ -268,26 +230,26 @@ def linearize(
     fun: Callable[..., R],
     *primals: Any,
     has_aux: Literal[False] = False,
+    in_nzs: Any = None,
     namespace: str = "",
     identity: Identity = "all",
-    **jax_options: Any,
 ) -> tuple[R, LinearMap]: ...
 @overload
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool,
+    in_nzs: Any = None,
     namespace: str = "",
     identity: Identity = "all",
-    **jax_options: Any,
 ) -> tuple[Any, ...]: ...
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
+    in_nzs: Any = None,
     namespace: str = "",
     identity: Identity = "all",
-    **jax_options: Any,
 ) -> Any:
     """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
 
@@ -295,9 +257,9 @@ def linearize(
         fun: The function.
         primals: Its arguments.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        in_nzs: As in `vjp`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        jax_options: Others that JAX has.
 
     Returns:
         `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each
@@ -309,8 +271,9 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
-    table = RefTable()
-    by = table.hide(_point(primals, options), adds=True)
+    point, table = _point(primals, options), RefTable()
+    by = table.hide(point, adds=True)
+    jax_options = _flagged(point, by, options, in_nzs=in_nzs)
     value, pushforward, *aux = cast(Any, jax.linearize)(
         _flat(fun, has_aux, options, table), by, has_aux=has_aux, **jax_options
     )

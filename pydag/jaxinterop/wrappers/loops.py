@@ -8,7 +8,8 @@ import jax
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
-from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag, to_tree
+from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag
+from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, signature_like
 from pydag.jaxinterop.messages.roots import place_text
@@ -68,6 +69,8 @@ def scan(
     >>> carry["a"] is carry["b"], float(carry["a"]), seen.tolist()
     (True, 8.0, [1.0, 2.0, 4.0])
     """
+    if not callable(f):
+        raise TypeError(f"the body of scan must be a function, not of type {type(f).__name__}")
     options = Options.of(namespace, identity, static)
     options.check_static(init, xs)
     init, xs = options.separated((init, xs))
@@ -80,8 +83,8 @@ def scan(
         def step(table: RefTable, bare: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
             carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
-                result = get()(to_tree(carry), to_tree(x))
-            if not isinstance(result, tuple) or len(result) != 2:
+                result = run_on(get(), (carry, x), ("carry", "x"))
+            if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), a tuple of two, but it "
                     f"returned an object of type {type(result).__name__}\n"
@@ -122,6 +125,7 @@ def scan(
             [(Source(f).text, body.of_contents)],
             lambda first: jax.lax.scan(body.plain, first, scanned, **more),
             of_contents,
+            scanned,
         )
     except ValueError as error:
         blame_sizes(error, scanned.with_paths("xs"))
@@ -163,7 +167,7 @@ def while_loop(
         def step(table: RefTable, bare: InnerDag) -> Any:
             carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
-                found = get()(to_tree(carry))
+                found = run_on(get(), (carry,), ("carry",))
             if jax_private.around()[1]:
                 raise ValueError(_condition_writes(Source(cond_fun)))
             return found
@@ -176,7 +180,7 @@ def while_loop(
         def step(table: RefTable, bare: InnerDag) -> InnerDag:
             carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
-                result = get()(to_tree(carry))
+                result = run_on(get(), (carry,), ("carry",))
             what = "what while_loop carries"
             return alike(what, "carry", carry, result, options, source, table)
 
@@ -270,7 +274,7 @@ def fori_loop(
         def step(table: RefTable, i: Any, bare: InnerDag) -> InnerDag:
             carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
-                result = get()(i, to_tree(carry))
+                result = run_on(get(), (carry,), ("carry",), i)
             what = "what fori_loop carries"
             return alike(what, "carry", carry, result, options, source, table)
 

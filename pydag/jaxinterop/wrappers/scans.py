@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import jax
 
 from pydag.jaxinterop.boundary.blame import blame_sizes
-from pydag.jaxinterop.boundary.dag import InnerDag, argument, to_tree
+from pydag.jaxinterop.boundary.dag import InnerDag, argument
+from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.static.untraced import Options
@@ -45,22 +46,24 @@ def associative_scan(
     (True, [0.0, 1.0, 3.0, 6.0])
     """
     options, source = Options(namespace, identity), Source(fn)
+    signature = signature_like(fn, "one", "other")
+    names = list(signature.parameters)
 
     def combined(one: InnerDag, other: InnerDag) -> InnerDag:
         return alike(
             "what associative_scan combines",
             "elems",
             one,
-            fn(to_tree(one), to_tree(other)),
+            run_on(fn, (one, other), names),
             options,
             source,
         )
 
-    function = named(combined, source, signature_like(fn, "one", "other"))
+    function = named(combined, source, signature)
     dag = argument(elems, options, "elems")
     try:
         result: T = with_the_sharing_that_holds(
-            lambda first: jax.lax.associative_scan(function, first, reverse, axis), dag
+            lambda first: jax.lax.associative_scan(function, first, reverse, axis), dag, function
         ).tree
     except ValueError as error:
         if axis == 0:

@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec
 from pydag.jaxinterop.boundary.call import Call, per_leaf
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
 from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
 from pydag.jaxinterop.prefixes.treatments import Question
@@ -150,10 +151,12 @@ def shard_map(
             namespace=namespace,
             identity=identity,
         )
+    if not callable(f):
+        raise TypeError(f"shard_map wants a function, but got one of type {type(f).__name__}")
     fun = f
     outputs, source = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, options), Source(fun)
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def mapped(*args: Any) -> Any:
         call = Call.of(args, {}, options)
         specs = in_specs

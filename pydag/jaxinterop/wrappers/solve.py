@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import jax
 
-from pydag.jaxinterop.boundary.dag import InnerDag, dag_like, keyed, to_dag, to_tree
+from pydag.jaxinterop.boundary.dag import InnerDag, dag_like, keyed, to_dag
+from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.static.untraced import Options
@@ -39,7 +40,7 @@ class _Unknown:
         source = Source(fun)
 
         def of_dags(dag: InnerDag) -> InnerDag:
-            return self._packed(fun(to_tree(dag)), source)
+            return self._packed(run_on(fun, (dag,), (self.root,)), source)
 
         return named(of_dags, source, signature_like(fun, "x"))
 
@@ -52,7 +53,7 @@ class _Unknown:
                 like = dag_like(self.dag, tree, f"what {source.text} asks for", self.root)
                 return function(like).tree
 
-            found = solve(of_trees, to_tree(dag))
+            found = run_on(solve, (dag,), (self.root,), of_trees)
             if not has_aux:
                 return self._packed(found, source)
             value, aux = pair(found)

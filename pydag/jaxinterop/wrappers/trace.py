@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.eval_shape` and `jax.make_jaxpr` for functions of DAGs."""
 
-import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ParamSpec, cast
 
@@ -9,6 +8,7 @@ import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.described import described_call
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.differentiable import shape_of
@@ -76,8 +76,9 @@ def make_jaxpr(
     """
     options = Options.of(namespace, identity, static)
     arguments = Chosen(as_numbers(static_argnums), ())
+    cast(Any, jax.make_jaxpr)(fun, axis_env=axis_env)  # checks the function
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def jaxpr(*args: P.args, **kwargs: P.kwargs) -> Any:
         _owner, function = kept_flat(fun, options)
         make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)

@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.vmap` for functions of DAGs."""
 
-import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import jax
 import optree
 
+from pydag import _core
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
-from pydag.jaxinterop.boundary.function_cache import kept_with_function
+from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.updates import NOTHING, chosen_updates
+from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.prefixes.same_treatment import is_one_axis_in, is_one_axis_out
-from pydag.jaxinterop.prefixes.treatments import COPIES, Question, distinct, one_level
+from pydag.jaxinterop.prefixes.treatments import COPIES, Question, one_level, shortened
 from pydag.jaxinterop.refs.table import RefTable
+from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
+
+from .vmap_updates import MappedUpdates
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,6 +43,28 @@ _IN_AXES = Question("vmap in_axes", _describe_axis, _AXES, _is_axis, is_one_axis
 _OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis, is_one_axis_out)
 
 
+def _check_axes(name: str, axes: Any, options: Options) -> None:
+    """Checks a prefix of axes before there are arguments.
+
+    At the place of a leaf that JAX doesn't trace there may be that leaf: text, a function, a number
+    of a module. What can be nothing but a mistake is an array, or a number that isn't whole.
+
+    Raises:
+        TypeError: There is one.
+    """
+    leaves, spec = _core.flatten(
+        axes, none_is_leaf=True, namespace=options.namespace, identity="nodes"
+    )
+    of_modules = frozenset(_core.module_leaves(spec)[0])
+    for i, leaf in enumerate(leaves):
+        is_wrong = is_array(leaf) or isinstance(leaf, float | complex)
+        if is_wrong and i not in of_modules:
+            raise TypeError(
+                f"vmap {name} must have ints and None as leaves, but there is "
+                f"{shortened(repr(leaf))}"
+            )
+
+
 def vmap(
     fun: Callable[P, R],
     in_axes: int | Sequence[Any] | None = 0,
@@ -50,6 +77,8 @@ def vmap(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Sequence[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
@@ -67,10 +96,14 @@ def vmap(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their objects is written into the caller's, as by `jit`, with the axes that it came
+            in with.
 
     Raises:
         SharingError: When called: two places of one array are given two axes, and one of them is in
             a container.
+        ValueError: When called: what is updated and not mapped differs from slice to slice.
 
     >>> w = jnp.arange(3.0)
     >>> out = vmap(lambda p: {"c": p["a"] * p["b"], "d": p["a"]})({"a": w, "b": w})
@@ -80,6 +113,11 @@ def vmap(
     options = Options.of(namespace, identity, static)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, int | tuple)):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple with an entry for each positional "
+            f"argument, but it is {shortened(repr(in_axes))}"
+        )
     outputs = Outputs(out_axes, None, _OUT_AXES, options)
     jax_options: dict[str, Any] = {
         "axis_name": axis_name,
@@ -88,10 +126,11 @@ def vmap(
         "sum_match": sum_match,
     }
     jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
-    distinct(in_axes, _IN_AXES, options)  # likewise
+    _check_axes("in_axes", in_axes, options)
+    _check_axes("out_axes", out_axes, options)
     is_one_in = one_level(in_axes, options)[2].is_leaf()
     source = Source(fun)
-    last = kept_with_function(fun, ("vmap", options), lambda get: LastStructure())
+    _owner, last = cached_for_function(fun, ("vmap", options), lambda get: LastStructure())
 
     def pack(result: Any, table: RefTable) -> Any:
         return outputs.pack(result, table=table)
@@ -105,15 +144,26 @@ def vmap(
         axis = in_axes[first] if isinstance(in_axes, tuple) and root == 0 else in_axes
         return None if axis is None else argument_text(accessor)
 
+    updated = chosen_updates(fun, update_argnums, update_argnames)
     over_one_axis = mapping(in_axes) if is_one_in else None
 
-    @functools.wraps(fun, updated=())
+    @wraps(fun)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         has_one_axis = is_one_in and (not kwargs or in_axes == 0)
         call = (Call.of if has_one_axis else Call.told_apart)(args, kwargs, options)
         call._untraced.check_not_lazy("mapped over", mapped_place)
         last.spec = call._untraced.spec
         prefixes = {"args": in_axes, "kwargs": 0}
+        if updated != NOTHING:
+            axes = per_leaf(call, prefixes, _IN_AXES, options)
+            updates = MappedUpdates(fun, source, updated, outputs, call, axes._leaves)
+            over = jax.vmap(updates.function, (axes,), updates.out_axes, **jax_options)
+            try:
+                written: R = updates.finish(over(call), args, kwargs)
+            except ValueError as error:
+                blame_axes(error, source, call.with_paths(), axes._leaves)
+                raise
+            return written
         function = over_one_axis
         if function is None or not has_one_axis:
             function = mapping(per_leaf(call, prefixes, _IN_AXES, options))

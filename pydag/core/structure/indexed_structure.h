@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A structure, and where the subtree of each of its nodes begins and ends, so that a walk can go down from
-// any node. A walk from the first node to the last one needs only cursor.h.
+// A structure with an index of its subtrees: where each begins and ends. So a walk can go down from any node. A walk
+// from the first node to the last one needs only cursor.h.
 #pragma once
 
 #include "structure/structure.h"
@@ -10,15 +10,15 @@
 
 namespace pydag {
 
-struct PlacedStructure {
-    explicit PlacedStructure(const Structure &structure);
+struct IndexedStructure {
+    explicit IndexedStructure(const Structure &structure);
 
     Node node(uint32_t position) const { return structure.nodes[position]; }
-    PyObject *const *refs(uint32_t position) const { return structure.refs + places[position].begin.ref; }
-    uint32_t leaf(uint32_t position) const { return places[position].begin.leaf; }  // how many lie before
+    PyObject *const *refs(uint32_t position) const { return structure.refs + subtrees[position].begin.ref; }
+    uint32_t leaf(uint32_t position) const { return subtrees[position].begin.leaf; }  // how many lie before
     // The position after a node's subtree. A node's first child follows the node itself; each further child is
     // behind the one before.
-    uint32_t behind(uint32_t position) const { return places[position].end.node; }
+    uint32_t behind(uint32_t position) const { return subtrees[position].end.node; }
     // The node that a slot holds: for an alias its anchor.
     uint32_t resolve(uint32_t slot) const { return node(slot).is_alias() ? anchors[node(slot).count] : slot; }
     // The number of the anchor at this position.
@@ -29,9 +29,16 @@ struct PlacedStructure {
         uint32_t slot = position + 1;
         for (uint32_t i = 0; i < num_children(node(position)); ++i, slot = behind(slot)) visit(slot);
     }
+    // Pushes `item(slot)` for each slot of a node, so that the first slot is the first to be popped.
+    template <class Stack, class Item>
+    void push_slots(uint32_t position, Stack &stack, Item item) const {
+        const uint32_t count = num_children(node(position));
+        auto *next = stack.extend(count) + count;
+        for_each_slot(position, [&](uint32_t slot) { *--next = item(slot); });
+    }
 
     const Structure &structure;
-    std::vector<Place> places;
+    std::vector<Subtree> subtrees;
     std::vector<uint32_t> anchors;  // the position of each anchor, by its number
 };
 

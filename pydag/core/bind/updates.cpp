@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/bind.h"
+#include "bind/operation.h"
+#include "walks/update_plan.h"
+
+#include <nanobind/stl/vector.h>
+
+namespace pydag {
+namespace {
+
+// As JAX builds its nodes: (aux_data, (result, plan, leaves)) and (plan, no children).
+nb::object on_make_updated(Arguments a) { return make_updated(a[1]); }
+nb::object on_keep_plan(Arguments a) { return nb::borrow(a[0]); }
+nb::object on_open_updated(Arguments a) { return open_updated(a[0]); }
+// (plan, tree, leaves)
+nb::object on_carry_out(Arguments a) { return carry_out(a[0], a[1], a[2]), nb::none(); }
+// (what a compiled function returned, its arguments)
+nb::object on_finish_call(Arguments a) { return finish_call(a[0], a[1]); }
+
+// (updated, arguments)
+nb::object on_update_arguments(Arguments a) { return update_arguments(a[0], a[1]), nb::none(); }
+
+const Operation operations[] = {
+    operation_of<2, on_make_updated>("make_updated"), operation_of<2, on_keep_plan>("keep_plan"),
+    operation_of<1, on_open_updated>("open_updated"), operation_of<3, on_carry_out>("carry_out"),
+    operation_of<2, on_finish_call>("finish_call"),   operation_of<2, on_update_arguments>("update_arguments"),
+};
+
+}  // namespace
+
+void bind_updates(nb::module_ &module) {
+    make_update_types();
+    module.attr("UpdatePlan") = UpdatePlanBox::type();
+    module.attr("Updated") = UpdatedBox::type();
+    using Positions = UpdatePlan::Positions;
+    module.def(
+        "update_plan",
+        [](nb::object spec, Positions positions, Positions static_positions, nb::tuple statics, nb::object writers,
+           nb::object then) {
+            return make_update_plan({std::move(spec), std::move(positions), std::move(static_positions),
+                                     std::move(statics), std::move(writers), std::move(then)});
+        },
+        nb::kw_only(), nb::arg("spec"), nb::arg("positions"), nb::arg("static_positions"), nb::arg("statics"),
+        nb::arg("writers").none(), nb::arg("then").none());
+    add_operations(module, operations, std::size(operations));
+}
+
+}  // namespace pydag

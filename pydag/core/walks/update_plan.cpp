@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "walks/update_plan.h"
+
+#include "base/error.h"
+#include "base/tuples.h"
+#include "spec/spec.h"
+#include "walks/result.h"
+#include "walks/write_leaves.h"
+
+namespace pydag {
+namespace {
+
+template <class B>
+auto &unboxed(nb::handle object, const char *name) {
+    if (!B::check(object)) fail(PyExc_TypeError, "expected an %s, got %U.", name, short_repr(object).ptr());
+    return B::of(object);
+}
+
+bool is_sequence(nb::handle object) { return PyTuple_CheckExact(object.ptr()) || PyList_CheckExact(object.ptr()); }
+
+void check_positions(const UpdatePlan::Positions &positions, uint32_t num_leaves) {
+    for (const uint32_t position : positions)
+        if (position >= num_leaves) fail(PyExc_IndexError, "there is no leaf %u", unsigned{position});
+}
+
+// The items of a tuple or list, as many as there are positions, in their places among the leaves.
+void put(Buffer<PyObject *, 64> &leaves, RefBuffer<64> &owned, const UpdatePlan::Positions &positions,
+         nb::handle given) {
+    if (!is_sequence(given) || static_cast<size_t>(PySequence_Fast_GET_SIZE(given.ptr())) != positions.size())
+        fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(given).ptr());
+    for (size_t i = 0; i < positions.size(); ++i) {
+        PyObject *const leaf = PySequence_Fast_GET_ITEM(given.ptr(), static_cast<Py_ssize_t>(i));
+        owned.push_borrowed(leaf);
+        leaves[positions[i]] = leaf;
+    }
+}
+
+}  // namespace
+
+nb::object make_update_plan(UpdatePlan plan) {
+    const uint32_t num_leaves = spec_of(plan.spec).structure().num_leaves;
+    check_positions(plan.positions, num_leaves);
+    check_positions(plan.static_positions, num_leaves);
+    return UpdatePlanBox::make(std::move(plan));
+}
+
+nb::object make_updated(nb::handle parts) {
+    if (!is_sequence(parts) || PySequence_Fast_GET_SIZE(parts.ptr()) != 3)
+        fail(PyExc_TypeError, "expected a result, a plan and leaves, got %U.", short_repr(parts).ptr());
+    PyObject **const items = PySequence_Fast_ITEMS(parts.ptr());
+    return UpdatedBox::make(nb::borrow(items[0]), nb::borrow(items[2]), nb::borrow(items[1]));
+}
+
+nb::object open_updated(nb::handle object) {
+    const Updated &updated = unboxed<UpdatedBox>(object, "Updated");
+    return tuple_of(nb::object(updated.result), nb::object(updated.plan), nb::object(updated.leaves));
+}
+
+void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
+    const UpdatePlan &plan = unboxed<UpdatePlanBox>(object, "UpdatePlan");
+    const Structure &structure = spec_of(plan.spec).structure();
+    const NamespaceRef space = Namespace::get(structure.namespace_);
+    Buffer<PyObject *, 64> leaves;
+    RefBuffer<64> owned;  // a writer is Python code, which may change the list
+    std::fill_n(leaves.extend(structure.num_leaves), structure.num_leaves, nullptr);
+    put(leaves, owned, plan.positions, given);
+    put(leaves, owned, plan.static_positions, plan.statics);
+    write_leaves(tree, {.structure = structure,
+                        .leaves = leaves.data(),
+                        .space = *space,
+                        .writers = plan.writers,
+                        .writes_foreign = true,
+                        .then = plan.then});
+}
+
+void update_arguments(nb::handle object, nb::handle arguments) {
+    const Updated &updated = unboxed<UpdatedBox>(object, "Updated");
+    const nb::object plan = updated.plan, leaves = updated.leaves;
+    if (!plan.is_none()) carry_out(plan, arguments, leaves);
+}
+
+nb::object finish_call(nb::handle returned, nb::handle arguments) {
+    if (!UpdatedBox::check(returned)) return build_result(returned);
+    const nb::object result = UpdatedBox::of(returned).result;
+    nb::object built = build_result(result);  // may fail: then nothing is written
+    update_arguments(returned, arguments);
+    return built;
+}
+
+void make_update_types() {
+    UpdatePlanBox::ready("pydag._core.UpdatePlan", "What a compiled function changes in its arguments.");
+    UpdatedBox::ready("pydag._core.Updated", "What a function returns that changes its arguments.");
+}
+
+}  // namespace pydag

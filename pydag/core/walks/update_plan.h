@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a compiled function changes in its arguments: kept from when it is traced, carried out at each call.
+#pragma once
+
+#include "base/box.h"
+
+#include <vector>
+
+namespace pydag {
+
+struct UpdatePlan {
+    using Positions = std::vector<uint32_t>;
+    nb::object spec;             // of the arguments
+    Positions positions;         // of the leaves that are computed at each call
+    Positions static_positions;  // of those that are always the same
+    nb::tuple statics;           // these
+    nb::object writers;          // as in NewLeaves
+    nb::object then;             // likewise
+    auto python_refs() { return std::tie(spec, statics, writers, then); }
+};
+using UpdatePlanBox = Box<UpdatePlan>;
+
+// What a compiled function returns that changes its arguments.
+struct Updated {
+    nb::object result;  // for `build_result`
+    nb::object leaves;  // a tuple or list: what is written
+    nb::object plan;    // says where; None where nothing is written
+    auto python_refs() { return std::tie(result, leaves, plan); }
+};
+static_assert(sizeof(Updated) == 3 * sizeof(nb::object), "list the new member in python_refs()");
+using UpdatedBox = Box<Updated>;
+
+// IndexError where the structure has too few leaves; TypeError where the numbers of positions and leaves differ.
+nb::object make_update_plan(UpdatePlan plan);
+// `parts`: a tuple or list of the result, the plan and the leaves. TypeError for anything else.
+nb::object make_updated(nb::handle parts);
+// That tuple.
+nb::object open_updated(nb::handle updated);
+
+// Writes these leaves, a tuple or list, into a tree as the plan says; see write_leaves.h.
+void carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
+// Writes what a function has returned, an Updated, into its arguments.
+void update_arguments(nb::handle updated, nb::handle arguments);
+// The result of a call with these arguments Where it is an Updated, the arguments are changed before.
+nb::object finish_call(nb::handle returned, nb::handle arguments);
+
+void make_update_types();
+
+}  // namespace pydag

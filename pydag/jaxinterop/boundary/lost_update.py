@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function that changes what it was given, and doesn't return that, is told of.
+
+What it gets are objects of its own: without a word, the caller's would stay as they are.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.static.leaves import Static
+from pydag.structure.listing import Listing
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Leaf
+
+from .dag import Dag
+from .given import Changed, GivenTree, Written
+
+
+class LostUpdateWarning(UserWarning):
+    """A function changed an object of an argument, and the change is lost.
+
+    What it wrote there, an array in the place of another one or a new one in an attribute, isn't in
+    its result, and the argument isn't among those that `update_argnums` names. It is said once for
+    each trace. Static leaves, and items that are added to lists and dicts or removed from them, are
+    not spoken of.
+    """
+
+
+def run_on(fun: Callable[..., Any], dags: Sequence[Dag], names: Sequence[str], *first: Any) -> Any:
+    """What a function returns for trees of its own; it is told of if it changed them in vain.
+
+    Args:
+        names: What the user calls each of the trees.
+        first: Arguments that stand before them.
+    """
+    trees = [
+        GivenTree(dag._untraced, dag._leaves, name) for dag, name in zip(dags, names, strict=True)
+    ]
+    result = fun(*first, *(given.tree for given in trees))
+    tell_lost(trees, result, fun)
+    return result
+
+
+def tell_lost(trees: Iterable[GivenTree], result: AnyDag, fun: Callable[..., Any] | Source) -> None:
+    """Warns if a function changed one of these trees, and its result doesn't hold what is new."""
+    for given in trees:
+        changed = given.changed()
+        if changed is not None:
+            tell_lost_change(changed, result, fun)
+
+
+def tell_lost_change(
+    changed: Changed,
+    result: AnyDag,
+    fun: Callable[..., Any] | Source,
+    is_kept: Callable[[Written], bool] = lambda _: False,
+) -> None:
+    """The same for a tree that was changed.
+
+    Args:
+        is_kept: Whether something that was written reaches the caller in another way.
+    """
+    options = changed.given.untraced.options
+    try:
+        leaves, spec = options.flatten(result)
+    except Exception:  # whoever takes the result says what is wrong with it
+        return
+    returned = set(map(id, leaves))
+    is_same = changed.spec == changed.given.untraced.spec
+    if is_same and all(id(leaf) in returned for leaf in changed.replaced()):
+        return
+    found = sorted(changed.written(), key=lambda written: written.position)
+    lost = [w for w in found if id(w.leaf) not in returned and not is_kept(w)]
+    if lost:
+        copies = _Copies(changed, Listing.of(spec), leaves)
+        lost = [written for written in lost if not copies.has(written)]
+    if lost:
+        source = fun if isinstance(fun, Source) else Source(fun)
+        source.warn(_text([changed.path(w.position) for w in lost], source), LostUpdateWarning)
+
+
+_SHOWN = 4  # paths in a warning
+
+_ARGUMENT = re.compile(r"(args|kwargs)\[(\d+|'\w*')\]")
+
+
+def _text(paths: Sequence[str], source: Source) -> str:
+    shown = ", ".join(paths[:_SHOWN])
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    found = _ARGUMENT.match(paths[0])
+    option = "update_argnums"
+    if found is not None:
+        option = f"update_arg{'nums' if found[1] == 'args' else 'names'}={found[2]}"
+    return (
+        f"{source.text} changed {shown}{more}, and the change is lost: what it wrote there is "
+        "not in its result\n"
+        "  A function that is transformed gets objects of its own, and the caller's stay as they "
+        f"are. Return what was changed; or say {option}, which jit, grad, value_and_grad, vmap and "
+        "checkpoint have: then it is written into the caller's objects."
+    )
+
+
+class _Copies:
+    """Parts of a result that are structured as what was changed, such as the model, mapped.
+
+    Where one has at the place of what was written something that was computed from it in a step or
+    two, that was handed on.
+    """
+
+    def __init__(self, changed: Changed, result: Listing, leaves: Sequence[Leaf]) -> None:
+        self._given, self._result = changed.listing, result
+        self._leaves = dict(zip(result.leaves, leaves, strict=True))
+        known: dict[Any, int] = {}
+        self._numbers = _numbers(self._given, known)
+        self._alike: dict[int, list[int]] = {}
+        for position, number in enumerate(_numbers(result, known)):
+            if not result.records[position].is_alias:
+                self._alike.setdefault(number, []).append(position)
+
+    def has(self, written: Written) -> bool:
+        way = [0, *self._given.way(written.position)]
+        for depth, around in enumerate(way[:-1]):
+            cls = self._given.records[around].type
+            if cls is None or issubclass(cls, list | tuple):
+                continue  # alike by accident
+            steps = [
+                self._given.children(parent).index(child)
+                for parent, child in zip(way[depth:], way[depth + 1 :], strict=False)
+            ]
+            for position in self._alike.get(self._numbers[around], ()):
+                at = position
+                for step in steps:
+                    at = self._result.target(self._result.children(at)[step])
+                found = self._leaves[at]
+                if found is not written.before and _comes_from(found, written.leaf):
+                    return True
+        return False
+
+
+def _numbers(listing: Listing, known: dict[Any, int]) -> list[int]:
+    """A number for each node: equal for nodes that unfold alike, whatever their leaves are."""
+    found = [0] * len(listing.records)
+    for position in listing.upwards():
+        record = listing.records[position]
+        if record.is_alias:
+            found[position] = found[listing.target(position)]
+            continue
+        children = listing.children(position)
+        entries = tuple(Static(listing.records[child].entry) for child in children)
+        key = record.kind, record.type, entries, tuple(found[child] for child in children)
+        found[position] = known.setdefault(key, len(known))
+    return found
+
+
+def _comes_from(found: Leaf, written: Leaf) -> bool:
+    """Whether a leaf was computed from another one in two steps; True where nobody knows."""
+    leaves = [found]
+    for _ in range(2):
+        inputs: list[Any] = []
+        for leaf in leaves:
+            of_leaf = jax_private.inputs_of(leaf)
+            if of_leaf is None:
+                return True
+            inputs += of_leaf
+        if any(leaf is written for leaf in inputs):
+            return True
+        leaves = inputs
+    return False

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How objects are written whose classes open and build them by functions of their own."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydag import _core
+from pydag.typing import Leaf
+
+from .dag import Dag
+
+Writer = Callable[[Any, Sequence[Any]], None]
+"""Puts new children into an instance."""
+
+
+def writer_of(cls: type) -> Writer | None:
+    """How instances of a class are written; None where that isn't known."""
+    if issubclass(cls, Dag):
+        return _write_dag
+    nnx = sys.modules.get("flax.nnx")
+    if nnx is None:
+        return None
+    if issubclass(cls, nnx.Variable):
+        return _write_variable
+    return _write_module if issubclass(cls, nnx.Pytree) else None
+
+
+def _write_dag(dag: Dag, leaves: Sequence[Leaf]) -> None:
+    """Writes into the tree of a Dag: whoever holds that sees the new leaves."""
+    untraced = dag._take_apart()[0]
+    if untraced.spec.is_leaf() or isinstance(dag.tree, tuple):
+        dag._untraced, dag._leaves, dag._built = untraced, tuple(leaves), None
+        return
+    plan = _core.update_plan(
+        spec=untraced.spec,
+        positions=untraced.traced_positions(),
+        static_positions=(),
+        statics=(),
+        writers=writer_of,
+        then=None,
+    )
+    _core.carry_out(plan, dag.tree, tuple(leaves))
+
+
+def _write_variable(variable: Any, children: Sequence[Any]) -> None:
+    object.__setattr__(variable, "_raw_value", children[0])
+
+
+def _write_module(module: Any, children: Sequence[Any]) -> None:
+    entries = _core.open_one_level(module)[1]
+    attributes = vars(module)
+    for name, child in zip(entries, children, strict=True):
+        if attributes[name] is not child:
+            attributes[name] = child

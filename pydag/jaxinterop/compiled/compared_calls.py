@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the arguments of two calls differ, for which a function was compiled twice."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
+from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.structure.listing import Listing, Record, step_text
+from pydag.structure.text import short_repr
+from pydag.typing import Leaf
+
+LEAF, FIELD, ATTRIBUTE, ARGUMENT = "leaf", "field", "attribute", "argument"
+SIZE, KEYS, SHARING, ORDER = "size", "keys", "sharing", "order"
+
+
+class Difference(NamedTuple):
+    """A place at which two calls differ."""
+
+    where: str  # a static leaf or argument, a static field, an attribute of a constant, a structure
+    place: str  # the path, as the user writes it
+    old: Any
+    new: Any
+
+
+class Size(int):
+    """The number of a node's children."""
+
+    def __repr__(self) -> str:
+        return f"of length {int(self)}"
+
+
+class Keys(tuple[Any, ...]):
+    """The keys of a node that another one doesn't have."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(short_repr(key.value) for key in self[:8])
+        return shortened(f"with {shown}", 200) if self else "without it"
+
+
+class ComparedCall:
+    """What a function was compiled for: the structure, static leaves, and the types of arrays.
+
+    Args:
+        traced: The leaves that JAX traces.
+    """
+
+    def __init__(self, untraced: Untraced, traced: Sequence[Leaf]) -> None:
+        self.untraced = untraced
+        self._types = [(getattr(x, "shape", ()), getattr(x, "dtype", type(x))) for x in traced]
+
+    @cached_property
+    def listing(self) -> Listing:
+        return Listing.of(self.untraced.spec)
+
+    @cached_property
+    def leaves(self) -> dict[int, Any]:
+        """For each leaf's position in the listing what it is: a `Static`, or the array's type."""
+        leaves: list[Any] = list(self._types)
+        for position, static in zip(self.untraced.positions, self.untraced.statics, strict=True):
+            leaves.insert(position, static)
+        return dict(zip(self.listing.leaves, leaves, strict=True))
+
+    def is_for_the_same(self, other: "ComparedCall") -> bool:
+        """Whether one compilation does for both, but for the types of arrays."""
+        return self.untraced == other.untraced
+
+    def path(self, position: int) -> str:
+        listing = self.listing
+        way = "".join(step_text(listing.records[i]) for i in listing.way(position))
+        return shortened(with_roots(f"tree{way}", CALL))
+
+
+def differences(old: ComparedCall, new: ComparedCall) -> list[Difference] | None:
+    """Where two calls differ, in the order of the arguments.
+
+    None where they differ in more than a function would be called with again and again: in the
+    type of an array, in what is an array, in a class; or where one is of another size or sharing
+    and differs elsewhere, too. They are for other models, then.
+    """
+    walk = _Walk(old, new)
+    found = list(walk.run())
+    if not walk.is_alike:
+        return None
+    is_structural = any(difference.where in (SIZE, KEYS) for difference in found)
+    if (is_structural or walk.shares_otherwise) and len(found) + walk.shares_otherwise > 1:
+        return None
+    if walk.shares_otherwise:
+        return [Difference(SHARING, "", old.untraced, new.untraced)]
+    if not found and old.untraced.spec_key != new.untraced.spec_key:
+        return [Difference(ORDER, "", old.untraced, new.untraced)]
+    return found
+
+
+class _Walk:
+    """A walk over two structures at once; a pair of nodes is looked at once."""
+
+    def __init__(self, old: ComparedCall, new: ComparedCall) -> None:
+        self.old, self.new = old, new
+        self.is_alike = True  # false: the calls are for other models
+        self.shares_otherwise = False
+
+    def run(self) -> Iterator[Difference]:
+        old, new = self.old.listing, self.new.listing
+        pending, met = [(0, 0)], set[tuple[int, int]]()
+        partners: tuple[dict[int, int], dict[int, int]] = {}, {}
+        while pending and self.is_alike:
+            slot, other = pending.pop()
+            pair = old.target(slot), new.target(other)
+            if pair in met:
+                continue
+            met.add(pair)
+            partner = partners[0].setdefault(*pair), partners[1].setdefault(*pair[::-1])
+            self.shares_otherwise |= partner != pair[::-1]
+            one, two = old.records[pair[0]], new.records[pair[1]]
+            self.is_alike = one.kind == two.kind and one.type is two.type
+            if one.is_leaf or not self.is_alike:
+                if self.is_alike:
+                    yield from self._of_leaves(*pair, other)
+                continue
+            yield from self._of_fields(one, two, other)
+            names, others = _entries(old, pair[0]), _entries(new, pair[1])
+            if names.keys() != others.keys():
+                yield self._of_children(list(names), list(others), other)
+            common = [(child, others[name]) for name, child in names.items() if name in others]
+            pending += reversed(common)
+
+    def _of_leaves(self, one: int, two: int, slot: int) -> Iterator[Difference]:
+        old, new = self.old.leaves[one], self.new.leaves[two]
+        if type(old) is not Static or type(new) is not Static:
+            self.is_alike = type(old) is type(new) and old == new
+        elif old != new:
+            path = self.new.path(slot)
+            if old.value is new.value:
+                yield from _of_states(old, new, path)
+            else:
+                where = ARGUMENT if type(new.value) is Static else LEAF
+                yield Difference(where, path, old.inner, new.inner)
+
+    def _of_fields(self, one: Record, two: Record, slot: int) -> Iterator[Difference]:
+        fields, others = list(_fields(one)), list(_fields(two))
+        self.is_alike = [step for step, _ in fields] == [step for step, _ in others]
+        for (step, old), (_, new) in zip(fields, others, strict=False):
+            if self.is_alike and Static(old) != Static(new):
+                yield Difference(FIELD, self.new.path(slot) + step, old, new)
+
+    def _of_children(self, names: list[Static], others: list[Static], slot: int) -> Difference:
+        path = self.new.path(slot)
+        if all(type(name.value) is int for name in (*names, *others)):
+            return Difference(SIZE, path, Size(len(names)), Size(len(others)))
+        known, given = set(names), set(others)
+        only_old = Keys(name for name in names if name not in given)
+        return Difference(KEYS, path, only_old, Keys(n for n in others if n not in known))
+
+
+def _entries(listing: Listing, position: int) -> dict[Static, int]:
+    """The children of a node by what stands for each in a path."""
+    records = listing.records
+    return {Static(records[child].entry): child for child in listing.children(position)}
+
+
+def _of_states(old: Static, new: Static, path: str) -> Iterator[Difference]:
+    """What a constant object holds, and held before."""
+    before, now = old.state.attributes(), new.state.attributes()
+    if before.keys() != now.keys():
+        yield Difference(ATTRIBUTE, path, Keys(map(Static, before)), Keys(map(Static, now)))
+        return
+    for name, value in before.items():
+        if value is not now[name] and Static(value) != Static(now[name]):
+            yield Difference(ATTRIBUTE, f"{path}.{name}", value, now[name])
+
+
+def _fields(record: Record) -> Iterator[tuple[str, Any]]:
+    """What a node holds beside its children, and how it is got from the node.
+
+    These are the meta fields; of a class with functions of its own the items of its aux_data.
+    """
+    detail = record.detail
+    if record.kind == "fields":
+        yield from ((f".{name}", value) for name, value in detail)
+    elif record.kind == "custom type":
+        items = detail if type(detail) is tuple else (detail,)
+        yield from ((" (in its aux_data)", item) for item in items)
+    elif detail is not None:
+        yield f" (its {'maxlen' if type(detail) is int else 'default_factory'})", detail

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX says of the leaves of a compiled function, as trees like the arguments and the result.
+
+JAX knows the flat function alone. Whatever it says of each leaf (a type, a sharding, a layout)
+stands here where the leaf stands, at all of its places; None stands at what JAX doesn't trace. To
+JAX, instances of classes that it opens have the structure that they have in the arguments: there
+the trees are prefixes of them.
+"""
+
+from typing import Any
+
+from pydag.jaxinterop.boundary.derivatives import Structures
+from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, wrap_static
+from pydag.jaxinterop.static.untraced import take_apart
+from pydag.typing import Dag
+
+from .division import join
+from .extra_results import Taken
+
+
+class InputTrees:
+    """Trees like `(args, kwargs)`, without the static arguments.
+
+    Args:
+        taken: The call.
+        args, kwargs: The arguments, of which only the structure is kept.
+        static: Which of them are static.
+    """
+
+    def __init__(self, taken: Taken, args: Args, kwargs: Kwargs, static: Chosen) -> None:
+        self._untraced, self._static = taken.key.untraced, static.spots(args, kwargs)
+        self._key = taken.arguments[0].value
+        self._structures = Structures.of(wrap_static(static, args, kwargs), self._untraced)
+
+    def of(self, found: Any) -> tuple[Args, Kwargs]:
+        """The tree of what JAX says, which is structured as the flat arguments are."""
+        (donated, kept), _ = found
+        untraced, key = self._untraced, self._key
+        leaves = join(key.donated, key.order, donated, kept)
+        tree = untraced.without_statics().build(leaves)
+        self._structures.note(tree, untraced.options)
+        args, kwargs = tree
+        return (
+            tuple(arg for i, arg in enumerate(args) if i not in self._static),
+            {name: arg for name, arg in kwargs.items() if name not in self._static},
+        )
+
+
+def result_tree(info: Dag, found: Any, options: Any) -> Dag:
+    """The tree of what JAX says of the leaves of a result.
+
+    Args:
+        info: The result, with a description of each array.
+        found: What JAX says, structured as the result.
+    """
+    untraced, _ = take_apart(info, options, "result", is_returned=True)
+    leaves = untraced.match(found, "what JAX says of the result", "result")
+    tree = untraced.without_statics().build(leaves)
+    Structures.of(info, untraced).note(tree, options)
+    return tree

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks and labels of optax's transformations, fitted to the `Dag` that they are for.
+
+They may be given as a tree of the model's structure, a prefix of one, or a function. Each leaf has
+one answer, whatever number of paths leads to it.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pydag.errors import SharingError
+from pydag.jaxinterop import optax_private
+from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.prefixes.treatments import Question, one_level, treatments
+from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.typing import Leaf
+
+from .every_place import EveryPlace, as_function_sees, is_leaf
+
+_ROOT = "params"
+
+_ADVICE = (
+    "Give every path of a shared leaf one answer; pydag.dag_mask makes masks in which a leaf is "
+    "selected by any of its paths."
+)
+
+
+def _is_empty(x: Any) -> bool:
+    """Whether it is a node without children, such as optax's mark for a masked leaf."""
+    return not is_leaf(x) and isinstance(x, (tuple, list, dict)) and len(x) == 0
+
+
+def _is_nothing(x: Any) -> bool:
+    return x is None or _is_empty(x)
+
+
+def _are_flags_one(first: Any, second: Any, _: Leaf) -> bool:
+    return bool(first) == bool(second)
+
+
+_QUESTIONS = {
+    optax_private.FLAGS: Question(
+        "a mask",
+        lambda flag: f"{bool(flag)} in the mask",
+        _ADVICE,
+        accepts=lambda x: not _is_nothing(x),
+        are_one=_are_flags_one,
+        is_answer=_is_empty,
+    ),
+    optax_private.LABELS: Question(
+        "a tree of labels",
+        lambda label: f"labelled {label!r}",
+        _ADVICE,
+        accepts=lambda x: not _is_nothing(x),
+        is_answer=_is_empty,
+    ),
+} | dict.fromkeys(
+    optax_private.DIMENSIONS,
+    Question(
+        "a tree of dimension numbers",
+        lambda numbers: f"given {numbers!r}",
+        _ADVICE,
+        is_answer=lambda x: _is_empty(x) or optax_private.is_dimensions(x),
+    ),
+)
+
+
+def fitted(name: str, given: Any) -> Callable[[Any], Any]:
+    """A mask, labels or the like as a function that gives a Dag for a Dag.
+
+    Args:
+        name: That of `optax_private.TREES`, which says what it is.
+    """
+
+    def of_params(params: Any) -> Any:
+        is_function = callable(given) and _is_one(given)
+        if type(params) is not Dag:
+            return given(params) if is_function else given
+        untraced, leaves = params._take_apart()
+        frozen = optax_private.frozen_by(given)
+        if frozen is not None:
+            flags = fitted(optax_private.FLAGS, frozen)(params)
+            return optax_private.with_frozen(given, flags)(params)
+        answer = given(as_function_sees(untraced, leaves)) if is_function else given
+        question = _QUESTIONS[name]
+        if isinstance(answer, EveryPlace):
+            found = _of_every_place(answer, question)
+        elif type(answer) is Dag and answer._take_apart()[0].content == untraced.content:
+            found = list(answer._take_apart()[1])
+        else:
+            if type(answer) is Dag:
+                answer = answer.tree
+            found = _of_tree(untraced, leaves, answer, question, is_function)
+        # What takes no part stays what it is: JAX sees no leaf there.
+        pairs = zip(found, leaves, strict=True)
+        return rebuilt(untraced, [a if is_leaf(x) else x for a, x in pairs])
+
+    return of_params
+
+
+def _is_one(given: Any) -> bool:
+    """Whether this is no tree: some modules can be called."""
+    return not isinstance(given, Dag) and one_level(given, Options())[2].is_leaf()
+
+
+def _of_tree(
+    untraced: Untraced, leaves: Sequence[Leaf], answer: Any, question: Question, is_function: bool
+) -> list[Any]:
+    """The answer for each leaf of a model, from a tree or a prefix."""
+    stand_ins = [np.zeros(()) for _ in leaves]
+    positions = untraced.traced_positions()
+    only = frozenset(p for p, x in zip(positions, leaves, strict=True) if is_leaf(x))
+    trees, prefixes = {_ROOT: untraced.build(stand_ins)}, {_ROOT: answer}
+    selected: set[int] = set()
+    try:
+        found = treatments(trees, prefixes, question, untraced.options, only)
+    except SharingError as error:
+        if not (is_function and question is _QUESTIONS[optax_private.FLAGS]):
+            raise
+        _tell(str(error))
+
+        def any_counts(first: Any, second: Any, leaf: Leaf) -> bool:
+            if not _are_flags_one(first, second, leaf):
+                selected.add(id(leaf))
+            return True
+
+        either = question._replace(are_one=any_counts)
+        found = treatments(trees, prefixes, either, untraced.options, only)
+    pairs = zip(positions, stand_ins, strict=True)
+    return [id(stand_in) in selected or found[p] for p, stand_in in pairs]
+
+
+def _of_every_place(answer: EveryPlace, question: Question) -> list[Any]:
+    """The answer for each leaf, from those for its paths."""
+    found: dict[int, tuple[str, Any]] = {}
+    for place, given in zip(answer.places, answer.answers, strict=True):
+        path, first = found.setdefault(place.number, (place.path, given))
+        if question.are_one(first, given, None):
+            continue
+        told = (
+            f"one object is both {question.describe(first)} and {question.describe(given)}\n"
+            f"  {_ROOT}{path} is {question.describe(first)}\n"
+            f"  {_ROOT}{place.path}, the same object, is {question.describe(given)}\n"
+            f"  {question.advice}"
+        )
+        if question is not _QUESTIONS[optax_private.FLAGS]:
+            raise SharingError(told)
+        _tell(told)
+        found[place.number] = path, True
+    leaves = answer._take_apart()[1]
+    return [found[i][1] if i in found else leaf for i, leaf in enumerate(leaves)]
+
+
+def _tell(difference: str) -> None:
+    """Warns, at the place of the user's call, of a mask that says both of a shared leaf."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{difference}\n  Here True counts, at whichever path.", stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("pydag", "optax", "jax", "contextlib", "functools")

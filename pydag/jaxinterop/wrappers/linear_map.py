@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The linear maps that `vjp` and `linearize` return."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import jax
+from jax import tree_util
+
+from pydag.jaxinterop.boundary.blame import blame_tangent
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
+from pydag.jaxinterop.boundary.derivatives import (
+    Structures,
+    derivative,
+    tangents_for,
+    without_float0,
+)
+from pydag.jaxinterop.boundary.match import matched
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.typing import Leaf
+
+# What the objects of JAX's have, and why that isn't here.
+_FLAT = "It would speak of the distinct leaves."
+_LEFT_OUT: Mapping[str, str] = dict.fromkeys(
+    ("in_tree", "out_tree", "opaque_residuals", "structured_residuals", "func", "args", "keywords"),
+    _FLAT,
+) | {
+    "fun": _FLAT,
+    "replace": "Set args_res, or take with_logs or with_refs.",
+}
+
+
+class LinearMap:
+    """What `vjp` and `linearize` return: a pytree, whose leaves are what JAX keeps for it.
+
+    A tree that it is given has the structure of that which it is for. It may share more, and must
+    not share less: one object can't have two tangents.
+
+    Args:
+        function: JAX's.
+        untraced, types: Of the Dag that `function` takes: its structure, the types of its leaves.
+        takes: One cotangent, of the result; or tangents, one for each primal.
+        gives: What JAX sees of the tree that what it gives is for.
+        given: The structure of that tree.
+
+    Raises:
+        SharingError: When called: different objects stand where one object stood.
+        ValueError: When called: a cotangent is structured in another way than the result.
+        TypeError: When called: the tangents are structured in another way than the primals.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        untraced: Untraced,
+        types: tuple[Any, ...],
+        takes: Literal["cotangent", "tangents"],
+        gives: Structures,
+        given: Untraced,
+    ) -> None:
+        self.function, self.untraced, self.types = function, untraced, types
+        self.takes, self.gives, self.given = takes, gives, given
+        self._args_res: list[Any] | None = None
+
+    @classmethod
+    def at(
+        cls, function: Any, dag: Dag, takes: Literal["cotangent", "tangents"], gives: InnerDag
+    ) -> "LinearMap":
+        """The map that takes what is for this Dag."""
+        given = gives._untraced
+        structures = Structures.of(gives.tree, given)
+        return cls(function, dag._untraced, types_of(dag), takes, structures, given)
+
+    def _with(self, function: Any) -> "LinearMap":
+        return LinearMap(function, self.untraced, self.types, self.takes, self.gives, self.given)
+
+    def __getattr__(self, name: str) -> Any:
+        is_pullback = self.__dict__.get("takes") == "cotangent"
+        if name in _LEFT_OUT and hasattr(self.function, name):
+            kind = "pullback" if is_pullback else "linear map"
+            raise AttributeError(
+                f"JAX's {kind} has {name}, and pydag.jaxinterop's hasn't. {_LEFT_OUT[name]}"
+            )
+        if name in ("jaxpr", "want_logs") and is_pullback:
+            return getattr(self.function, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __call__(self, *given: Any) -> Any:
+        if self.takes == "tangents":
+            leaves = matched(self.untraced, given, "the tuple of the tangents", "tangents")
+            tangent = self._apply(leaves, "primals", "tangents")
+            return derivative(tangent._untraced, without_float0(tangent._leaves), self.gives)
+        if len(given) != 1:
+            raise TypeError(
+                f"a pullback takes one cotangent, of the form of the result, but got {len(given)}"
+            )
+        leaves = self.untraced.match(given[0], "the cotangent", "cotangent")
+        found = self._apply(leaves, "result", "cotangent")
+        if getattr(self.function, "want_logs", False):
+            found, logs = found
+            return self._cotangents(found), logs
+        return self._cotangents(found)
+
+    def _cotangents(self, found: tuple[Dag]) -> Any:
+        (cotangents,) = found
+        return derivative(cotangents._untraced, without_float0(cotangents._leaves), self.gives)
+
+    def _apply(self, leaves: list[Leaf], point: str, direction: str) -> Any:
+        dag = rebuilt(self.untraced, tangents_for(self.types, leaves), InnerDag)
+        try:
+            return self.current(self.function)(dag)
+        except (TypeError, ValueError) as error:
+            expected = rebuilt(self.untraced, self.types, InnerDag)
+            blame_tangent(error, expected.with_paths(point), dag.with_paths(direction))
+            raise
+
+    def current(self, function: Any) -> Any:
+        """JAX's function, with what was put into `args_res`."""
+        if self._args_res is None:
+            return function
+        leaves = self.given.match(tuple(self._args_res), "args_res", "args_res")
+        function = copy.copy(function)
+        function.args_res = [tuple(leaves)]
+        return function
+
+    @property
+    def args_res(self) -> list[Any]:
+        """Of a pullback: for each primal what is kept of it, in its form; as JAX's.
+
+        At a leaf that isn't needed, or that `saveable_args` says not to keep, stands a mark of
+        JAX's. What isn't kept must be put in its place before the call.
+        """
+        if self._args_res is None:
+            (leaves,) = self.function.args_res
+            self._args_res = list(self.given.without_statics().build(leaves))
+        return self._args_res
+
+    @args_res.setter
+    def args_res(self, values: Any) -> None:
+        self._args_res = list(values)
+
+    @property
+    def out_nzs(self) -> Any:
+        """In the form of the result: whether it depends on the primals; with newer JAX."""
+        of_result = self.untraced if self.takes == "cotangent" else self.given
+        return of_result.without_statics().build(self.function.out_nzs)
+
+    @property
+    def with_logs(self) -> "LinearMap":
+        """A pullback that returns a pair of the cotangents and what rules logged; newer JAX."""
+        return self._with(self.current(self.function).with_logs)
+
+    def with_refs(self, *refs: Any) -> "LinearMap":
+        """A pullback that adds cotangents to refs; as JAX's.
+
+        Args:
+            refs: For each primal a tree in its form, with a ref, `jax.ad.GradValue()`,
+                `jax.ad.DontWant()`, or None for the first of these two, at each leaf.
+        """
+        leaves = self.given.match(refs, "the tuple of the refs", "refs")
+        marks: Any = jax.ad
+        wanted = [marks.GradValue() if leaf is None else leaf for leaf in leaves]
+        function = self.current(self.function).with_refs(rebuilt(self.given, wanted, InnerDag))
+        return self._with(function)
+
+
+def types_of(dag: Dag) -> tuple[Any, ...]:
+    """JAX's types of the leaves."""
+    return tuple(map(jax.typeof, dag._leaves))
+
+
+tree_util.register_pytree_node(
+    LinearMap,
+    lambda f: (
+        (f.current(f.function),),
+        (f.untraced, f.types, f.takes, f.gives, f.given),
+    ),
+    lambda aux, children: LinearMap(children[0], *aux),
+)

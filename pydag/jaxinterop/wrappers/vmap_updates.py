@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a function that is mapped changes in its arguments: it comes out with the axes of these."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydag import _core
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.boundary.blame import type_text
+from pydag.jaxinterop.boundary.call import Call
+from pydag.jaxinterop.boundary.outputs import Outputs, Shell
+from pydag.jaxinterop.boundary.updates import Update
+from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.messages.roots import CALL, place_text
+from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
+from pydag.typing import Leaf
+
+
+class MappedUpdates:
+    """The function that JAX maps, and what it returns besides the result: a group for each axis.
+
+    Args:
+        axes: Of each traced leaf of the call.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        source: Source,
+        updated: Chosen,
+        outputs: Outputs,
+        call: Call,
+        axes: Sequence[Any],
+    ) -> None:
+        self._fun, self._updated, self._outputs = fun, updated, outputs
+        self._axes = dict(zip(call._untraced.traced_positions(), axes, strict=True))
+        self._groups = list(dict.fromkeys(axes))
+        if None not in self._groups:
+            self._groups.append(None)  # of numbers that were configuration and are arrays now
+        self.out_axes = outputs.prefix, None, tuple(self._groups)
+
+        def flat(call: Call) -> Any:
+            return self._run(call)
+
+        self.function = named(flat, source)
+
+    def _run(self, call: Call) -> Any:
+        result, update = call.run_and_update(self._fun, self._updated)
+        self._check(call, update)
+        groups: list[list[Leaf]] = [[] for _ in self._groups]
+        order = [self._groups.index(self._axes.get(p)) for p in update.positions]
+        for group, leaf in zip(order, update.leaves, strict=True):
+            groups[group].append(leaf)
+        return self._outputs.pack(result), Shell((update.plan, order)), tuple(groups)
+
+    def _check(self, call: Call, update: Update) -> None:
+        """Checks that what isn't mapped is the same in each slice."""
+        mapped = next(
+            (
+                leaf
+                for leaf, axis in zip(call._leaves, self._axes.values(), strict=True)
+                if axis is not None
+            ),
+            None,
+        )
+        for position, leaf in zip(update.positions, update.leaves, strict=True):
+            if self._axes.get(position) is None and jax_private.is_batched_with(leaf, mapped):
+                where = place_text(call.spec.accessors()[position], CALL)
+                raise ValueError(
+                    f"{where} is not mapped (its axis is None), but what the function writes there "
+                    f"is another array in each slice, {type_text(leaf)}\n"
+                    "  Map it, too (in_axes), with a value for each slice; or let all slices write "
+                    "the same, such as a mean over the axis (jax.lax.pmean with axis_name)."
+                )
+
+    def finish(self, returned: Any, args: Args, kwargs: Kwargs) -> Any:
+        """The result; the arguments are changed before."""
+        packed, shell, groups = returned
+        plan, order = shell.content
+        waiting = list(map(iter, groups))
+        leaves = tuple(next(waiting[group]) for group in order)
+        return _core.finish_call(_core.make_updated(None, (packed, plan, leaves)), (args, kwargs))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is delivered: bounds agree with each other, workflows and metadata are well-formed."""
+
+import importlib.metadata
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pydag
+
+yaml = pytest.importorskip("yaml")
+packaging = pytest.importorskip("packaging.requirements")
+
+pytestmark = pytest.mark.once
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+USERS = [
+    *PROJECT["project"]["dependencies"],
+    *(x for extra in PROJECT["project"]["optional-dependencies"].values() for x in extra),
+]
+
+
+@pytest.mark.parametrize("requirement", USERS)
+def test_bounds(requirement: str) -> None:
+    """What is installed here is allowed; the group `lowest` pins the lowest version of a bound."""
+    parsed = packaging.Requirement(requirement)
+    assert parsed.specifier.contains(importlib.metadata.version(parsed.name))
+    lowest = {
+        pin.name: pin.specifier
+        for item in PROJECT["dependency-groups"]["lowest"]
+        if isinstance(item, str) and (pin := packaging.Requirement(item))
+    }
+    if parsed.name in lowest:
+        [bound] = [x.version for x in parsed.specifier if x.operator == ">="]
+        assert lowest[parsed.name].contains(bound)
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [("pydag/registry/optree_private.py", "optree"), ("pydag/jaxinterop/jax_private.py", "jax")],
+)
+def test_messages_say_the_bounds(file: str, package: str) -> None:
+    """What a library of another version is told is what the metadata demands."""
+    [bound] = [x for x in USERS if re.match(rf"{package}\b", x)]
+    assert f'"{bound}"' in (ROOT / file).read_text("utf-8")
+
+
+def test_pythons() -> None:
+    """Classifiers, the wheels of a release and `requires-python` name the same versions."""
+    named = {
+        found[1]
+        for line in PROJECT["project"]["classifiers"]
+        if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line))
+    }
+    built = re.findall(r"cp3(\d+)-", PROJECT["tool"]["cibuildwheel"]["build"])
+    assert named == {f"3.{minor}" for minor in built}
+    assert PROJECT["project"]["requires-python"] == f">={min(named, key=lambda v: int(v[2:]))}"
+    assert f"3.{sys.version_info[1]}" in named
+
+
+def test_version_of_the_citation() -> None:
+    """CITATION.cff names this version."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert str(citation["version"]) == pydag.__version__
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / ".github" / "workflows").iterdir()), ids=lambda f: f.name
+)
+def test_workflows(file: Path) -> None:
+    """Each job has a machine and steps; what it runs by `make` is a target that there is."""
+    workflow = yaml.safe_load(file.read_text("utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for job in workflow["jobs"].values():
+        assert job["runs-on"]
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step)
+            for target in re.findall(r"^make ([\w-]+)", step.get("run", ""), re.MULTILINE):
+                assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

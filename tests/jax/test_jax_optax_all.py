@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every transformation of the installed optax: on a tied model, and on its distinct arrays."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from optax import contrib
+
+import pydag
+from pydag import jaxinterop as pj
+
+# Those that can't be called with a learning rate alone, or without arguments.
+ARGUMENTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "adaptive_grad_clip": lambda masks: optax.adaptive_grad_clip(0.1),
+    "add_decayed_weights": lambda masks: optax.add_decayed_weights(0.1, masks["flags"]),
+    "add_noise": lambda masks: optax.add_noise(0.1, 0.5, 0),
+    "apply_if_finite": lambda masks: optax.apply_if_finite(optax.adam(0.1), 3),
+    "apply_every": lambda masks: optax.apply_every(2),
+    "chain": lambda masks: optax.chain(optax.clip(1.0), optax.adam(0.1)),
+    "clip": lambda masks: optax.clip(0.5),
+    "clip_by_block_rms": lambda masks: optax.clip_by_block_rms(0.5),
+    "clip_by_global_norm": lambda masks: optax.clip_by_global_norm(0.5),
+    "conditionally_mask": lambda masks: optax.conditionally_mask(optax.adam(0.1), lambda n: n > 0),
+    "conditionally_transform": lambda masks: optax.conditionally_transform(
+        optax.adam(0.1), lambda n: n > 0
+    ),
+    "maybe_update": lambda masks: optax.maybe_update(optax.adam(0.1), lambda n: n > 0),
+    "ema": lambda masks: optax.ema(0.9),
+    "flatten": lambda masks: optax.flatten(optax.adam(0.1)),
+    "freeze": lambda masks: optax.freeze(masks["others"]),
+    "lookahead": lambda masks: optax.lookahead(optax.adam(0.1), 2, 0.5),
+    "masked": lambda masks: optax.masked(optax.adam(0.1), masks["flags"]),
+    "MultiSteps": lambda masks: optax.MultiSteps(optax.adam(0.1), 2),
+    "multi_transform": lambda masks: optax.multi_transform(
+        {"a": optax.sgd(0.1), "z": optax.adam(0.1)}, masks["labels"]
+    ),
+    "named_chain": lambda masks: optax.named_chain(
+        ("one", optax.clip(1.0)), ("two", optax.sgd(0.1))
+    ),
+    "noisy_sgd": lambda masks: optax.noisy_sgd(0.1, key=0),
+    "stateless": lambda masks: optax.stateless(
+        lambda u, p: jax.tree.map(lambda g, x: g + 0.1 * x, u, p)
+    ),
+    "stateless_with_tree_map": lambda masks: optax.stateless_with_tree_map(
+        lambda g, x: g + 0.1 * x
+    ),
+    "partition": lambda masks: optax.partition(
+        {"a": optax.sgd(0.1), "z": optax.set_to_zero()}, masks["labels"]
+    ),
+    "scale": lambda masks: optax.scale(0.5),
+    "scale_by_learning_rate": lambda masks: optax.scale_by_learning_rate(0.1),
+    "scale_by_schedule": lambda masks: optax.scale_by_schedule(optax.linear_schedule(1.0, 0.1, 3)),
+    "selective_transform": lambda masks: optax.selective_transform(
+        optax.adam(0.1), freeze_mask=masks["others"]
+    ),
+    "trace": lambda masks: optax.trace(0.9),
+    "contrib.mechanize": lambda masks: contrib.mechanize(optax.adam(0.1)),
+    "contrib.muon": lambda masks: contrib.muon(0.1),
+    "contrib.sam": lambda masks: contrib.sam(optax.sgd(0.1), optax.sgd(0.05), sync_period=2),
+    "contrib.schedule_free": lambda masks: contrib.schedule_free(optax.sgd(0.1), 0.1),
+    "inject_hyperparams": lambda masks: optax.inject_hyperparams(optax.adamw, static_args="mask")(
+        0.1, mask=masks["flags"]
+    ),
+}
+
+# Not transformations to be tried, or tried elsewhere.
+LEFT_OUT = {
+    "optimistic_adam": "deprecated for optimistic_adam_v2, and warns",
+    "measure_with_ema": "takes measures, which are no part of training",
+    "contrib.scale_by_muon": "takes matrices alone; it is a part of contrib.muon",
+    "GradientTransformationExtraArgs": "a class of transformations",
+    "GradientTransformation": "a class of transformations",
+    "inject_stateful_hyperparams": "another, deprecated name of inject_hyperparams",
+    "skip_not_finite": "a condition for MultiSteps, not a transformation",
+    "skip_large_updates": "a condition for MultiSteps, not a transformation",
+    "monitor": "takes measures, which are no part of training",
+    "snapshot": "takes measures, which are no part of training",
+    "with_extra_args_support": "gives the transformation that it is given",
+    "contrib.split_real_and_imaginary": "for complex parameters",
+    "contrib.dpsgd": "needs gradients per example",
+    "contrib.differentially_private_aggregate": "needs gradients per example",
+    "differentially_private_aggregate": "needs gradients per example",
+    "dpsgd": "needs gradients per example",
+    "contrib.hutchinson_estimator_diag_hessian": "needs the loss as an object of its own",
+    "contrib.sophia": "needs the loss as an object of its own",
+    "contrib.scale_by_sophia": "needs the loss as an object of its own",
+}
+
+
+def masks_for(names: list[str]) -> dict[str, Any]:
+    """Masks and labels for a dict with these names."""
+    return {
+        "flags": {name: name != "b" for name in names},
+        "others": {name: name == "b" for name in names},
+        "labels": {name: "z" if name == "b" else "a" for name in names},
+    }
+
+
+def made(name: str, of: list[str]) -> Any:
+    """A transformation of this name for a dict; None for another function."""
+    if name in ARGUMENTS:
+        return ARGUMENTS[name](masks_for(of))
+    function = functools.reduce(getattr, name.split("."), optax)
+    for arguments in ((), (0.1,)):
+        try:
+            found = function(*arguments)
+        except Exception:
+            continue
+        if isinstance(found, optax.GradientTransformation | optax.GradientTransformationExtraArgs):
+            return found
+    return None
+
+
+def names() -> list[str]:
+    """The public functions of optax and of optax.contrib that say that they make one."""
+    found = []
+    for module, prefix in ((optax, ""), (contrib, "contrib.")):
+        for name, function in vars(module).items():
+            if name.startswith("_") or not callable(function) or prefix + name in LEFT_OUT:
+                continue
+            try:
+                returns = str(inspect.signature(function).return_annotation)
+            except (TypeError, ValueError):
+                continue
+            if "GradientTransformation" in returns or prefix + name in ARGUMENTS:
+                found.append(prefix + name)
+    return found
+
+
+W, B = jnp.array([[1.0, -2.0], [0.5, 3.0]]), jnp.array([0.25, -1.0])
+
+
+def distinct_loss(p: Any) -> Any:
+    return jnp.sum((jnp.array([1.0, 2.0]) @ p["w"] + p["b"]) ** 2) + jnp.sum(p["w"] ** 2)
+
+
+@pytest.mark.parametrize("name", names())
+def test_like_bare_optax(name: str) -> None:
+    """Three steps give the numbers that they give for each array once, and ties stay."""
+    tx = made(name, ["b", "w"])
+    if tx is None:
+        pytest.fail(f"{name} needs arguments: name them in ARGUMENTS, or a reason in LEFT_OUT")
+    w, is_pair = W, name == "lookahead"
+    model = {"b": B, "copy": w, "w": w}
+    ours = pj.optimizer(made(name, ["b", "copy", "w"]))
+    theirs: Any = {"b": B, "w": w}
+    if is_pair:
+        model = optax.LookaheadParams.init_synced(model)
+        theirs = optax.LookaheadParams.init_synced(theirs)
+    state, expected = ours.init(model), tx.init(theirs)
+    takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs) or name == "MultiSteps"
+    takes_extra = takes_extra and name != "contrib.sam"
+    for _ in range(3):
+        value, gradient = pj.value_and_grad(distinct_loss)(model.fast if is_pair else model)
+        extra = {"value": value, "grad": gradient, "value_fn": distinct_loss} if takes_extra else {}
+        updates, state = ours.update(gradient, state, model, **extra)
+        kept = {id(x) for x in jax.tree.leaves(state)}
+        assert kept.isdisjoint(map(id, pydag.dag_leaves((gradient, updates))))
+        model = pj.apply_updates(model, updates)
+        value, plain = jax.value_and_grad(distinct_loss)(theirs.fast if is_pair else theirs)
+        if takes_extra:
+            extra = {"value": value, "grad": plain, "value_fn": distinct_loss}
+        changes, expected = tx.update(plain, expected, theirs, **extra)
+        theirs = optax.apply_updates(theirs, changes)
+    shown = zip(model, theirs, strict=True) if is_pair else [(model, theirs)]
+    for mine, other in shown:
+        assert mine["w"] is mine["copy"]
+        np.testing.assert_allclose(mine["w"], other["w"], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(mine["b"], other["b"], rtol=1e-6, atol=1e-7)
+
+
+COMPILED = [
+    "adam",
+    "adamw",
+    "lookahead",
+    "MultiSteps",
+    "masked",
+    "lbfgs",
+    "polyak_sgd",
+    "contrib.momo",
+    "contrib.reduce_on_plateau",
+    "contrib.schedule_free",
+    "partition",
+]
+
+
+@pydag.register_module
+class Tied:
+    """A module in which one array stands twice, beside configuration."""
+
+    def __init__(self) -> None:
+        self.w = self.copy = W
+        self.b, self.width = B, 2
+
+
+class Own(pj.Module):
+    """The same as a node of JAX's."""
+
+    def __init__(self) -> None:
+        self.w = self.copy = W
+        self.b, self.width = B, 2
+
+
+def transformation(name: str, of: list[str], is_module: bool) -> Any:
+    """A transformation of this name; masks and labels of a module are functions."""
+    if is_module and name == "masked":
+        return optax.masked(optax.adam(0.1), lambda m: pydag.dag_mask(m, ["w", "copy"]))
+    if is_module and name == "partition":
+        return optax.partition(
+            {"a": optax.sgd(0.1), "z": optax.set_to_zero()},
+            lambda m: pj.tree.map_with_path(
+                lambda path, _: "z" if jax.tree_util.keystr(path).endswith("b") else "a", m
+            ),
+        )
+    return made(name, of)
+
+
+def as_dict(model: Any) -> Any:
+    return model if isinstance(model, dict) else {"w": model.w, "b": model.b}
+
+
+@pytest.mark.parametrize("make", [Tied, Own, lambda: {"b": B, "copy": W, "w": W}])
+@pytest.mark.parametrize("name", COMPILED)
+def test_like_bare_optax_when_compiled(name: str, make: Callable[[], Any]) -> None:
+    """Steps inside `jit` give the numbers of bare optax inside `jax.jit`, with no warning."""
+    is_pair, model = name == "lookahead", make()
+    given = model if isinstance(model, dict) else None
+    of = ["b", "copy", "w"] if given else ["b", "w"]
+    ours, bare = pj.optimizer(transformation(name, of, given is None)), made(name, ["b", "w"])
+    theirs: Any = {"b": B, "w": W}
+    if is_pair:
+        model = optax.LookaheadParams.init_synced(model)
+        theirs = optax.LookaheadParams.init_synced(theirs)
+    takes_extra = isinstance(bare, optax.GradientTransformationExtraArgs) or name == "MultiSteps"
+
+    def loss(model: Any) -> Any:
+        return distinct_loss(as_dict(model))
+
+    def step(tx: Any, grad: Any, apply: Any, model: Any, state: Any) -> Any:
+        value, gradient = grad(loss)(model.fast if is_pair else model)
+        extra = {"value": value, "grad": gradient, "value_fn": loss} if takes_extra else {}
+        updates, state = tx.update(gradient, state, model, **extra)
+        return apply(model, updates), state
+
+    compiled = pj.jit(functools.partial(step, ours, pj.value_and_grad, pj.apply_updates))
+    plain = jax.jit(functools.partial(step, bare, jax.value_and_grad, optax.apply_updates))
+    state, expected = ours.init(model), bare.init(theirs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            model, state = compiled(model, state)
+            theirs, expected = plain(theirs, expected)
+    for mine, other in zip(model, theirs, strict=True) if is_pair else [(model, theirs)]:
+        attributes = mine if isinstance(mine, dict) else vars(mine)
+        assert attributes["w"] is attributes["copy"]
+        np.testing.assert_allclose(attributes["w"], other["w"], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(attributes["b"], other["b"], rtol=1e-5, atol=1e-6)
+        assert attributes.get("width", 2) == 2

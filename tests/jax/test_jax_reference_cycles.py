@@ -1,0 +1,100 @@
+"""What a function closed over dies with the last reference to it, without the garbage collector."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax.numpy as jnp
+from wrappers import APART, WRAPPERS
+
+from pydag import jaxinterop as pj
+
+EVERY = WRAPPERS | APART
+# JAX keeps what it compiled for eager callbacks, as it does without us.
+OF_JAX = ("pure_callback", "io_callback")
+
+
+class Data:
+    """Something that a function closes over, and no code of JAX's keeps."""
+
+
+@pytest.fixture(autouse=True)
+def _no_garbage_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def closing_over(data: Any) -> Callable[[Any], Any]:
+    """A function of a tree."""
+
+    def f(tree: Any) -> Any:
+        assert data is not None
+        return pydag.dag_map(lambda x: 2 * x, tree)
+
+    return f
+
+
+def tied() -> dict[str, Any]:
+    """One array at two places."""
+    w = jnp.ones((2, 2, 2))
+    return {"a": w, "b": w}
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if n not in OF_JAX])
+def test_nothing_is_in_a_cycle(name: str) -> None:
+    """Neither the wrapper, once and again, nor what was made for the function."""
+    data = Data()
+    f = closing_over(data)
+    wrapped = EVERY[name](f)
+    wrapped(tied())
+    wrapped(tied())
+    EVERY[name](f)(tied())
+    alive = weakref.ref(data)
+    del data, f, wrapped
+    assert alive() is None
+
+
+def test_of_other_structures_and_static_content() -> None:
+    """Nor do plans for several structures, static leaves, options or errors."""
+    data = Data()
+    f = pj.jit(closing_over(data), static=int)
+    f({**tied(), "name": 3})
+    f({"a": jnp.ones(2), "name": 4})
+    f(({"name": 5}, 2.0))
+    f.lower({**tied(), "name": 3}).compile()
+    f.trace({**tied(), "name": 3})
+    with pytest.raises(TypeError):
+        f({**tied(), "name": 3, "mark": bytearray()})
+    alive = weakref.ref(data)
+    del data, f
+    assert alive() is None
+
+
+def with_rules(f: Any) -> tuple[Any, Any]:
+    """Functions whose rules close over the same."""
+    one, other = pj.custom_jvp(f), pj.custom_vjp(f)
+    one.defjvp(lambda p, t: (f(*p), f(*t)))
+    other.defvjp(lambda p: (f(p), None), lambda _, t: (f(t),))
+    return one, other
+
+
+def test_rules_of_derivatives() -> None:
+    """Nor do functions with rules of their own, and these rules."""
+    data = Data()
+    one, other = with_rules(closing_over(data))
+    for g in (one, other):
+        pj.grad(lambda p, g=g: pj.tree.reduce(lambda x, y: x + y.sum(), g(p), 0.0))(tied())
+    alive = weakref.ref(data)
+    del data, one, other, g
+    assert alive() is None

@@ -1,0 +1,299 @@
+"""What JAX's wrappers and their results have, ours have, or say that they haven't."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop as pj
+
+LIMITED = "it would speak of the flat function, or of the distinct leaves"
+
+# What an object of JAX's has and ours hasn't, and why. To ask for it is an AttributeError that
+# names it.
+LEFT_OUT: dict[tuple[str, str], str] = {
+    ("traced", "with_consts_as_arg"): LIMITED,
+    ("traced", "physicalize"): LIMITED,
+    ("compiled", "call"): LIMITED,
+    ("vjp", "fun"): LIMITED,
+    ("vjp", "in_tree"): LIMITED,
+    ("vjp", "out_tree"): LIMITED,
+    ("vjp", "opaque_residuals"): LIMITED,
+    ("vjp", "structured_residuals"): LIMITED,
+    ("vjp", "replace"): "its fields are JAX's; args_res can be set",
+    ("linearize", "func"): LIMITED,
+    ("linearize", "args"): LIMITED,
+    ("linearize", "keywords"): LIMITED,
+    ("custom_vjp", "defvjp_with_logs"): "a rule may return what it logs as a part of the result",
+    ("custom_vjp", "defvjp_with_accums"): "a rule returns cotangents, in the argument's form",
+    ("custom_vjp", "defremat"): "checkpoint does it",
+    ("custom_vjp", "defremat_with_logs"): "checkpoint does it",
+    ("custom_vjp", "remat_rules"): "checkpoint does it",
+}
+
+
+def f(x: Any) -> Any:
+    """A function of one array."""
+    return x * 2
+
+
+def with_rule(m: Any, name: str) -> Any:
+    """A function with a rule of its own."""
+    g = getattr(m, name)(f)
+    if name == "custom_vjp":
+        g.defvjp(lambda x: (f(x), None), lambda _, t: (f(t),))
+    else:
+        g.defjvp(lambda p, t: (f(*p), f(*t)))
+    return g
+
+
+OBJECTS: dict[str, Callable[[Any], Any]] = {
+    "jit": lambda m: m.jit(f),
+    "grad": lambda m: m.grad(f),
+    "value_and_grad": lambda m: m.value_and_grad(f),
+    "vmap": lambda m: m.vmap(f),
+    "checkpoint": lambda m: m.checkpoint(f),
+    "jacfwd": lambda m: m.jacfwd(f),
+    "jacrev": lambda m: m.jacrev(f),
+    "hessian": lambda m: m.hessian(f),
+    "make_jaxpr": lambda m: m.make_jaxpr(f),
+    "custom_jvp": lambda m: with_rule(m, "custom_jvp"),
+    "custom_vjp": lambda m: with_rule(m, "custom_vjp"),
+    "traced": lambda m: m.jit(f).trace(1.0),
+    "lowered": lambda m: m.jit(f).lower(1.0),
+    "compiled": lambda m: m.jit(f).lower(1.0).compile(),
+    "vjp": lambda m: m.vjp(f, 1.0)[1],
+    "linearize": lambda m: m.linearize(f, 1.0)[1],
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_public_attributes(name: str) -> None:
+    """All that the installed JAX has, but for what the table leaves out, which says so."""
+    theirs, ours = OBJECTS[name](jax), OBJECTS[name](pj)
+    for attribute in [n for n in dir(theirs) if not n.startswith("_")]:
+        if (name, attribute) in LEFT_OUT:
+            with pytest.raises(AttributeError, match=rf"{attribute}.*\. .*\."):
+                getattr(ours, attribute)
+        else:
+            assert hasattr(ours, attribute), attribute
+            assert callable(getattr(ours, attribute)) == callable(getattr(theirs, attribute))
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_what_nobody_has_is_an_attribute_error(name: str) -> None:
+    """In the usual words."""
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        OBJECTS[name](pj).nothing  # noqa: B018  # the point of the test
+
+
+MESH = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+DECORATORS: dict[str, Callable[[Any, Any], Any]] = {
+    name: lambda m, g, name=name: getattr(m, name)(g)
+    for name in (
+        "jit",
+        "grad",
+        "value_and_grad",
+        "vmap",
+        "checkpoint",
+        "remat",
+        "jacfwd",
+        "jacrev",
+        "hessian",
+        "make_jaxpr",
+        "custom_jvp",
+        "custom_vjp",
+    )
+} | {
+    "shard_map": lambda m, g: m.shard_map(g, mesh=MESH, in_specs=None, out_specs=None),
+}
+OURS: dict[str, Callable[[Any, Any], Any]] = {
+    **DECORATORS,
+    "keep_sharing": lambda _, g: pj.keep_sharing(jax.named_call)(g),
+}
+
+
+def described(x: int, *, y: str = "z") -> float:
+    """It has a text."""
+    return 1.0
+
+
+COST = [4]
+described.cost = COST  # type: ignore[attr-defined]  # any attribute
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_wrapper_has_the_attributes_of_the_function(name: str) -> None:
+    """Names, text, annotations, signature, the function itself, and whatever it was given."""
+    wrapped = OURS[name](pj, described)
+    assert wrapped.cost is COST
+    assert wrapped.__wrapped__ is described
+    assert (wrapped.__name__, wrapped.__qualname__) == ("described", "described")
+    assert (wrapped.__doc__, wrapped.__module__) == ("It has a text.", __name__)
+    assert wrapped.__annotations__ == described.__annotations__
+    assert inspect.signature(wrapped) == inspect.signature(described)
+
+
+@pytest.mark.parametrize("name", DECORATORS)
+def test_signatures_of_wrapped_functions_are_those_of_jax(name: str) -> None:
+    """Also of one that says another signature than it has, and of a partial."""
+    other = functools.wraps(described)(lambda *args, **kwargs: 1.0)
+    other.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # as decorators do
+        [inspect.Parameter("q", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    )
+    for g in (described, other, functools.partial(described, 3)):
+        found = [inspect.signature(DECORATORS[name](m, g)) for m in (jax, pj)]
+        assert found[0] == found[1]
+
+
+class Nameless(eqx.Module):
+    """A callable; one that was rebuilt has a name that is no text."""
+
+    width: int = 42
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_callables_without_a_name(name: str) -> None:
+    """Callables of every class are wrapped."""
+    net = jax.tree.map(lambda x: x, Nameless())
+    wrapped = OURS[name](pj, net)
+    assert (wrapped.__name__, wrapped.__wrapped__) == ("Nameless", net)
+    partial: Any = functools.partial(described, y="y")
+    assert OURS[name](pj, partial).__name__ == "described"
+
+
+def test_what_a_wrapper_has_of_itself_is_not_handed_on() -> None:
+    """A gradient of a compiled function has no stages: those would be of the function itself."""
+    jitted: Any = pj.jit(described)
+    for name in OURS:
+        if name != "jit":
+            assert not hasattr(OURS[name](pj, jitted), "lower")
+    twice: Any = pj.export(pj.vmap(pj.jit(f)))(jnp.ones((2, 3)))
+    assert twice.call(jnp.ones((2, 3))).shape == (2, 3)
+    assert jitted._cache_size() == 0
+
+
+def generator(x: Any) -> Any:
+    """No function to JAX."""
+    yield x
+
+
+def rule(m: Any, found: Any) -> Any:
+    """The tangent by a rule that returns this."""
+    g = m.custom_jvp(lambda x: (x,))
+    g.defjvp(lambda p, t: found(p[0], t[0]))
+    return m.jvp(g, (1.0,), (1.0,))
+
+
+def pulled(m: Any, found: Any) -> Any:
+    """The gradient by a rule that returns this."""
+    g = m.custom_vjp(f)
+    g.defvjp(lambda x: (f(x), None), lambda _, t: found(t))
+    return m.grad(g)(1.0)
+
+
+def lax(m: Any) -> Any:
+    return jax.lax if m is jax else m
+
+
+XS = jnp.ones(3)
+
+# Mistakes, and what JAX calls them.
+MISTAKES: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
+    "grad of no function": (lambda m: m.grad(42), TypeError),
+    "grad of a generator": (lambda m: m.grad(generator), TypeError),
+    "value_and_grad of a static method": (lambda m: m.value_and_grad(staticmethod(f)), TypeError),
+    "jit of no function": (lambda m: m.jit(42), TypeError),
+    "vmap of no function": (lambda m: m.vmap(42), TypeError),
+    "jacfwd of no function": (lambda m: m.jacfwd(42), TypeError),
+    "jacrev of no function": (lambda m: m.jacrev(42), TypeError),
+    "hessian of no function": (lambda m: m.hessian(42), TypeError),
+    "make_jaxpr of no function": (lambda m: m.make_jaxpr(42), TypeError),
+    "shard_map of no function": (lambda m: DECORATORS["shard_map"](m, 42), TypeError),
+    "vjp of no function": (lambda m: m.vjp(42, 1.0), TypeError),
+    "jvp of no function": (lambda m: m.jvp(42, (1.0,), (1.0,)), TypeError),
+    "linearize of no function": (lambda m: m.linearize(42, 1.0), TypeError),
+    "eval_shape of no function": (lambda m: m.eval_shape(42, 1.0), TypeError),
+    "scan of no function": (lambda m: lax(m).scan(42, 0.0, 1.0), TypeError),
+    "while_loop of no function": (lambda m: lax(m).while_loop(f, 42, 1.0), TypeError),
+    "fori_loop of no function": (lambda m: lax(m).fori_loop(0, 2, 42, 1.0), TypeError),
+    "cond of no function": (lambda m: lax(m).cond(True, 42, f, 1.0), TypeError),
+    "map of no function": (lambda m: lax(m).map(42, XS), TypeError),
+    "jvp of fewer tangents": (lambda m: m.jvp(f, (1.0, 2.0), (1.0,)), TypeError),
+    "jvp of a tuple and a list": (lambda m: m.jvp(f, (1.0,), [1.0]), TypeError),
+    "jvp of other keys": (lambda m: m.jvp(f, ({"a": 1.0},), ({"b": 1.0},)), TypeError),
+    "jvp of no tuple": (lambda m: m.jvp(f, 1.0, 1.0), TypeError),
+    "jvp of another dtype": (lambda m: m.jvp(f, (XS,), (XS.astype("float16"),)), TypeError),
+    "jvp of another shape": (lambda m: m.jvp(f, (XS,), (jnp.ones(4),)), ValueError),
+    "linearize, fewer tangents": (lambda m: m.linearize(f, 1.0)[1](), TypeError),
+    "linearize, other keys": (
+        lambda m: m.linearize(lambda d: d["a"], {"a": 1.0})[1]({"b": 1.0}),
+        TypeError,
+    ),
+    "vjp, another form": (lambda m: m.vjp(f, 1.0)[1]([1.0]), ValueError),
+    "vjp, two cotangents": (lambda m: m.vjp(f, 1.0)[1](1.0, 2.0), TypeError),
+    "vjp with reduce_axes": (lambda m: m.vjp(f, 1.0, reduce_axes=("i",)), NotImplementedError),
+    "grad with reduce_axes": (lambda m: m.grad(f, reduce_axes=("i",)), NotImplementedError),
+    "a tangent of another form": (lambda m: rule(m, lambda p, t: ((p,), [t])), TypeError),
+    "a rule without a pair": (lambda m: rule(m, lambda p, t: p), TypeError),
+    "cotangents that are no tuple": (lambda m: pulled(m, lambda t: t), TypeError),
+    "two cotangents for one": (lambda m: pulled(m, lambda t: (t, t)), TypeError),
+    "a cotangent of another form": (lambda m: pulled(m, lambda t: ([t, t],)), TypeError),
+    "in_axes that is a dict": (lambda m: m.vmap(f, in_axes={"a": 0}), TypeError),
+    "in_axes that is text": (lambda m: m.vmap(f, in_axes="a"), TypeError),
+    "in_axes of a float": (lambda m: m.vmap(f, in_axes=(1.0,)), TypeError),
+    "in_axes of an array": (lambda m: m.vmap(f, in_axes=(XS,)), TypeError),
+    "out_axes of an array": (lambda m: m.vmap(f, out_axes=(XS,)), TypeError),
+    "too many in_axes": (lambda m: m.vmap(f, in_axes=(0, 0))(XS), ValueError),
+    "an axis that isn't there": (lambda m: m.vmap(f, in_axes=3)(XS), ValueError),
+    "an unknown option of jit": (lambda m: m.jit(f, nothing=3), TypeError),
+    "a number of no argument": (lambda m: m.jit(f, static_argnums=4), ValueError),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_types_of_errors(name: str) -> None:
+    """They are JAX's, when a function is wrapped or when it is called."""
+    mistake, kind = MISTAKES[name]
+    for m in (jax, pj):
+        with pytest.raises(kind) as caught:
+            mistake(m)
+        assert not isinstance(caught.value, pydag.SharingError)
+
+
+def test_a_static_leaf_may_stand_among_axes() -> None:
+    """Text and functions of the argument, as a map over it leaves them, are no axes."""
+    tree = {"w": XS, "name": "net"}
+    mapped = pj.vmap(lambda p: p["w"] * 2, in_axes=({"w": 0, "name": "net"},))
+    assert mapped(tree).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_flags_of_rules() -> None:
+    """Functions with rules tell what JAX's tell: the rules, and what was set with them."""
+    g: Any = pj.custom_vjp(f)
+    assert (g.fwd, g.bwd) == (None, None)
+    forward, backward = (lambda x: (f(x), None)), (lambda _, t: (t,))
+    g.defvjp(forward, backward, symbolic_zeros=True)
+    assert (g.fwd, g.bwd, g.symbolic_zeros) == (forward, backward, True)
+    h: Any = pj.custom_jvp(f)
+    assert not h.jvp
+    h.defjvp(forward)
+    assert (h.jvp, h.symbolic_zeros) == (forward, False)

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function that changes its argument and doesn't return that is told of."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import nnx
+
+import pydag
+import pydag.jaxinterop as pj
+from pydag.jaxinterop import LostUpdateWarning
+
+
+@pydag.register_module
+class Norm:
+    """A part with a running mean."""
+
+    def __init__(self) -> None:
+        self.mean = jnp.zeros(3)
+        self.calls = 0
+
+
+@pydag.register_module
+class Net:
+    """A module that changes itself when it is called."""
+
+    def __init__(self) -> None:
+        self.w = jnp.ones(3)
+        self.norm = Norm()
+        self.lazy: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        self.norm.mean = 0.9 * self.norm.mean + 0.1 * x
+        return self.w * x - self.norm.mean
+
+
+X = jnp.ones(3)
+
+
+def fresh_loss() -> Any:
+    """A function that no wrapper has traced yet."""
+
+    def loss(model: Any, x: Any) -> Any:
+        return model(x).sum()
+
+    return loss
+
+
+loss = fresh_loss()
+
+
+def with_model(model: Any, x: Any) -> Any:
+    """Changes the model, and returns it, too."""
+    return model(x).sum(), model
+
+
+def _scanned(f: Any) -> Any:
+    def body(carry: Any, x: Any) -> Any:
+        return Net(), f(carry, x)
+
+    return lambda m, x: pj.scan(body, m, x[None])
+
+
+def _by_custom_jvp(f: Any) -> Any:
+    g = pj.custom_jvp(f)
+    g.defjvp(lambda primals, tangents: (f(*primals), tangents[1].sum()))
+    return g
+
+
+def _by_custom_vjp(f: Any) -> Any:
+    g = pj.custom_vjp(f)
+    g.defvjp(lambda m, x: (f(m, x), None), lambda saved, ct: (None, None))
+    return g
+
+
+WRAPPERS: dict[str, Any] = {
+    "jit": pj.jit,
+    "grad": pj.grad,
+    "value_and_grad": pj.value_and_grad,
+    "jacrev": pj.jacrev,
+    "vmap": lambda f: pj.vmap(f, in_axes=(None, 0)),
+    "checkpoint": pj.checkpoint,
+    "cond": lambda f: lambda m, x: pj.cond(x.sum() > 0, f, f, m, x),
+    "switch": lambda f: lambda m, x: pj.switch(0, [f, f], m, x),
+    "vjp": lambda f: lambda m, x: pj.vjp(f, m, x),
+    "jvp": lambda f: lambda m, x: pj.jvp(f, (m, x), (pj.tree.map(jnp.ones_like, m), x)),
+    "linearize": lambda f: lambda m, x: pj.linearize(f, m, x),
+    "custom_jvp": _by_custom_jvp,
+    "custom_vjp": _by_custom_vjp,
+    "eval_shape": lambda f: lambda m, x: pj.eval_shape(f, m, x),
+    "make_jaxpr": pj.make_jaxpr,
+    "keep_sharing": pj.keep_sharing(lambda f: f),
+}
+LOOPS: dict[str, Any] = {
+    "scan": _scanned,
+    "while_loop": lambda f: (
+        lambda m, x: pj.while_loop(lambda c: f(c["m"], x) < 0, lambda c: c, {"m": m})
+    ),
+    "fori_loop": lambda f: lambda m, x: pj.fori_loop(0, 2, lambda i, c: (f(c, x), Net())[1], m),
+    "map": lambda f: lambda m, x: pj.map(lambda m: f(m, x), pj.tree.map(lambda a: a[None], m)),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_every_wrapper_tells(name: str) -> None:
+    """The path, the function and both cures are in the warning of each wrapper."""
+    loss = fresh_loss()
+    with pytest.warns(LostUpdateWarning) as told:
+        WRAPPERS[name](loss)(Net(), X)
+    text = str(told[0].message)
+    assert "args[0].norm.mean" in text
+    assert f"loss at {__file__}" in text
+    assert "Return what was changed; or say update_argnums=0" in text
+    assert told[0].filename == __file__
+    assert told[0].lineno == loss.__code__.co_firstlineno
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_every_loop_tells(name: str) -> None:
+    """A loop's body or condition that changes what it is given in vain is told of."""
+    with pytest.warns(LostUpdateWarning, match=r"\.mean, and the change is lost"):
+        LOOPS[name](fresh_loss())(Net(), X)
+
+
+@pytest.mark.parametrize("name", sorted(WRAPPERS.keys() - {"grad", "value_and_grad", "jvp"}))
+def test_what_is_returned_is_not_lost(name: str) -> None:
+    """Nothing is said where the changed object is in the result."""
+    if name in ("cond", "switch", "vmap"):  # the results of branches and slices are arrays
+        WRAPPERS[name](lambda m, x: (loss(m, x), m.norm.mean))(Net(), X)
+        return
+    WRAPPERS[name](with_model)(Net(), X)
+
+
+def test_aux_is_a_result() -> None:
+    """What `has_aux` hands on is not lost."""
+    pj.grad(with_model, has_aux=True)(Net(), X)
+    pj.jit(pj.value_and_grad(with_model, has_aux=True))(Net(), X)
+
+
+def test_the_new_leaves_alone_may_be_returned() -> None:
+    """The object itself need not be returned: what was written is enough."""
+
+    def f(model: Any, x: Any) -> Any:
+        y = model(x)
+        return y, {"mean": model.norm.mean}
+
+    pj.jit(f)(Net(), X)
+
+
+def test_a_carry_that_is_changed_and_returned() -> None:
+    """The body of a scan may change its carry in place."""
+
+    def body(model: Any, x: Any) -> Any:
+        return model, model(x)
+
+    model, ys = pj.scan(body, Net(), jnp.ones((4, 3)))
+    assert ys.shape == (4, 3)
+    assert model.norm.mean.shape == (3,)
+
+
+def test_told_once_for_each_trace() -> None:
+    """A compiled function is asked when it is traced, and not when it is called again."""
+    f = pj.jit(lambda m, x: m(x))
+    model = Net()
+    with pytest.warns(LostUpdateWarning) as told:
+        f(model, X)
+    assert len(told) == 1
+    f(model, X)
+    with pytest.warns(LostUpdateWarning):
+        f(model, jnp.ones((2, 3)))
+
+
+def test_a_lazily_made_weight() -> None:
+    """An array in an attribute that held None, or wasn't there, is a change."""
+
+    def f(model: Any) -> Any:
+        model.lazy = jnp.ones(3)
+        model.other = {"deep": model.w + 1}
+        return model.lazy.sum()
+
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\].lazy, args\[0\].other"):
+        pj.jit(f)(Net())
+
+
+def test_keyword_arguments_are_named() -> None:
+    """The cure for a keyword argument is update_argnames."""
+    with pytest.warns(LostUpdateWarning, match=r"kwargs\['model'\].norm.mean") as told:
+        pj.jit(fresh_loss())(model=Net(), x=X)
+    assert "update_argnames='model'" in str(told[0].message)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: p.pop("a"),
+        lambda p: p.update(new=p["a"] + 1),
+        lambda p: p["items"].append(p["a"] + 1),
+        lambda p: p["items"].clear(),
+        lambda p: p.update(name="other"),
+        lambda p: p["norm"].__setattr__("calls", 7),
+        lambda p: p.update(a=p["a"]),
+        lambda p: p.update(items=list(p["items"])),
+    ],
+)
+def test_silent(change: Callable[[Any], Any]) -> None:
+    """Items that come or go, static values and what was there before are not spoken of."""
+
+    def f(p: Any) -> Any:
+        x = p["a"] * 2
+        change(p)
+        return x
+
+    pj.jit(f)({"a": X, "items": [jnp.zeros(2)], "name": "one", "norm": Norm()})
+
+
+def test_objects_made_inside() -> None:
+    """What the function made itself is its own affair, also where it takes the place of a part."""
+
+    def f(p: Any) -> Any:
+        own = {"a": p["a"]}
+        own["a"] = own["a"] + 1
+        q = dict(p)
+        q["a"] = jnp.zeros(3)
+        return own["a"]
+
+    pj.jit(f)({"a": X})
+
+
+def test_items_of_dicts_and_lists() -> None:
+    """A leaf written over an item of a dict or list is told, also one that takes None's place."""
+
+    def f(p: Any) -> Any:
+        p["cache"][0] = p["cache"][0] + 1
+        p["none"] = p["cache"][0] * 2
+        return p["cache"][0].sum()
+
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\]\['cache'\]\[0\], args\[0\]\['none'\]"):
+        pj.jit(f)({"cache": [X], "none": None})
+
+
+def test_a_swap_is_told() -> None:
+    """Two arrays that change places are two changes."""
+
+    def f(p: Any) -> Any:
+        p["a"], p["b"] = p["b"], p["a"]
+        return jnp.zeros(())
+
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\]\['a'\], args\[0\]\['b'\]"):
+        pj.jit(f)({"a": X, "b": jnp.zeros(3)})
+
+
+def test_a_mapped_copy_is_a_result() -> None:
+    """A model that is changed and then mapped was not lost: it is what the map saw."""
+
+    def f(model: Any, x: Any) -> Any:
+        model(x)
+        return pj.tree.map(lambda a: a * 0.5, model)
+
+    def g(model: Any, xs: Any) -> Any:
+        model.w = model.w * 0.9
+        return pj.scan(lambda m, x: (m, m.w.sum()), model, xs)
+
+    pj.jit(f)(Net(), X)
+    pj.jit(g)(Net(), X)
+
+
+def test_something_alike_is_no_copy() -> None:
+    """A result that only looks like the model, such as the moments of an optimizer, isn't it."""
+
+    def f(model: Any, moments: Any, x: Any) -> Any:
+        y = model(x)
+        return y, pj.tree.map(lambda a: a * 0.9, moments)
+
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\].norm.mean"):
+        pj.jit(f)(Net(), Net(), X)
+
+
+def test_the_outer_model_is_not_changed_by_an_inner_function() -> None:
+    """Only the innermost wrapper tells: the function outside has objects of its own."""
+
+    def step(model: Any, x: Any) -> Any:
+        return pj.grad(fresh_loss())(model, x)
+
+    with pytest.warns(LostUpdateWarning) as told:
+        pj.jit(step)(Net(), X)
+    assert len(told) == 1
+    assert "loss at" in str(told[0].message)
+
+
+def test_a_shared_part_is_named_once() -> None:
+    """A part at two places has one path in the warning."""
+    norm = Norm()
+
+    def f(parts: Any) -> Any:
+        parts[1].mean = parts[0].mean + 1
+        return parts[0].mean.sum()
+
+    with pytest.warns(LostUpdateWarning, match=r"changed args\[0\]\[0\].mean, and"):
+        pj.jit(f)([norm, norm])
+
+
+def test_bare_arrays_are_variables_of_their_own() -> None:
+    """One array given twice, of which the function makes nothing, is no change."""
+    pj.grad(lambda a, b, p: (a * b).sum() + p["x"].sum(), argnums=(0, 1))(X, X, {"x": jnp.ones(3)})
+    pj.vmap(lambda a, b: a * b, in_axes=(0, None))(X, X)
+
+
+def test_something_that_cannot_be_flattened_is_left_alone() -> None:
+    """A function may put anything into its argument, such as the argument itself."""
+
+    def f(p: Any) -> Any:
+        p["self"] = p
+        return p["a"] + 1
+
+    pj.jit(f)({"a": X})
+
+
+def test_a_module_of_nnx() -> None:
+    """A counter that never advances is told; a module that is returned is not."""
+    model = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\].rngs.count"):
+        pj.jit(lambda m, x: m(x))(model, X)
+    pj.jit(lambda m, x: (m(x), m))(model, X)
+    pj.grad(lambda m, x: (m(x).sum(), m), argnums=1, has_aux=True)(model, X)
+
+
+def test_it_can_be_an_error() -> None:
+    """A filter makes it one, raised where the function is traced."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LostUpdateWarning)
+        with pytest.raises(LostUpdateWarning):
+            pj.jit(fresh_loss())(Net(), X)
+
+
+def test_a_tree_in_a_dag() -> None:
+    """What is changed in a Dag's tree is a change of the argument."""
+
+    def f(dag: Any) -> Any:
+        dag.tree["a"] = dag.tree["a"] + 1
+        return dag.tree["a"].sum()
+
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\]"):
+        pj.jit(f)(pj.Dag({"a": X}))
+
+
+def test_thousands_of_changes_are_named_briefly() -> None:
+    """A warning names a few places and counts the others."""
+    leaves = {f"p{i}": jnp.float32(i) for i in range(100)}
+
+    def f(p: Any) -> Any:
+        for name in p:
+            p[name] = p[name] + 1
+        return jnp.zeros(())
+
+    with pytest.warns(LostUpdateWarning, match="and 96 more"):
+        pj.jit(f)(leaves)
+
+
+def test_a_number_in_a_record_that_is_replaced() -> None:
+    """Data of a record is traced: a number put in its place is told of, as an array is."""
+
+    @pydag.register_fields
+    class State:
+        def __init__(self) -> None:
+            self.step = 1
+
+    def f(state: Any) -> Any:
+        state.step = state.step + 1
+        return jax.numpy.zeros(())
+
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\].step"):
+        pj.jit(f)(State())

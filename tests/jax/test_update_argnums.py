@@ -1,0 +1,529 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a function changes in an argument that `update_argnums` names comes out."""
+
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+import pydag
+import pydag.jaxinterop as pj
+
+
+@pydag.register_module
+class Norm:
+    """A part with a running mean."""
+
+    def __init__(self) -> None:
+        self.mean = jnp.zeros(3)
+
+
+@pydag.register_module
+class Net:
+    """A module that changes itself when it is called."""
+
+    def __init__(self) -> None:
+        self.w = jnp.ones(3)
+        self.norm = Norm()
+        self.calls = jnp.int32(0)
+        self.history = [jnp.zeros(()), jnp.zeros(())]
+        self.mode = "train"
+
+    def __call__(self, x: Any) -> Any:
+        self.norm.mean = 0.5 * self.norm.mean + x
+        self.calls = self.calls + 1
+        self.history[1] = self.history[1] + x.sum()
+        return (self.w * x).sum()
+
+
+X = jnp.ones(3)
+
+
+def call(model: Any, x: Any) -> Any:
+    """Changes the model."""
+    return model(x)
+
+
+def in_python(steps: int) -> Any:
+    """The model after so many calls without any transformation."""
+    model = Net()
+    for _ in range(steps):
+        model(X)
+    return model
+
+
+def check(model: Any, steps: int) -> None:
+    """Compares a model with one that was called as many times without any transformation."""
+    expected = in_python(steps)
+    for one, other in zip(pydag.dag_leaves(model), pydag.dag_leaves(expected), strict=True):
+        if isinstance(one, jax.Array):
+            np.testing.assert_allclose(one, other)
+
+
+WRAPPERS: dict[str, Any] = {
+    "jit": pj.jit,
+    "grad": pj.grad,
+    "value_and_grad": pj.value_and_grad,
+    "checkpoint": pj.checkpoint,
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_the_callers_objects_change(name: str) -> None:
+    """Each leaf that changed is written, the containers are the same objects, others stay."""
+    model = Net()
+    norm, history, w, first = model.norm, model.history, model.w, model.history[0]
+    f = WRAPPERS[name](call, update_argnums=0)
+    for steps in (1, 2, 3):
+        f(model, X)
+        check(model, steps)
+    assert model.norm is norm
+    assert model.history is history
+    assert model.w is w
+    assert history[0] is first
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_by_name(name: str) -> None:
+    """`update_argnames` names arguments, and the signature tells their numbers."""
+    model = Net()
+    WRAPPERS[name](call, update_argnames="model")(model, X)
+    check(model, 1)
+    if name in ("jit", "checkpoint"):
+        WRAPPERS[name](call, update_argnums=(0,))(model=model, x=X)
+        check(model, 2)
+
+
+def test_no_warning() -> None:
+    """What is updated isn't lost; what changes elsewhere is."""
+
+    def f(a: Any, b: Any) -> Any:
+        return a(X) + b(X)
+
+    with pytest.warns(pj.LostUpdateWarning) as told:
+        pj.jit(f, update_argnums=0)(Net(), Net())
+    assert len(told) == 1
+    assert "args[1].norm.mean" in str(told[0].message)
+    assert "args[0]" not in str(told[0].message)
+    pj.jit(f, update_argnums=(0, 1))(Net(), Net())
+
+
+def test_only_what_changed_is_returned() -> None:
+    """The compiled function returns the result and the leaves that changed, and no others."""
+    f = pj.jit(call, update_argnums=0)
+    traced = f.trace(Net(), X)
+    assert len(traced.jaxpr.jaxpr.outvars) == 1 + 3
+    assert traced.out_info.shape == ()
+
+
+def test_lower_compile_and_call() -> None:
+    """A function that was compiled ahead updates; describing it doesn't."""
+    model = Net()
+    f = pj.jit(call, update_argnums=0)
+    assert f.eval_shape(model, X).shape == ()
+    compiled = f.lower(model, X).compile()
+    check(model, 0)
+    compiled(model, X)
+    check(model, 1)
+
+
+def test_traced_once() -> None:
+    """A second call compiles nothing, though the leaves are other ones."""
+    count = 0
+
+    def f(model: Any, x: Any) -> Any:
+        nonlocal count
+        count += 1
+        return model(x)
+
+    jitted, model = pj.jit(f, update_argnums=0), Net()
+    for _ in range(4):
+        jitted(model, X)
+    assert count == 1
+
+
+def test_nested() -> None:
+    """What an inner function changed in the traced model is handed on by the outer one."""
+    model = Net()
+
+    @pj.jit(update_argnums=0)
+    def step(model: Any, x: Any) -> Any:
+        value, gradient = pj.value_and_grad(call, update_argnums=0)(model, x)
+        pydag.dag_update(model, pj.tree.map(lambda w, g: w - 0.1 * g, model, gradient))
+        return value
+
+    assert float(step(model, X)) == 3.0
+    np.testing.assert_allclose(model.norm.mean, [1.0] * 3)
+    np.testing.assert_allclose(model.w, [0.9] * 3)
+    assert int(model.calls) == 1
+
+
+def test_nested_in_checkpoint_under_grad() -> None:
+    """A checkpointed part that changes its module runs twice under grad, and writes once."""
+    model = Net()
+
+    def loss(model: Any, x: Any) -> Any:
+        return pj.checkpoint(call, update_argnums=0)(model, x)
+
+    pj.grad(loss, update_argnums=0)(model, X)
+    check(model, 1)
+
+
+def test_an_exception_writes_nothing() -> None:
+    """Where the function raises, the caller's objects stay as they were."""
+    model = Net()
+
+    def f(model: Any, x: Any) -> Any:
+        model(x)
+        raise RuntimeError("in the middle")
+
+    for wrap in WRAPPERS.values():
+        with pytest.raises(RuntimeError, match="in the middle"):
+            wrap(f, update_argnums=0)(model, X)
+    check(model, 0)
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda m: setattr(m, "lazy", jnp.ones(3)), "lazy"),
+        (lambda m: delattr(m, "calls"), "calls"),
+        (lambda m: m.history.append(X), "history"),
+        (lambda m: setattr(m, "norm", {"mean": X}), "norm"),
+        (lambda m: setattr(m, "norm", None), "norm"),
+    ],
+)
+def test_another_structure(name: str, change: Any, place: str) -> None:
+    """Another class, key or length is a ValueError that says where; nothing is written."""
+    model = Net()
+
+    def f(model: Any, x: Any) -> Any:
+        y = model(x)
+        change(model)
+        return y
+
+    with pytest.raises(ValueError, match=rf"keep its structure(.|\n)*args\[0\](.|\n)*{place}"):
+        WRAPPERS[name](f, update_argnums=0)(model, X)
+    assert not isinstance(model.norm, dict)
+    check(model, 0)
+
+
+def test_ties() -> None:
+    """A tie that is cut or made is a SharingError with both paths; one that stays is kept."""
+    w = jnp.ones(3)
+    tied: Any = {"a": w, "b": [w]}
+
+    def cut(p: Any) -> None:
+        p["a"] = p["a"] + 1
+
+    def both(p: Any) -> None:
+        p["a"] = p["b"][0] = p["a"] + 1
+
+    def make(p: Any) -> None:
+        p["b"][0] = p["a"]
+
+    with pytest.raises(pydag.SharingError, match=r"args\[0\]\['a'\] and args\[0\]\['b'\]\[0\]"):
+        pj.jit(cut, update_argnums=0)(tied)
+    with pytest.raises(pydag.SharingError, match=r"args\[0\]\['a'\] and args\[0\]\['b'\]\[0\]"):
+        pj.jit(make, update_argnums=0)({"a": w, "b": [w + 1]})
+    assert tied["a"] is w
+    pj.jit(both, update_argnums=0)(tied)
+    assert tied["a"] is tied["b"][0]
+    assert tied["a"].tolist() == [2.0, 2.0, 2.0]
+    pj.jit(cut, update_argnums=0, identity="nodes")(tied)
+    assert tied["a"].tolist() == [3.0, 3.0, 3.0]
+    assert tied["b"][0].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_one_object_in_two_arguments() -> None:
+    """It is one object: updated, whichever of the two is named."""
+    norm = Norm()
+
+    def f(a: Any, b: Any) -> Any:
+        b["norm"].mean = b["norm"].mean + 1
+        return a[0].mean.sum()
+
+    for numbers in (0, 1):
+        pj.jit(f, update_argnums=numbers)([norm], {"norm": norm})
+    assert norm.mean.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_an_array_that_another_argument_holds() -> None:
+    """An array of which one holder is updated and another one stays as it is: a tie is cut."""
+    w = jnp.ones(3)
+
+    def f(a: Any, b: Any) -> None:
+        a["w"] = a["w"] + 1
+
+    with pytest.raises(pydag.SharingError, match=r"args\[0\]\['w'\] and args\[1\]\['w'\]"):
+        pj.jit(f, update_argnums=0)({"w": w}, {"w": w})
+    tree = {"w": w}
+    pj.jit(lambda a, x: f(a, x), update_argnums=0)(tree, w)  # an argument itself is no holder
+    assert tree["w"].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_static_leaves() -> None:
+    """What a static leaf became is part of what was compiled, and written at each call."""
+    model = Net()
+
+    @pj.jit(update_argnums=0)
+    def f(model: Any) -> Any:
+        model.mode = "eval"
+        return model.w.sum()
+
+    f(model)
+    assert model.mode == "eval"
+    model.mode = "train"
+    f(model)
+    assert model.mode == "eval"
+
+
+def test_a_number_that_changes_at_each_call() -> None:
+    """It compiles at each call, and that is told as such numbers are."""
+
+    @pydag.register_module
+    class Counter:
+        def __init__(self) -> None:
+            self.n = 0
+
+    counter = Counter()
+
+    @pj.jit(update_argnums=0)
+    def f(counter: Any) -> Any:
+        counter.n = counter.n + 1
+        return jnp.zeros(())
+
+    for _ in range(2):
+        f(counter)
+    with pytest.warns(UserWarning, match="compiled 3 times because a static number"):
+        f(counter)
+    assert counter.n == 3
+
+
+def test_donation() -> None:
+    """The old arrays may be donated; what didn't change is still there."""
+    model = Net()
+    f = pj.jit(call, update_argnums=0, donate_argnums=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that some could not be used
+        for steps in (1, 2):
+            f(model, X)
+            check(model, steps)
+    assert model.w.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_vmap() -> None:
+    """Leaves come out with the axes that they came in with."""
+    tree = {"a": jnp.zeros((3, 2)), "b": jnp.zeros((2, 3)), "c": jnp.zeros(2)}
+
+    def f(p: Any, x: Any) -> Any:
+        p["a"] = p["a"] + x
+        p["b"] = p["b"] + x
+        p["c"] = p["c"] + 1
+        return p["a"].sum()
+
+    axes = ({"a": 0, "b": 1, "c": None}, 0)
+    out = pj.vmap(f, in_axes=axes, update_argnums=0)(tree, jnp.arange(3.0))
+    assert out.tolist() == [0.0, 2.0, 4.0]
+    assert tree["a"].tolist() == [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
+    assert tree["b"].tolist() == [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]
+    assert tree["c"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("outer", [lambda f: f, pj.jit, lambda f: pj.vmap(f, in_axes=(None, None))])
+def test_vmap_of_what_is_not_mapped(outer: Any) -> None:
+    """A value that differs from slice to slice though its axis is None: an error with the path."""
+    model = Net()
+    f = pj.vmap(call, in_axes=(None, 0), update_argnums=0)
+    with pytest.raises(ValueError, match=r"args\[0\].norm.mean is not mapped"):
+        f(model, jnp.ones((2, 3)))
+    check(model, 0)
+
+
+def test_a_dag() -> None:
+    """The tree of a Dag is updated."""
+    tree = {"a": jnp.zeros(2)}
+
+    def f(dag: Any) -> None:
+        dag.tree["a"] = dag.tree["a"] + 1
+
+    dag = pj.Dag(tree)
+    for _ in range(2):
+        pj.jit(f, update_argnums=0)(dag)
+    assert dag.tree is tree
+    assert tree["a"].tolist() == [2.0, 2.0]
+
+
+def test_the_order_of_dicts_stays() -> None:
+    """The caller's dicts keep the order in which they were filled."""
+    tree = {"b": jnp.zeros(2), "a": jnp.ones(2)}
+
+    def f(p: Any) -> None:
+        p["a"], p["b"] = p.pop("a") + 1, p.pop("b") + 2
+
+    pj.jit(f, update_argnums=0)(tree)
+    assert list(tree) == ["b", "a"]
+    assert tree["a"].tolist() == [2.0, 2.0]
+
+
+def test_tuples_below() -> None:
+    """A tuple in something that can be changed is replaced by a new one."""
+    tree = {"pair": (jnp.zeros(2), [jnp.ones(2)])}
+    inner = tree["pair"][1]
+
+    def f(p: Any) -> None:
+        p["pair"][1][0] = p["pair"][1][0] + 1
+        p["pair"] = (p["pair"][0] + 1, p["pair"][1])
+
+    pj.jit(f, update_argnums=0)(tree)
+    assert tree["pair"][0].tolist() == [1.0, 1.0]
+    assert tree["pair"][1] is inner
+    assert inner[0].tolist() == [2.0, 2.0]
+
+
+def test_a_class_that_refuses_to_be_written() -> None:
+    """What a flatten function opens can't be written: an error, and nothing is written."""
+
+    class Box:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+    pydag.register_pydag_node(Box, lambda b: ((b.x,), None), lambda _, xs: Box(*xs))
+
+    def f(p: Any) -> None:
+        p["a"] = p["a"] + 1
+        p["box"].x = p["a"] * 2
+
+    def g(p: Any) -> Any:
+        f(p)
+        return p["a"].sum()
+
+    tree = {"a": X, "box": Box(jnp.zeros(3))}
+    with pytest.raises(TypeError, match=r"can't be changed in place"):
+        pj.jit(f, update_argnums=0)(tree)
+    with pytest.raises(TypeError, match="changed in place"):
+        pj.grad(g, update_argnums=0)(tree)
+    assert tree["a"] is X
+
+
+def test_bad_options() -> None:
+    """Bad numbers and names are refused when the function is wrapped."""
+    for wrap in (*WRAPPERS.values(), pj.vmap):
+        with pytest.raises(ValueError, match="update_argnums"):
+            wrap(call, update_argnums=5)
+        with pytest.raises(ValueError, match="update_argnames"):
+            wrap(call, update_argnames="modell")
+        with pytest.raises(TypeError):
+            wrap(call, update_argnums="model")
+    with pytest.raises(ValueError, match="both static and updated"):
+        pj.jit(call, update_argnums=0, static_argnums=0)
+
+
+def test_a_bare_array_is_left_alone() -> None:
+    """An argument that is an array itself has nothing that could be written."""
+    assert float(pj.jit(lambda x: x.sum(), update_argnums=0)(X)) == 3.0
+    assert pj.vmap(lambda x, y: x + y, update_argnums=(0, 1))(X, X).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_shardings_of_the_result() -> None:
+    """`out_shardings` speaks of the result alone."""
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    model = Net()
+    f = pj.jit(lambda m, x: {"a": m(x), "b": x}, update_argnums=0, out_shardings=sharding)
+    f(model, X)
+    g = pj.jit(
+        lambda m, x: {"a": m(x), "b": x},
+        update_argnums=0,
+        out_shardings={"a": None, "b": sharding},
+    )
+    g(model, X)
+    check(model, 2)
+
+
+def test_wrapped_again() -> None:
+    """Wrapping the same function with other arguments updated is another compiled function."""
+    model = Net()
+    pj.jit(call, update_argnums=0)(model, X)
+    with pytest.warns(pj.LostUpdateWarning):
+        pj.jit(call)(model, X)
+    check(model, 1)
+
+
+def test_an_export_is_refused() -> None:
+    """What is exported only returns."""
+    f = pj.jit(lambda p: p.update(a=p["a"] + 1), update_argnums=0)
+    with pytest.raises(TypeError, match="can't be exported"):
+        pj.export(f)({"a": X})
+
+
+def test_a_module_of_nnx() -> None:
+    """The counts of its streams, its statistics and its flags are written into the caller's."""
+
+    class Model(nnx.Module):
+        def __init__(self, rngs: nnx.Rngs) -> None:
+            self.norm = nnx.BatchNorm(3, rngs=rngs)
+            self.dropout = nnx.Dropout(0.5, rngs=rngs)
+
+    model = Model(nnx.Rngs(0))
+    norm, count = model.norm, model.dropout.rngs.count
+
+    @pj.jit(update_argnums=0)
+    def step(model: Any, x: Any) -> Any:
+        return model.dropout(model.norm(x)).sum()
+
+    x = jnp.arange(12.0).reshape(4, 3)
+    for _ in range(2):
+        step(model, x)
+    assert model.norm is norm
+    assert int(count[...]) == 2
+    assert float(jnp.abs(norm.mean[...]).sum()) > 0
+
+    @pj.jit(update_argnums=0)
+    def freeze(model: Any) -> None:
+        model.eval()
+
+    freeze(model)
+    assert model.dropout.deterministic
+    assert norm.use_running_average
+
+
+def test_meta_fields() -> None:
+    """A static field of a registered class is a static leaf as well."""
+
+    @pydag.register_fields(data_fields=("x",), meta_fields=("mode",))
+    class Part:
+        def __init__(self) -> None:
+            self.x, self.mode = jnp.ones(3), "train"
+
+    tree = {"parts": [Part(), Part()]}
+
+    @pj.jit(update_argnums=0)
+    def f(p: Any) -> None:
+        p["parts"][1].mode = "eval"
+        p["parts"][0].x = p["parts"][0].x + 1
+
+    f(tree)
+    assert [part.mode for part in tree["parts"]] == ["train", "eval"]
+    assert tree["parts"][0].x.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_thousand_levels() -> None:
+    """Neither the comparison nor the writing recurses."""
+    tree: Any = [X]
+    for _ in range(1000):
+        tree = [tree]
+
+    def f(p: Any) -> None:
+        while type(p[0]) is list:
+            p = p[0]
+        p[0] = p[0] + 1
+
+    pj.jit(f, update_argnums=0)(tree)
+    while type(tree) is list:
+        tree = tree[0]
+    assert tree.tolist() == [2.0, 2.0, 2.0]
