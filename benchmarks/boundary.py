@@ -17,6 +17,7 @@ from typing import Any
 import calls
 import dispatch
 import layers
+import refs
 import updated
 from peers import Peers
 from records import Record, Task
@@ -49,6 +50,7 @@ def tasks(peers: Peers, effort: Effort) -> list[Task]:
             for work in WORKS
         ),
         *calls.tasks(peers, effort),
+        *refs.tasks(peers, effort),
         *updated.tasks(peers, effort),
         *dispatch.tasks(peers, effort),
     ]

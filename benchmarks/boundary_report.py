@@ -7,6 +7,7 @@ from boundary import FLOOR, OURS, WORKS
 from calls import DONATED, EAGER, KEPT, OPTIONS, PLAIN
 from dispatch import CHAINED, DISPATCH, LEAVES, RETURNS, STEP
 from records import Record, chosen
+from refs import ARRAYS, REFS
 from timing import Times
 from updated import RETURNED, UPDATED
 from words import cells, contenders, duration, significant, table, times, union
@@ -21,6 +22,7 @@ def section(records: list[Record]) -> str:
             parts.append(f"### A function that {work}s the model\n\n{_models(own)}")
     for work, title, write in (
         (OPTIONS, "With options", _options),
+        (REFS, "With refs", _refs),
         (EAGER, "Wrappers that compile nothing", _eager),
         (UPDATED, "A model that is updated in place", _updated),
         (DISPATCH, "Asynchronous dispatch", _dispatch),
@@ -65,6 +67,11 @@ A dict of arrays, in brackets beside the call without the option, of the same li
 steps that update the model, each given what the last one returned.
 
 {_by_leaves(records, base)}"""
+
+
+def _refs(records: list[Record]) -> str:
+    rows = _by_leaves(records, lambda record, name: ARRAYS)
+    return f"A step that writes into every ref of a model, and returns nothing.\n\n{rows}"
 
 
 def _eager(records: list[Record]) -> str:

@@ -76,7 +76,7 @@ class Contents:
 
 
 def _check_fits(ref: Any, new: Any, spec: PyDagSpec, number: int) -> None:
-    given = tuple(getattr(new, name, None) for name in ("shape", "dtype"))
+    given: tuple[Any, ...] = tuple(getattr(new, name, None) for name in ("shape", "dtype"))
     if given == (ref.shape, ref.dtype):
         return
     shown = f"{given[1]}{list(given[0])}" if None not in given else f"a {type(new).__qualname__}"
