@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model with state that its layers share, trained in three ways, and in one that forgets.
 
-Two layers hold one weight, one batch norm and one random stream for their dropout. So a step changes
-more than the weights: the running statistics, and the counter of the stream. It gets out as a result,
-through refs, or through `update_argnums`. The three trainings have the same losses. A fourth one
-forgets to hand the changes on, as is easily done: each of its steps draws the same mask, and its
-statistics stay what they were. pydag warns of it; plain JAX refuses the refs, and says nothing of the
-rest. A table and a picture show what that costs, on the digits that scikit-learn ships.
+Two layers hold one weight, one batch norm and one random stream for their dropout. So a step
+changes more than the weights: the running statistics, and the counter of the stream. It gets out as
+a result, through refs, or through `update_argnums`. The three trainings have the same losses. A
+fourth one forgets to hand the changes on, as is easily done: each of its steps draws the same
+masks, and its statistics stay what they were. pydag warns of it. Plain JAX refuses the refs, and
+says nothing of what is forgotten. A table and a picture show what that costs, on the digits that
+scikit-learn ships.
 
     python examples/stateful.py [--steps 400] [--out out/stateful.png]
 """
