@@ -318,6 +318,9 @@ def where_there(where: Where) -> Where:
 # How a class that stands for a DAG is masked: a function of an instance and a selection.
 masks: dict[type, Callable[[Any, Where], Any]] = {}
 
+# Who is told of each mask that is made: of the mask, and the structure, leaves and flags.
+made_masks: list[Callable[[Any, PyDagSpec, Sequence[Leaf], Sequence[bool]], None]] = []
+
 
 Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
 """Tells for each leaf of a structure whether it is selected."""
@@ -366,4 +369,9 @@ def dag_mask(
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
     leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
-    return _core.unflatten(spec, selector(where, options.get("namespace", ""))(leaves, spec))
+    flags = selector(where, options.get("namespace", ""))(leaves, spec)
+    mask = _core.unflatten(spec, flags)
+    if is_leaf is None and not options:
+        for tell in made_masks:
+            tell(mask, spec, leaves, flags)
+    return mask

@@ -23,7 +23,8 @@ class Affine:
 
     @classmethod
     def tree_unflatten(cls, event_ndims: int, children: Any) -> "Affine":
-        return cls(*children, event_ndims)
+        shift, scale = children
+        return cls(shift, scale, event_ndims)
 
     def forward_and_log_det(self, x: Any) -> tuple[Any, Any]:
         return x * self.scale + self.shift, jnp.log(jnp.abs(self.scale)) * jnp.ones_like(x)

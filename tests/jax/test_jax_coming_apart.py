@@ -207,3 +207,54 @@ def test_modules_of_branches_are_told() -> None:
     with pytest.warns(pj.LostTieWarning, match=r"result\.a and result\.b are one object"):
         out = pj.cond(jnp.bool_(True), lambda m: m, _plain, Model())
     assert out.a is not out.b
+
+
+@loops
+def test_what_comes_apart_is_known_at_the_next_call(loop: Any) -> None:
+    """A later call of a loop that has come apart doesn't trace its body for the tied carry."""
+    traces = []
+
+    def body(carry: Any) -> Any:
+        traces.append(carry[0] is carry[1])
+        return carry[0] + 1, carry[1] + carry[0]
+
+    def scanned(carry: Any, _: Any) -> Any:
+        return body(carry), None
+
+    def counted(_: Any, carry: Any) -> Any:
+        return body(carry)
+
+    runs: dict[Any, Callable[[Any], Any]] = {
+        scan: lambda z: pj.scan(scanned, (z, z), length=TIMES)[0],
+        while_loop: lambda z: pj.while_loop(lambda c: c[0] < 3, body, (z, z)),
+        fori_loop: lambda z: pj.fori_loop(0, TIMES, counted, (z, z)),
+    }
+    run = runs[loop]
+    first = run(jnp.float32(0.0))
+    assert True in traces
+    del traces[:]
+    assert [list(map(float, run(jnp.float32(0.0)))) for _ in range(2)] == [
+        list(map(float, first))
+    ] * 2
+    assert True not in traces
+    # Other types, and another structure, are tried anew.
+    assert run(jnp.ones((), jnp.int32))[1].dtype == jnp.int32
+    assert True in traces
+
+
+def test_modules_that_come_apart_are_told_at_each_call() -> None:
+    """The warning of a loop that is known to come apart is said where the call stands."""
+
+    class Pair(pj.Module):
+        def __init__(self, z: Any) -> None:
+            self.a = self.b = z
+
+    def body(pair: Pair, _: Any) -> tuple[Pair, None]:
+        new = Pair(pair.a)
+        new.b = pair.b + 1
+        return new, None
+
+    for _ in range(2):
+        with pytest.warns(pj.LostTieWarning, match="In what comes out they are two") as told:
+            pj.scan(body, Pair(jnp.float32(0.0)), length=2)
+        assert told[0].filename == __file__

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equinox modules that are tied by putting one object into two attributes, and nothing else."""
 
+import dataclasses
 import io
 from typing import Any
 
@@ -203,22 +204,49 @@ def test_a_frozen_module_stays_frozen() -> None:
         out.first = None
 
 
+class Around(jaxinterop.Module):
+    def __init__(self) -> None:
+        self.linear = equinox.nn.Linear(2, 2, key=jax.random.key(0))
+        self.also, self.dropout = self.linear, equinox.nn.Dropout(0.5)
+
+    def __call__(self, x: Any, key: Any = None) -> Any:
+        return self.dropout(self.also(self.linear(x)), key=key)
+
+
 def test_inference_mode_of_own_modules() -> None:
-    """`equinox.nn.inference_mode` sets the flags of equinox's layers in a `jaxinterop.Module`."""
-
-    class Net(jaxinterop.Module):
-        def __init__(self) -> None:
-            self.linear = equinox.nn.Linear(2, 2, key=jax.random.key(0))
-            self.also, self.dropout = self.linear, equinox.nn.Dropout(0.5)
-
-        def __call__(self, x: Any, key: Any = None) -> Any:
-            return self.dropout(self.also(self.linear(x)), key=key)
-
-    net, x = Net(), jnp.ones(2)
-    evaluated = equinox.nn.inference_mode(net)
+    """Its layers are rewritten by `dag_rewrite`, and stay shared."""
+    net, x = Around(), jnp.ones(2)
+    mode = {equinox.nn.Dropout: equinox.nn.inference_mode}
+    evaluated = pydag.dag_rewrite(mode, net)
     assert evaluated.dropout.inference is True
     assert net.dropout.inference is False
     assert evaluated.linear is evaluated.also
     expected = net.linear(net.linear(x))
     assert jnp.allclose(jaxinterop.jit(lambda net, x: net(x))(evaluated, x), expected)
-    assert equinox.nn.inference_mode(evaluated, value=False).dropout.inference is False
+
+
+@pytest.mark.parametrize("model", [Around(), {"net": Around()}])
+def test_inference_mode_never_does_nothing(model: Any) -> None:
+    """To JAX an own module is its arrays: equinox, which would find no layer, is stopped."""
+    with pytest.raises(TypeError, match=r"dag_rewrite"):
+        equinox.nn.inference_mode(model)
+
+
+def test_inference_is_an_attribute_as_any_other() -> None:
+    """Modules without it have none, one of their own counts; nothing to change is no error."""
+
+    class Own(jaxinterop.Module):
+        def __init__(self, **attributes: Any) -> None:
+            self.w = jnp.ones(2)
+            vars(self).update(attributes)
+
+    assert not hasattr(Own(), "inference")
+    assert Own(inference=True).inference is True
+    assert equinox.nn.inference_mode(Own()).w.tolist() == [1.0, 1.0]
+
+    @dataclasses.dataclass
+    class Data(jaxinterop.Module):
+        inference: bool
+        w: Any
+
+    assert Data(False, 1.0).inference is False

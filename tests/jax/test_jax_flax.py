@@ -235,7 +235,8 @@ def test_bytes_of_a_run() -> None:
 def test_a_train_state_as_bytes() -> None:
     """Flax's own `TrainState` of a Dag is restored with its ties."""
     w = jnp.ones(2)
-    state = TrainState.create(
+    create: Any = TrainState.create
+    state = create(
         apply_fn=None,
         params=Dag({"a": w, "b": w}),
         tx=jaxinterop.optimizer(optax.sgd(0.5, momentum=0.9)),

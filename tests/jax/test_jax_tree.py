@@ -160,6 +160,29 @@ def test_sizes_are_counted_once_for_each_array() -> None:
     assert pj_tree.leaves(shapes, is_leaf=lambda x: isinstance(x, tuple)) == [(3,), (2,)]
 
 
+@pydag.register_module
+class Configured:
+    def __init__(self) -> None:
+        self.w = self.v = jnp.ones(2)
+        self.b, self.n = jnp.zeros(2), 3
+
+
+@pytest.mark.parametrize("where", ["*w", lambda x: getattr(x, "size", 0) and bool(x[0] == 1)])
+def test_a_mask_by_dag_mask_is_data(where: Any) -> None:
+    """Of `pydag.dag_mask` the booleans for arrays are seen, of a part as well, until it changes."""
+    model = {"net": Configured(), "x": 2.0}
+    mask = pydag.dag_mask(model, where)
+    assert pj_tree.leaves(mask) == [True, False, False]
+    assert pj_tree.leaves(mask["net"]) == [True, False]
+    assert not pj_tree.all(mask["net"])
+    assert pj_tree.reduce(lambda a, b: a or b, mask["net"])
+    kept = pj_tree.map(lambda x, on: x if on else -x, model, mask)
+    assert (kept["net"].v.tolist(), kept["net"].n, kept["x"]) == ([1.0, 1.0], 3, -2.0)
+    assert pj_tree.leaves(pj_tree.map(lambda on: not on, mask["net"])) == [False, True]
+    mask["net"].w = jnp.ones(2)
+    assert len(pj_tree.leaves(mask["net"])) == 1
+
+
 def test_who_changes_a_mask_has_changed_it() -> None:
     """A number that its owner has set is configuration again."""
     mask = pj_tree.map(lambda x: True, Net())

@@ -63,15 +63,28 @@ def _outermost(tree: AnyDag, options: Options) -> list[tuple[Any, Options]]:
 
 
 class Structures(NamedTuple):
-    """What JAX sees of a tree: the structures of the outermost nodes that it opens as pydag."""
+    """What JAX sees of a tree: the structures of the outermost nodes that it opens as pydag.
 
-    parts: tuple[Untraced, ...]
+    None for a node that is to JAX what it looks like.
+    """
+
+    parts: tuple[Untraced | None, ...]
 
     @classmethod
     def of(cls, tree: AnyDag, untraced: Untraced) -> "Structures":
         """Those of a tree, of which this is the untraced part."""
         found = _outermost(tree, untraced.options)
         return cls(tuple(take_apart(node, known)[0] for node, known in found))
+
+    @classmethod
+    def noted_in(cls, tree: AnyDag, options: Options) -> "Structures":
+        """Those of the nodes of a tree that stand in derivatives."""
+        if len(_noted) == 0:
+            return NO_STRUCTURES
+        noted = [noted_for_jax(node) for node, _ in _outermost(tree, options)]
+        if not any(noted):
+            return NO_STRUCTURES
+        return cls(tuple(known and known.untraced for known in noted))
 
     def note(self, tree: AnyDag, options: Options) -> None:
         """Gives the nodes of a tree that is alike these structures, as JAX sees them."""
@@ -81,6 +94,8 @@ class Structures(NamedTuple):
         if len(found) != len(self.parts):
             return
         for (node, _), untraced in zip(found, self.parts, strict=True):
+            if untraced is None:
+                continue
             try:
                 leaves = untraced.match(node, "the derivative", "tree")
             except ValueError:

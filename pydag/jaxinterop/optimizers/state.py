@@ -12,7 +12,6 @@ from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, to_state
 from pydag.jaxinterop.static.untraced import Untraced
-from pydag.structure.text import short_repr
 
 
 class Structure:
@@ -102,7 +101,7 @@ def _beside(dag: Dag, params: Any) -> Dag:
         raise TypeError(
             "optax.contrib.schedule_free_eval_params was given a model and a state of "
             "pydag.jaxinterop.optimizer, which has a Dag of the model\n"
-            f"  params:  {short_repr(params)}\n  state.z: {short_repr(dag)}\n"
+            f"  params: an object of {type(params)!r}\n  state.z: a Dag of {dag.spec}\n"
             "  Give it a Dag, too: schedule_free_eval_params(state, "
             "pydag.jaxinterop.Dag(model)).tree is the model, shared as it was."
         )

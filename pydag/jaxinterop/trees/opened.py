@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 from pydag import _core
 from pydag._core import PyDagSpec
+from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.memory import Known, is_anything_remembered, memory_of, remember
 from pydag.jaxinterop.messages.roots import place_text
-from pydag.jaxinterop.static.leaves import is_number
+from pydag.jaxinterop.static.leaves import Static, is_number
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
+from pydag.ops.select import made_masks
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, Leaf
@@ -115,6 +117,24 @@ def built(untraced: Untraced, leaves: Sequence[Leaf]) -> Dag:
     if forgotten:
         _check_numbers(untraced, leaves, set(forgotten))
     return tree
+
+
+def _remember_mask(
+    mask: Dag, spec: PyDagSpec, leaves: Sequence[Leaf], flags: Sequence[bool]
+) -> None:
+    """Remembers which booleans of a mask stand for data, where modules hold some."""
+    if not any(_core.module_leaves(spec)):
+        return
+    try:
+        positions = static_positions(leaves, spec)
+    except SharingError:  # a number is data and configuration: nothing here can be asked of that
+        return
+    statics = tuple(Static(flags[i]) for i in positions)
+    untraced = Untraced(_core.spec_key(spec), tuple(positions), statics, OPTIONS)
+    remember(mask, untraced, [flags[i] for i in untraced.traced_positions()])
+
+
+made_masks.append(_remember_mask)
 
 
 def _check_numbers(untraced: Untraced, leaves: Sequence[Leaf], forgotten: set[int]) -> None:

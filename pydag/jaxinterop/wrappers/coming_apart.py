@@ -2,34 +2,80 @@
 """Loops whose body doesn't keep what the first carry shares: that comes apart, as in Python."""
 
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeVar
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.match import SharedOtherwiseError
-from pydag.jaxinterop.boundary.meet import meet
+from pydag.jaxinterop.boundary.meet import Meeting, meet
 from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
 
 R = TypeVar("R")
 
+# For each body of ours what is known to come apart, by what JAX traces it for. As JAX itself, this
+# takes it that a function does the same whenever it is given the same.
+_known: "weakref.WeakKeyDictionary[Any, dict[Hashable, Apart]]" = weakref.WeakKeyDictionary()
+_MOST_KNOWN = 64  # for one body
 
-def with_the_sharing_that_holds(run: Callable[[InnerDag], R], carry: InnerDag) -> R:
+
+class Apart(NamedTuple):
+    """How a carry comes apart, and what is to be said of it, if anything."""
+
+    meeting: Meeting
+    warnings: tuple[str, ...]
+
+
+def with_the_sharing_that_holds(
+    run: Callable[[InnerDag], R], carry: InnerDag, body: Any, *others: InnerDag
+) -> R:
     """Runs a loop, once more where its body gives back two objects for what is one in the carry.
+
+    Where it did so at an earlier call, for the same types, it isn't tried again.
 
     Args:
         run: Calls JAX with the carry.
+        body: What JAX traces.
+        others: What else the body is given.
     """
-    is_again = False
+    known = _known.setdefault(body, {})
+    key = tuple((dag._untraced, tuple(map(_type_of, dag._leaves))) for dag in (carry, *others))
+    given, apart = carry, known.get(key)
+    if apart is not None:
+        for text in apart.warnings:
+            warn_of_modules(text)
+        carry = apart.meeting.dag(given._leaves)
+    texts: list[str] = []
     while True:
         try:
             return run(carry)
         except SharedOtherwiseError as error:
-            found = meet(error.given, error.returned, is_last=is_again)
+            found = meet(error.given, error.returned, is_last=carry is not given)
             if found.untraced == error.given or error.given != carry._untraced:
                 raise
             if found.has_modules:
+                texts.append(str(error))
                 warn_of_modules(str(error))
-            carry, is_again = found.dag(carry._leaves), True
+            if carry is not given:  # which leaf of the first carry each place has
+                order = [_order(apart, i) for i in found.order]
+                found = found._replace(order=order)
+            apart = Apart(found, tuple(texts))
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[key] = apart
+            carry = found.dag(given._leaves)
+
+
+def _order(apart: Apart | None, i: int) -> int:
+    return i if apart is None else apart.meeting.order[i]
+
+
+def _type_of(leaf: Any) -> Hashable:
+    """What JAX traces for a leaf, as part of a key."""
+    aval = getattr(leaf, "aval", None)
+    return aval if aval is not None else (type(leaf), np.shape(leaf), getattr(leaf, "dtype", None))
 
 
 def warn_of_modules(difference: Any) -> None:

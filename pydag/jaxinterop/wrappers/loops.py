@@ -125,6 +125,7 @@ def scan(
             [(Source(f).text, body.of_contents)],
             lambda first: jax.lax.scan(body.plain, first, scanned, **more),
             of_contents,
+            scanned,
         )
     except ValueError as error:
         blame_sizes(error, scanned.with_paths("xs"))
