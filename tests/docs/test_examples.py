@@ -28,6 +28,7 @@ OPTIONS = {
     "derivatives": ["--steps", "3"],
     "einsum_graph": ["--occupied", "2", "--virtual", "3", "--channels", "4"],
     "object_graph": ["--places", "3", "--panels", "4"],
+    "stateful": ["--steps", "4"],
     "tied_autoencoder": ["--steps", "20"],
     "tied_transformer": ["--steps", "4"],
 }
@@ -35,6 +36,7 @@ SAYS = {
     "derivatives": ["pymbolic", "and from finite differences", "prey at the end by hunt"],
     "einsum_graph": ["as it is written", "opt_einsum, by terms", "optimized", "dot_general"],
     "object_graph": ["1 time, the steel being one: True", "by two bridges"],
+    "stateful": ["right, held out", "the change is lost", "only one reference to a mutable array"],
     "tied_autoencoder": ["reconstruction error", "refused", "one, the sum", "of its error"],
     "tied_transformer": ["held out", "one table", "% apart"],
 }
