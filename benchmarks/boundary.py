@@ -17,6 +17,7 @@ from typing import Any
 import calls
 import dispatch
 import layers
+import updated
 from peers import Peers
 from records import Record, Task
 from timing import Effort, Work, contest
@@ -48,6 +49,7 @@ def tasks(peers: Peers, effort: Effort) -> list[Task]:
             for work in WORKS
         ),
         *calls.tasks(peers, effort),
+        *updated.tasks(peers, effort),
         *dispatch.tasks(peers, effort),
     ]
 

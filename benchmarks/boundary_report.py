@@ -8,6 +8,7 @@ from calls import DONATED, EAGER, KEPT, OPTIONS, PLAIN
 from dispatch import CHAINED, DISPATCH, LEAVES, RETURNS, STEP
 from records import Record, chosen
 from timing import Times
+from updated import RETURNED, UPDATED
 from words import cells, contenders, duration, significant, table, times, union
 
 
@@ -21,6 +22,7 @@ def section(records: list[Record]) -> str:
     for work, title, write in (
         (OPTIONS, "With options", _options),
         (EAGER, "Wrappers that compile nothing", _eager),
+        (UPDATED, "A model that is updated in place", _updated),
         (DISPATCH, "Asynchronous dispatch", _dispatch),
     ):
         own = chosen(records, "boundary", work=work)
@@ -79,6 +81,18 @@ def _eager(records: list[Record]) -> str:
         "Functions that return what they are given, called outside of `jit`, with a dict of arrays."
     )
     return f"{intro}\n\n{table(['', *head], rows)}"
+
+
+def _updated(records: list[Record]) -> str:
+    def base(_: Record, name: str) -> str:
+        return f"{name.split(', ')[0]}, {RETURNED}"
+
+    intro = (
+        "A step that replaces every array of its model: written into the caller's objects by "
+        "`update_argnums`, or with the model as its result, which the next step is given. In "
+        "brackets how many times the latter."
+    )
+    return f"{intro}\n\n{_by_leaves(records, base)}"
 
 
 def _dispatch(records: list[Record]) -> str:

@@ -59,6 +59,104 @@ def is_of_this_trace(tracer: Any) -> bool:
     return tracer._trace is _contexts.trace
 
 
+_get_referent: Any = _optional("jax._src.core", "get_referent")
+
+
+def referent(value: Any) -> Any:
+    """The value itself, for what stands for it while JAX traces a function that closes over it."""
+    return value if _get_referent is None else _get_referent(value)
+
+
+def around() -> tuple[list[Any], list[Any]]:
+    """What the function that is traced at the moment takes from around it.
+
+    And those refs among it that the function has written into up to now. Nothing of what JAX
+    doesn't tell.
+    """
+    frame = getattr(getattr(_contexts, "trace", None), "frame", None)
+    try:
+        values = {id(var): referent(_constant(x)) for var, x in frame.constvar_to_val.items()}
+        found: dict[int, Any] = {}
+        for equation in frame.get_eqns() if values else ():
+            for effect in equation.effects:
+                value = values.get(id(effect.input)) if isinstance(effect, write_effects) else None
+                if value is not None:
+                    found[id(value)] = value
+    except (AttributeError, TypeError):
+        return [], []
+    return list(values.values()), list(found.values())
+
+
+def _constant(value: Any) -> Any:
+    return getattr(value, "canonical", value)
+
+
+_discharge_state: Any = _optional("jax._src.state.discharge", "discharge_state")
+
+
+def discharged(jaxpr: Any, equation: Any, given: list[Any], wanted: list[Any]) -> Any:
+    """One step of what was traced, as a function of contents for refs.
+
+    Behind its results it gives the contents afterwards, one for each ref.
+
+    Args:
+        jaxpr: What was traced.
+        given, wanted: The variables that are the inputs and the outputs of the step.
+    """
+    step = jaxpr.replace(
+        constvars=[],
+        consts=[],
+        invars=given,
+        outvars=wanted,
+        eqns=[equation],
+        effects=equation.effects,
+        debug_info=jaxpr.debug_info.with_unknown_names(),
+    )
+    return _discharge_state(step)
+
+
+def has_rules(equation: Any) -> bool:
+    """Whether there is a function with a derivative of its own in a step."""
+    waiting: list[Any] = [equation]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if hasattr(found, "primitive"):
+            if found.primitive.name.startswith("custom_"):
+                return True
+            for value in found.params.values():
+                waiting += value if isinstance(value, tuple | list) else [value]
+        else:
+            found = getattr(found, "jaxpr", found)
+            if id(found) not in seen and hasattr(found, "eqns"):
+                seen.add(id(found))
+                waiting += found.eqns
+    return False
+
+
+_user_context: Any = _optional("jax._src.source_info_util", "user_context")
+_name_stack: Any = _optional("jax._src.source_info_util", "current_name_stack")
+
+
+def run_equation(equation: Any, values: list[Any]) -> list[Any]:
+    """What one step of what was traced gives for these inputs."""
+    primitive, source = equation.primitive, equation.source_info
+    names = _name_stack() + source.name_stack
+    parameters = primitive.get_bind_params(equation.params)
+    with _user_context(source.traceback, name_stack=names), equation.ctx.manager:
+        found = primitive.bind(*values, **parameters)
+    return list(found) if primitive.multiple_results else [found]
+
+
+def can_purify() -> bool:
+    """Whether a function of refs can be run as one of contents."""
+    needed = (_discharge_state, eval_jaxpr, _user_context, _name_stack, _get_referent)
+    return all(found is not None for found in needed)
+
+
+eval_jaxpr: Any = _optional("jax._src.core", "eval_jaxpr")
+"""Runs what was traced."""
+
 array_class: "type | None" = _optional("jax._src.array", "ArrayImpl")
 """Of ordinary arrays."""
 
@@ -130,6 +228,7 @@ def is_batched_with(leaf: Any, mapped: Any) -> bool:
 GRADIENT_REFUSED = re.compile(
     r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"
 )
+WRITE_REFUSED = re.compile(r"with a differentiated value on a non-differentiated array reference")
 MAP_REFUSED = re.compile(r"(at )?vmap ")
 VALUE_WANTED = re.compile(r"it depends on the values? of the arguments? (.*)\.$", re.MULTILINE)
 """Said where Python asks for a value while a function is traced; with the arguments' names."""

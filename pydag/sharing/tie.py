@@ -4,7 +4,6 @@
 A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag_accessors` does.
 """
 
-import copy
 import threading
 from collections.abc import Callable
 from typing import TypeVar, Unpack
@@ -14,6 +13,7 @@ import optree
 from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.public.options import with_options
+from pydag.sharing.refs import copy_of_leaf
 from pydag.typing import Dag, FlattenOptions, Leaf, Path
 
 T = TypeVar("T")
@@ -89,7 +89,8 @@ def untie(
 ) -> T:
     """A new tree in which each of the paths leads to its own copy of what stands there.
 
-    What is below a container is copied with it; leaves are copied by `copy.copy`. If the paths name
+    What is below a container is copied with it; leaves are copied by `copy.copy`, and a
+    ref of JAX's by making one with the same content. If the paths name
     all slots of an object, the first of them keeps the object. The argument stays as it is.
 
     Args:
@@ -107,7 +108,7 @@ def untie(
     """
     where = _paths(*paths)
     note_untie()
-    result: T = _core.untie(tree, where, copy.copy, **options)
+    result: T = _core.untie(tree, where, copy_of_leaf, **options)
     return result
 
 

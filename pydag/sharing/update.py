@@ -5,6 +5,7 @@ from typing import Any, TypeVar, Unpack
 
 from pydag import _core
 from pydag.public.options import with_options
+from pydag.sharing.refs import Contents, may_hold_refs
 from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions
 
 T = TypeVar("T")
@@ -94,7 +95,8 @@ def dag_update(
 
     All containers stay the objects that they are, so whoever holds one sees the new leaves. Tuples
     can't be changed, so new tuples replace them. Either all leaves are written or none.
-    Fields of registered classes are written past `__setattr__`, of frozen classes too.
+    Fields of registered classes are written past `__setattr__`, of frozen classes too. Where
+    `target` holds a ref of JAX's, the ref stays and its content is written, once.
 
     Args:
         target: The DAG whose leaves are written over.
@@ -106,7 +108,7 @@ def dag_update(
     Raises:
         TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
             to change.
-        ValueError: The trees are structured in different ways.
+        ValueError: The trees are structured in different ways, or a content doesn't fit its ref.
         SharingError: `source` has two answers for one object.
 
     >>> layer = [1.0]
@@ -114,5 +116,10 @@ def dag_update(
     >>> dag_update(model, {"encoder": [2.0], "decoder": [2.0]}) is model, layer
     (True, [2.0])
     """
-    _core.update(target, source, is_leaf=is_leaf, **options)
+    if not may_hold_refs():
+        _core.update(target, source, is_leaf=is_leaf, **options)
+        return target
+    contents = Contents(target, source, {"is_leaf": is_leaf, **options})
+    _core.update(target, contents.source, is_leaf=is_leaf, **options)
+    contents.write()
     return target

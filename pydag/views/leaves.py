@@ -8,6 +8,7 @@ import math
 import types
 from typing import Any, NamedTuple
 
+from pydag.sharing.refs import is_ref
 from pydag.structure.text import short_repr
 
 _LONGEST = 60
@@ -82,7 +83,8 @@ def leaf_info(leaf: Any) -> LeafInfo:
             size = getattr(leaf, "nbytes", None)
             if size is None:
                 size = math.prod(shape) * int(leaf.dtype.itemsize)
-            return array_info(short_dtype(leaf.dtype), shape, int(size))
+            info = array_info(short_dtype(leaf.dtype), shape, int(size))
+            return info._replace(text=f"Ref {info.text}") if is_ref(leaf) else info
         except Exception:
             pass  # it only looks like an array
     return LeafInfo(brief(leaf), printable(cut(type(leaf).__qualname__, 30)), None, 0, 0)

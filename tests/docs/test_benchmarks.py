@@ -20,6 +20,7 @@ import instructions
 import limit
 import pytest
 import tables
+import updated
 from models import MAPPINGS, NODE_COUNTS, Builder, fresh_key, skeletons
 from peers import WORKS, Peers, find_peers, works
 from readme import BEGIN, END, insert_figures
@@ -242,6 +243,11 @@ def test_the_jit_boundary_on_the_page() -> None:
             of({floor: 4e-6, ours: 5e-6}, work="read", leaves=300),
             of(options | steps, work=calls.OPTIONS, leaves=30),
             of({"pydag": 3e-6, "jax": 2e-6}, work=calls.EAGER, wrapper="vmap", leaves=30),
+            of(
+                {"dict, update_argnums": 3e-6, "dict, returned": 2e-6},
+                work=updated.UPDATED,
+                leaves=30,
+            ),
             *(
                 of({floor: 1e-4, ours: 1.1e-4}, work=dispatch.DISPATCH, leaves=1200, what=what)
                 for what in (dispatch.RETURNS, dispatch.READY, dispatch.CHAINED)
@@ -252,6 +258,7 @@ def test_the_jit_boundary_on_the_page() -> None:
     assert "| pydag: a static argument | 3 µs (1.50) |\n" in page
     assert "| jax: donated | 1 µs (0.25) |\n" in page
     assert "| vmap | 3 µs | 2 µs | 1.50 |\n" in page
+    assert "| dict, update_argnums | 3 µs (1.50) |\n" in page
     assert f"| {floor} | 100 µs (200 µs) | 100 µs (200 µs) | 100 µs (200 µs) |\n" in page
     assert "what pydag adds is 0.5 % of a step of 2 ms, and JAX's own\npart 5 %." in page
 
@@ -275,6 +282,18 @@ def test_options_that_are_raced() -> None:
     [record] = calls.tasks(peers, HASTE)[0].run()
     assert not record.notes
     assert {f"{owner}: {calls.DONATED}" for owner in ("pydag", "jax")} <= record.times.keys()
+
+
+def test_updates_that_are_raced() -> None:
+    """Each kind of model is updated in place, and returned."""
+    peers = find_peers({"jax": ("jax", "jax"), "flax": ("flax.nnx", "flax")})
+    if "jax" not in peers:
+        pytest.skip("no jax")
+    [record] = [task.run()[0] for task in updated.tasks(peers, HASTE)[:1]]
+    assert not record.notes
+    kinds = updated.KINDS if "flax" in peers else updated.KINDS[:2]
+    names = [f"{kind}, {how}" for kind in kinds for how in (updated.IN_PLACE, updated.RETURNED)]
+    assert list(record.times) == names
 
 
 def test_copies_of_a_model() -> None:

@@ -228,7 +228,7 @@ def test_inference_mode_of_own_modules() -> None:
 @pytest.mark.parametrize("model", [Around(), {"net": Around()}])
 def test_inference_mode_never_does_nothing(model: Any) -> None:
     """To JAX an own module is its arrays: equinox, which would find no layer, is stopped."""
-    with pytest.raises(TypeError, match=r"finds no layer.*Around(.|\n)*dag_rewrite"):
+    with pytest.raises(TypeError, match=r"dag_rewrite"):
         equinox.nn.inference_mode(model)
 
 

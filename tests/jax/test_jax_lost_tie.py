@@ -207,6 +207,17 @@ def test_sixty_levels() -> None:
     assert len(text) < 2000
 
 
+def test_a_plain_function_that_ours_is_given() -> None:
+    """`jit(jax.checkpoint(f))`, with a gradient in `f`: it is told who unties the model there."""
+    w = jax.numpy.ones(3)
+
+    def f(p: Any) -> Any:
+        return pj.grad(lambda p: (p["a"] * p["b"]).sum())(p)["a"].sum()
+
+    with pytest.warns(LostTieWarning, match=r"interop\.checkpoint keeps ties"):
+        pj.jit(jax.checkpoint(f))({"a": w, "b": w})
+
+
 def test_the_two_models_of_lookahead() -> None:
     """They start as one, and come apart in silence; a tie within one doesn't."""
     optax = pytest.importorskip("optax")

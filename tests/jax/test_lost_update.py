@@ -95,7 +95,7 @@ WRAPPERS: dict[str, Any] = {
     "make_jaxpr": pj.make_jaxpr,
     "keep_sharing": pj.keep_sharing(lambda f: f),
 }
-LOOPS = {
+LOOPS: dict[str, Any] = {
     "scan": _scanned,
     "while_loop": lambda f: (
         lambda m, x: pj.while_loop(lambda c: f(c["m"], x) < 0, lambda c: c, {"m": m})
@@ -106,7 +106,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-def test_every_wrapper_tells(name: str):
+def test_every_wrapper_tells(name: str) -> None:
     """The path, the function and both cures are in the warning of each wrapper."""
     loss = fresh_loss()
     with pytest.warns(LostUpdateWarning) as told:
@@ -120,14 +120,14 @@ def test_every_wrapper_tells(name: str):
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_every_loop_tells(name: str):
+def test_every_loop_tells(name: str) -> None:
     """A loop's body or condition that changes what it is given in vain is told of."""
     with pytest.warns(LostUpdateWarning, match=r"\.mean, and the change is lost"):
         LOOPS[name](fresh_loss())(Net(), X)
 
 
 @pytest.mark.parametrize("name", sorted(WRAPPERS.keys() - {"grad", "value_and_grad", "jvp"}))
-def test_what_is_returned_is_not_lost(name: str):
+def test_what_is_returned_is_not_lost(name: str) -> None:
     """Nothing is said where the changed object is in the result."""
     if name in ("cond", "switch", "vmap"):  # the results of branches and slices are arrays
         WRAPPERS[name](lambda m, x: (loss(m, x), m.norm.mean))(Net(), X)
@@ -135,13 +135,13 @@ def test_what_is_returned_is_not_lost(name: str):
     WRAPPERS[name](with_model)(Net(), X)
 
 
-def test_aux_is_a_result():
+def test_aux_is_a_result() -> None:
     """What `has_aux` hands on is not lost."""
     pj.grad(with_model, has_aux=True)(Net(), X)
     pj.jit(pj.value_and_grad(with_model, has_aux=True))(Net(), X)
 
 
-def test_the_new_leaves_alone_may_be_returned():
+def test_the_new_leaves_alone_may_be_returned() -> None:
     """The object itself need not be returned: what was written is enough."""
 
     def f(model: Any, x: Any) -> Any:
@@ -151,7 +151,7 @@ def test_the_new_leaves_alone_may_be_returned():
     pj.jit(f)(Net(), X)
 
 
-def test_a_carry_that_is_changed_and_returned():
+def test_a_carry_that_is_changed_and_returned() -> None:
     """The body of a scan may change its carry in place."""
 
     def body(model: Any, x: Any) -> Any:
@@ -162,7 +162,7 @@ def test_a_carry_that_is_changed_and_returned():
     assert model.norm.mean.shape == (3,)
 
 
-def test_told_once_for_each_trace():
+def test_told_once_for_each_trace() -> None:
     """A compiled function is asked when it is traced, and not when it is called again."""
     f = pj.jit(lambda m, x: m(x))
     model = Net()
@@ -174,7 +174,7 @@ def test_told_once_for_each_trace():
         f(model, jnp.ones((2, 3)))
 
 
-def test_a_lazily_made_weight():
+def test_a_lazily_made_weight() -> None:
     """An array in an attribute that held None, or wasn't there, is a change."""
 
     def f(model: Any) -> Any:
@@ -186,7 +186,7 @@ def test_a_lazily_made_weight():
         pj.jit(f)(Net())
 
 
-def test_keyword_arguments_are_named():
+def test_keyword_arguments_are_named() -> None:
     """The cure for a keyword argument is update_argnames."""
     with pytest.warns(LostUpdateWarning, match=r"kwargs\['model'\].norm.mean") as told:
         pj.jit(fresh_loss())(model=Net(), x=X)
@@ -206,7 +206,7 @@ def test_keyword_arguments_are_named():
         lambda p: p.update(items=list(p["items"])),
     ],
 )
-def test_silent(change: Callable[[Any], Any]):
+def test_silent(change: Callable[[Any], Any]) -> None:
     """Items that come or go, static values and what was there before are not spoken of."""
 
     def f(p: Any) -> Any:
@@ -217,7 +217,7 @@ def test_silent(change: Callable[[Any], Any]):
     pj.jit(f)({"a": X, "items": [jnp.zeros(2)], "name": "one", "norm": Norm()})
 
 
-def test_objects_made_inside():
+def test_objects_made_inside() -> None:
     """What the function made itself is its own affair, also where it takes the place of a part."""
 
     def f(p: Any) -> Any:
@@ -230,7 +230,7 @@ def test_objects_made_inside():
     pj.jit(f)({"a": X})
 
 
-def test_items_of_dicts_and_lists():
+def test_items_of_dicts_and_lists() -> None:
     """A leaf written over an item of a dict or list is told, also one that takes None's place."""
 
     def f(p: Any) -> Any:
@@ -242,7 +242,7 @@ def test_items_of_dicts_and_lists():
         pj.jit(f)({"cache": [X], "none": None})
 
 
-def test_a_swap_is_told():
+def test_a_swap_is_told() -> None:
     """Two arrays that change places are two changes."""
 
     def f(p: Any) -> Any:
@@ -253,7 +253,7 @@ def test_a_swap_is_told():
         pj.jit(f)({"a": X, "b": jnp.zeros(3)})
 
 
-def test_a_mapped_copy_is_a_result():
+def test_a_mapped_copy_is_a_result() -> None:
     """A model that is changed and then mapped was not lost: it is what the map saw."""
 
     def f(model: Any, x: Any) -> Any:
@@ -268,7 +268,7 @@ def test_a_mapped_copy_is_a_result():
     pj.jit(g)(Net(), X)
 
 
-def test_something_alike_is_no_copy():
+def test_something_alike_is_no_copy() -> None:
     """A result that only looks like the model, such as the moments of an optimizer, isn't it."""
 
     def f(model: Any, moments: Any, x: Any) -> Any:
@@ -279,7 +279,7 @@ def test_something_alike_is_no_copy():
         pj.jit(f)(Net(), Net(), X)
 
 
-def test_the_outer_model_is_not_changed_by_an_inner_function():
+def test_the_outer_model_is_not_changed_by_an_inner_function() -> None:
     """Only the innermost wrapper tells: the function outside has objects of its own."""
 
     def step(model: Any, x: Any) -> Any:
@@ -291,7 +291,7 @@ def test_the_outer_model_is_not_changed_by_an_inner_function():
     assert "loss at" in str(told[0].message)
 
 
-def test_a_shared_part_is_named_once():
+def test_a_shared_part_is_named_once() -> None:
     """A part at two places has one path in the warning."""
     norm = Norm()
 
@@ -303,13 +303,13 @@ def test_a_shared_part_is_named_once():
         pj.jit(f)([norm, norm])
 
 
-def test_bare_arrays_are_variables_of_their_own():
+def test_bare_arrays_are_variables_of_their_own() -> None:
     """One array given twice, of which the function makes nothing, is no change."""
     pj.grad(lambda a, b, p: (a * b).sum() + p["x"].sum(), argnums=(0, 1))(X, X, {"x": jnp.ones(3)})
     pj.vmap(lambda a, b: a * b, in_axes=(0, None))(X, X)
 
 
-def test_something_that_cannot_be_flattened_is_left_alone():
+def test_something_that_cannot_be_flattened_is_left_alone() -> None:
     """A function may put anything into its argument, such as the argument itself."""
 
     def f(p: Any) -> Any:
@@ -319,7 +319,7 @@ def test_something_that_cannot_be_flattened_is_left_alone():
     pj.jit(f)({"a": X})
 
 
-def test_a_module_of_nnx():
+def test_a_module_of_nnx() -> None:
     """A counter that never advances is told; a module that is returned is not."""
     model = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
     with pytest.warns(LostUpdateWarning, match=r"args\[0\].rngs.count"):
@@ -328,7 +328,7 @@ def test_a_module_of_nnx():
     pj.grad(lambda m, x: (m(x).sum(), m), argnums=1, has_aux=True)(model, X)
 
 
-def test_it_can_be_an_error():
+def test_it_can_be_an_error() -> None:
     """A filter makes it one, raised where the function is traced."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", LostUpdateWarning)
@@ -336,7 +336,7 @@ def test_it_can_be_an_error():
             pj.jit(fresh_loss())(Net(), X)
 
 
-def test_a_tree_in_a_dag():
+def test_a_tree_in_a_dag() -> None:
     """What is changed in a Dag's tree is a change of the argument."""
 
     def f(dag: Any) -> Any:
@@ -347,7 +347,7 @@ def test_a_tree_in_a_dag():
         pj.jit(f)(pj.Dag({"a": X}))
 
 
-def test_thousands_of_changes_are_named_briefly():
+def test_thousands_of_changes_are_named_briefly() -> None:
     """A warning names a few places and counts the others."""
     leaves = {f"p{i}": jnp.float32(i) for i in range(100)}
 
@@ -360,7 +360,7 @@ def test_thousands_of_changes_are_named_briefly():
         pj.jit(f)(leaves)
 
 
-def test_a_number_in_a_record_that_is_replaced():
+def test_a_number_in_a_record_that_is_replaced() -> None:
     """Data of a record is traced: a number put in its place is told of, as an array is."""
 
     @pydag.register_fields

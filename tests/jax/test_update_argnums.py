@@ -73,7 +73,7 @@ WRAPPERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-def test_the_callers_objects_change(name: str):
+def test_the_callers_objects_change(name: str) -> None:
     """Each leaf that changed is written, the containers are the same objects, others stay."""
     model = Net()
     norm, history, w, first = model.norm, model.history, model.w, model.history[0]
@@ -88,7 +88,7 @@ def test_the_callers_objects_change(name: str):
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-def test_by_name(name: str):
+def test_by_name(name: str) -> None:
     """`update_argnames` names arguments, and the signature tells their numbers."""
     model = Net()
     WRAPPERS[name](call, update_argnames="model")(model, X)
@@ -98,7 +98,7 @@ def test_by_name(name: str):
         check(model, 2)
 
 
-def test_no_warning():
+def test_no_warning() -> None:
     """What is updated isn't lost; what changes elsewhere is."""
 
     def f(a: Any, b: Any) -> Any:
@@ -112,7 +112,7 @@ def test_no_warning():
     pj.jit(f, update_argnums=(0, 1))(Net(), Net())
 
 
-def test_only_what_changed_is_returned():
+def test_only_what_changed_is_returned() -> None:
     """The compiled function returns the result and the leaves that changed, and no others."""
     f = pj.jit(call, update_argnums=0)
     traced = f.trace(Net(), X)
@@ -120,7 +120,7 @@ def test_only_what_changed_is_returned():
     assert traced.out_info.shape == ()
 
 
-def test_lower_compile_and_call():
+def test_lower_compile_and_call() -> None:
     """A function that was compiled ahead updates; describing it doesn't."""
     model = Net()
     f = pj.jit(call, update_argnums=0)
@@ -131,7 +131,7 @@ def test_lower_compile_and_call():
     check(model, 1)
 
 
-def test_traced_once():
+def test_traced_once() -> None:
     """A second call compiles nothing, though the leaves are other ones."""
     count = 0
 
@@ -146,7 +146,7 @@ def test_traced_once():
     assert count == 1
 
 
-def test_nested():
+def test_nested() -> None:
     """What an inner function changed in the traced model is handed on by the outer one."""
     model = Net()
 
@@ -162,7 +162,7 @@ def test_nested():
     assert int(model.calls) == 1
 
 
-def test_nested_in_checkpoint_under_grad():
+def test_nested_in_checkpoint_under_grad() -> None:
     """A checkpointed part that changes its module runs twice under grad, and writes once."""
     model = Net()
 
@@ -173,7 +173,7 @@ def test_nested_in_checkpoint_under_grad():
     check(model, 1)
 
 
-def test_an_exception_writes_nothing():
+def test_an_exception_writes_nothing() -> None:
     """Where the function raises, the caller's objects stay as they were."""
     model = Net()
 
@@ -198,7 +198,7 @@ def test_an_exception_writes_nothing():
         (lambda m: setattr(m, "norm", None), "norm"),
     ],
 )
-def test_another_structure(name: str, change: Any, place: str):
+def test_another_structure(name: str, change: Any, place: str) -> None:
     """Another class, key or length is a ValueError that says where; nothing is written."""
     model = Net()
 
@@ -213,10 +213,10 @@ def test_another_structure(name: str, change: Any, place: str):
     check(model, 0)
 
 
-def test_ties():
+def test_ties() -> None:
     """A tie that is cut or made is a SharingError with both paths; one that stays is kept."""
     w = jnp.ones(3)
-    tied = {"a": w, "b": [w]}
+    tied: Any = {"a": w, "b": [w]}
 
     def cut(p: Any) -> None:
         p["a"] = p["a"] + 1
@@ -240,7 +240,7 @@ def test_ties():
     assert tied["b"][0].tolist() == [2.0, 2.0, 2.0]
 
 
-def test_one_object_in_two_arguments():
+def test_one_object_in_two_arguments() -> None:
     """It is one object: updated, whichever of the two is named."""
     norm = Norm()
 
@@ -253,7 +253,7 @@ def test_one_object_in_two_arguments():
     assert norm.mean.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_an_array_that_another_argument_holds():
+def test_an_array_that_another_argument_holds() -> None:
     """An array of which one holder is updated and another one stays as it is: a tie is cut."""
     w = jnp.ones(3)
 
@@ -267,7 +267,7 @@ def test_an_array_that_another_argument_holds():
     assert tree["w"].tolist() == [2.0, 2.0, 2.0]
 
 
-def test_static_leaves():
+def test_static_leaves() -> None:
     """What a static leaf became is part of what was compiled, and written at each call."""
     model = Net()
 
@@ -283,7 +283,7 @@ def test_static_leaves():
     assert model.mode == "eval"
 
 
-def test_a_number_that_changes_at_each_call():
+def test_a_number_that_changes_at_each_call() -> None:
     """It compiles at each call, and that is told as such numbers are."""
 
     @pydag.register_module
@@ -305,7 +305,7 @@ def test_a_number_that_changes_at_each_call():
     assert counter.n == 3
 
 
-def test_donation():
+def test_donation() -> None:
     """The old arrays may be donated; what didn't change is still there."""
     model = Net()
     f = pj.jit(call, update_argnums=0, donate_argnums=0)
@@ -317,7 +317,7 @@ def test_donation():
     assert model.w.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_vmap():
+def test_vmap() -> None:
     """Leaves come out with the axes that they came in with."""
     tree = {"a": jnp.zeros((3, 2)), "b": jnp.zeros((2, 3)), "c": jnp.zeros(2)}
 
@@ -336,7 +336,7 @@ def test_vmap():
 
 
 @pytest.mark.parametrize("outer", [lambda f: f, pj.jit, lambda f: pj.vmap(f, in_axes=(None, None))])
-def test_vmap_of_what_is_not_mapped(outer: Any):
+def test_vmap_of_what_is_not_mapped(outer: Any) -> None:
     """A value that differs from slice to slice though its axis is None: an error with the path."""
     model = Net()
     f = pj.vmap(call, in_axes=(None, 0), update_argnums=0)
@@ -345,7 +345,7 @@ def test_vmap_of_what_is_not_mapped(outer: Any):
     check(model, 0)
 
 
-def test_a_dag():
+def test_a_dag() -> None:
     """The tree of a Dag is updated."""
     tree = {"a": jnp.zeros(2)}
 
@@ -359,7 +359,7 @@ def test_a_dag():
     assert tree["a"].tolist() == [2.0, 2.0]
 
 
-def test_the_order_of_dicts_stays():
+def test_the_order_of_dicts_stays() -> None:
     """The caller's dicts keep the order in which they were filled."""
     tree = {"b": jnp.zeros(2), "a": jnp.ones(2)}
 
@@ -371,7 +371,7 @@ def test_the_order_of_dicts_stays():
     assert tree["a"].tolist() == [2.0, 2.0]
 
 
-def test_tuples_below():
+def test_tuples_below() -> None:
     """A tuple in something that can be changed is replaced by a new one."""
     tree = {"pair": (jnp.zeros(2), [jnp.ones(2)])}
     inner = tree["pair"][1]
@@ -386,7 +386,7 @@ def test_tuples_below():
     assert inner[0].tolist() == [2.0, 2.0]
 
 
-def test_a_class_that_refuses_to_be_written():
+def test_a_class_that_refuses_to_be_written() -> None:
     """What a flatten function opens can't be written: an error, and nothing is written."""
 
     class Box:
@@ -394,11 +394,10 @@ def test_a_class_that_refuses_to_be_written():
             self.x = x
 
     pydag.register_pydag_node(Box, lambda b: ((b.x,), None), lambda _, xs: Box(*xs))
-    tree = {"a": X, "box": Box(X)}
 
     def f(p: Any) -> None:
         p["a"] = p["a"] + 1
-        p["box"].x = p["a"]
+        p["box"].x = p["a"] * 2
 
     def g(p: Any) -> Any:
         f(p)
@@ -406,13 +405,13 @@ def test_a_class_that_refuses_to_be_written():
 
     tree = {"a": X, "box": Box(jnp.zeros(3))}
     with pytest.raises(TypeError, match=r"can't be changed in place"):
-        pj.jit(lambda p: (f(p), p["box"].__setattr__("x", p["a"] * 2))[0], update_argnums=0)(tree)
-    with pytest.raises((TypeError, ValueError)):
+        pj.jit(f, update_argnums=0)(tree)
+    with pytest.raises(TypeError, match="changed in place"):
         pj.grad(g, update_argnums=0)(tree)
     assert tree["a"] is X
 
 
-def test_bad_options():
+def test_bad_options() -> None:
     """Bad numbers and names are refused when the function is wrapped."""
     for wrap in (*WRAPPERS.values(), pj.vmap):
         with pytest.raises(ValueError, match="update_argnums"):
@@ -425,13 +424,13 @@ def test_bad_options():
         pj.jit(call, update_argnums=0, static_argnums=0)
 
 
-def test_a_bare_array_is_left_alone():
+def test_a_bare_array_is_left_alone() -> None:
     """An argument that is an array itself has nothing that could be written."""
     assert float(pj.jit(lambda x: x.sum(), update_argnums=0)(X)) == 3.0
     assert pj.vmap(lambda x, y: x + y, update_argnums=(0, 1))(X, X).tolist() == [2.0, 2.0, 2.0]
 
 
-def test_shardings_of_the_result():
+def test_shardings_of_the_result() -> None:
     """`out_shardings` speaks of the result alone."""
     sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     model = Net()
@@ -446,7 +445,7 @@ def test_shardings_of_the_result():
     check(model, 2)
 
 
-def test_wrapped_again():
+def test_wrapped_again() -> None:
     """Wrapping the same function with other arguments updated is another compiled function."""
     model = Net()
     pj.jit(call, update_argnums=0)(model, X)
@@ -455,14 +454,14 @@ def test_wrapped_again():
     check(model, 1)
 
 
-def test_an_export_is_refused():
+def test_an_export_is_refused() -> None:
     """What is exported only returns."""
     f = pj.jit(lambda p: p.update(a=p["a"] + 1), update_argnums=0)
     with pytest.raises(TypeError, match="can't be exported"):
         pj.export(f)({"a": X})
 
 
-def test_a_module_of_nnx():
+def test_a_module_of_nnx() -> None:
     """The counts of its streams, its statistics and its flags are written into the caller's."""
 
     class Model(nnx.Module):
@@ -493,7 +492,7 @@ def test_a_module_of_nnx():
     assert norm.use_running_average
 
 
-def test_meta_fields():
+def test_meta_fields() -> None:
     """A static field of a registered class is a static leaf as well."""
 
     @pydag.register_fields(data_fields=("x",), meta_fields=("mode",))
@@ -513,7 +512,7 @@ def test_meta_fields():
     assert tree["parts"][0].x.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_thousand_levels():
+def test_a_thousand_levels() -> None:
     """Neither the comparison nor the writing recurses."""
     tree: Any = [X]
     for _ in range(1000):

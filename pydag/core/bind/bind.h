@@ -8,6 +8,7 @@
 namespace pydag {
 
 void bind_registry(nb::module_ &module);
+void bind_stand_ins(nb::module_ &module);
 void bind_spec(nb::module_ &module);
 void bind_records(nb::module_ &module);
 void bind_spec_methods(nb::module_ &module);

@@ -29,6 +29,7 @@ NB_MODULE(_core, module) {
     pydag::tell_when_types_are_forgotten(pydag::forget_specs);
     pydag::detail::try_out_ordered_dicts();
     pydag::bind_registry(module);
+    pydag::bind_stand_ins(module);
     pydag::bind_spec(module);
     pydag::bind_records(module);
     pydag::bind_spec_methods(module);

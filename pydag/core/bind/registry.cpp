@@ -76,6 +76,17 @@ void bind_registry(nb::module_ &module) {
         nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
                 "resolve_fields: object, is_strict: bool, is_module: bool, /) -> object"));
+    // Lets the core open the instances of a class of another library by the library's own function, and ask for the
+    // names of children, `ask_names(instance, count)`, only where it doesn't know them.
+    module.def(
+        "ask_names_apart",
+        [](nb::handle registration, nb::object flatten, nb::object ask_names) {
+            if (!RegistrationBox::check(registration))
+                fail(PyExc_TypeError, "expected a registration, got %U.", short_repr(registration).ptr());
+            RegistrationBox::of(registration).library_flatten = std::move(flatten);
+            RegistrationBox::of(registration).ask_names = std::move(ask_names);
+        },
+        nb::sig("def ask_names_apart(registration: object, flatten: object, ask_names: object, /) -> None"));
     // Sets the path entry type of a class of another library, which may be known only after the class was opened.
     module.def(
         "set_path_entry_type",

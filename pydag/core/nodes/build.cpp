@@ -75,9 +75,18 @@ nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
     return call(type, values.take_list(base), nb::handle(DequeRefs{refs}.maxlen()));
 }
 
-nb::object build_custom(PyObject *const *refs, Stack &values, size_t base) {
+nb::object build_custom(PyObject *const *refs, Stack &values, size_t base, MadeOnce &once) {
     const CustomRefs custom{refs};
-    const nb::object unflatten = custom.registration().unflatten;
+    const Registration &registration = custom.registration();
+    if (const std::shared_ptr<StandIn> stand_in = registration.stand_in) {
+        const auto count = static_cast<uint32_t>(values.size() - base);
+        nb::object built = stand_in->build(registration, custom.aux_data(), values.data() + base, count, once);
+        if (built.is_valid()) {
+            values.drop_to(base);
+            return built;
+        }
+    }
+    const nb::object unflatten = registration.unflatten;
     return call(unflatten, nb::handle(custom.aux_data()), values.take_tuple(base));
 }
 

@@ -16,7 +16,7 @@ nb::object copy_dict(PyObject *const *refs, PyObject *source, std::span<const ui
 nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base);
 nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base);
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base);
-nb::object build_custom(PyObject *const *refs, Stack &values, size_t base);
+nb::object build_custom(PyObject *const *refs, Stack &values, size_t base, MadeOnce &once);
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base);
 
 // As `_make` does: the class's own `__new__` may have another signature.
@@ -46,8 +46,9 @@ inline bool is_built_by_core(Kind kind, PyObject *const *refs) {
 }
 
 // Builds the node of this kind with the references `refs` from the objects in `values` from `base`
-// on, and removes them. After an exception `values` still owns all that is in it.
-inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, size_t base) {
+// on, and removes them. After an exception `values` still owns all that is in it. `once` is for all nodes that one
+// walk builds.
+inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, size_t base, MadeOnce &once) {
     using namespace detail;
     switch (kind) {
         case Kind::kNone:
@@ -69,7 +70,7 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
         case Kind::kStructSequence:
             return call(nb::handle(TupleClassRefs{refs}.type()), values.take_tuple(base));
         case Kind::kCustom:
-            return build_custom(refs, values, base);
+            return build_custom(refs, values, base, once);
         case Kind::kFields:
             return build_fields(refs, values, base);
         case Kind::kLeaf:
@@ -82,10 +83,10 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
 // As `build_node`, where `source` is such a node already: `changed` has the indices, in the order of the structure,
 // of the children that aren't those of `source`.
 inline nb::object copy_node(Node node, PyObject *const *refs, PyObject *source, std::span<const uint32_t> changed,
-                            Stack &values) {
+                            Stack &values, MadeOnce &once) {
     const size_t base = values.size() - node.count;
     if (node.kind == Kind::kDict) return detail::copy_dict(refs, source, changed, values, base);
-    return build_node(node.kind, refs, values, base);
+    return build_node(node.kind, refs, values, base, once);
 }
 
 }  // namespace pydag

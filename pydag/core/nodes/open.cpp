@@ -70,9 +70,49 @@ uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
+PyObject **read_custom(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs, uint32_t &count) {
+    const Registration &registration = RegistrationBox::of(box);
+    if (!registration.stand_in) return nullptr;
+    StandIn::Opened opened;
+    if (!registration.stand_in->open(object, options.arena, opened)) return nullptr;
+    count = opened.count;
+    options.owns_attributes = opened.owns_children && registration.has_identity;
+    refs.push_borrowed(box);
+    refs.push_new(std::move(opened.aux_data));
+    refs.push_new(options.wants_entries ? std::move(opened.entries) : nb::none());
+    return opened.children;
+}
+
+bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenOptions *options, PyObject **values) {
+    const CustomRefs custom{refs};
+    const Registration &registration = custom.registration();
+    if (!registration.stand_in || !registration.type.is(as_object(Py_TYPE(object)))) return false;
+    bool owns_children = false;
+    if (!registration.stand_in->read_known(object, custom.aux_data(), node.count, values, owns_children)) return false;
+    if (options) options->owns_attributes = owns_children && registration.has_identity;
+    return true;
+}
+
+namespace {
+
+// The names of an instance's children, where the library that registered its class has to be asked for them.
+nb::object names_of(PyObject *object, const Registration &registration, PyObject *aux_data, Py_ssize_t count) {
+    nb::object names = registration.known_names.find(aux_data, count);
+    if (names.is_valid()) return names;
+    const nb::object aux = nb::borrow(aux_data);
+    names = call(registration.ask_names, nb::handle(object), nb::int_(count));
+    const bool fits = names.is_none() || (PyTuple_CheckExact(names.ptr()) && PyTuple_GET_SIZE(names.ptr()) == count);
+    if (!fits) return nb::none();
+    registration.known_names.add(aux, count, names);
+    return names;
+}
+
+}  // namespace
+
 uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
     const nb::object owned_registration = nb::borrow(registration), type = class_of(object);
-    const nb::object flatten = RegistrationBox::of(registration).flatten;
+    const Registration &known = RegistrationBox::of(registration);
+    const nb::object flatten = known.library_flatten.is_valid() ? known.library_flatten : known.flatten;
     const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
     const Py_ssize_t size = PyTuple_GET_SIZE(parts.ptr());
     if (size != 2 && size != 3)
@@ -95,6 +135,8 @@ uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions
                  "children (%zd) and number of entries (%zd).",
                  type.ptr(), PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
         if (!is_filled(entries)) fail_unfilled();
+    } else if (options.wants_entries && known.ask_names.is_valid() && PyTuple_GET_SIZE(items.ptr()) > 0) {
+        entries = names_of(object, known, PyTuple_GET_ITEM(parts.ptr(), 1), PyTuple_GET_SIZE(items.ptr()));
     }
     refs.push_borrowed(registration);
     refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));

@@ -41,6 +41,8 @@ uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &ref
 uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs);
 uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs);
 uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, Refs &refs);
+PyObject **read_custom(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
+bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenOptions *options, PyObject **values);
 nb::object default_factory_of(PyObject *dict);
 // Whether an OrderedDict, whose dict has just these keys, was seen to have them in this order, too.
 // No: Python code has to run to tell the order.
@@ -103,8 +105,9 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
     switch (node.kind) {
         case Kind::kLeaf:
         case Kind::kAlias:
-        case Kind::kCustom:
             return nullptr;
+        case Kind::kCustom:
+            return read_known_custom(object, node, refs, options, values) ? values : nullptr;
         case Kind::kNone:
             return object == Py_None ? values : nullptr;
         case Kind::kTuple:
@@ -155,9 +158,10 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
         case Kind::kLeaf:
         case Kind::kAlias:
         case Kind::kNone:
-        case Kind::kCustom:
         case Kind::kDeque:
             return nullptr;
+        case Kind::kCustom:
+            return read_custom(object, info.registration, options, refs, count);
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
             refs.push_borrowed(reinterpret_cast<PyObject *>(Py_TYPE(object)));
@@ -242,8 +246,8 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kList:
         case Kind::kDeque:
             return true;
-        default:  // callbacks' children may be reached in other ways
-            return kind == Kind::kFields && options.owns_attributes;
+        default:  // what a flatten function opened is read by no walk that asks
+            return (kind == Kind::kFields || kind == Kind::kCustom) && options.owns_attributes;
     }
 }
 

@@ -20,7 +20,7 @@ void check_keys(const Keys &keys, PyObject *dict) {
 
 }  // namespace
 
-bool is_writable(Kind kind) {
+bool is_writable(Kind kind, PyObject *const *refs) {
     switch (kind) {
         case Kind::kList:
         case Kind::kDeque:
@@ -29,6 +29,8 @@ bool is_writable(Kind kind) {
         case Kind::kDefaultDict:
         case Kind::kFields:
             return true;
+        case Kind::kCustom:
+            return node_registration(refs).stand_in != nullptr;
         default:
             return false;
     }
@@ -49,7 +51,8 @@ void forget_cached(PyObject *object, const Registration &registration) {
 
 }  // namespace
 
-void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject *const *children, uint32_t count) {
+void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject *const *children, uint32_t count,
+                    MadeOnce &once) {
     switch (kind) {
         case Kind::kList:
         case Kind::kDeque:
@@ -66,6 +69,12 @@ void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject
             const FieldsRefs fields{refs};
             write_fields(object, fields.registration(), fields.keys_box(), children);
             return forget_cached(object, fields.registration());
+        }
+        case Kind::kCustom: {
+            const CustomRefs custom{refs};
+            const std::shared_ptr<StandIn> stand_in = custom.registration().stand_in;
+            if (stand_in) return stand_in->write(object, custom.aux_data(), children, count, once);
+            [[fallthrough]];
         }
         default:
             nb::raise("children of this kind of node can't be changed");

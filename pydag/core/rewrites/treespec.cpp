@@ -136,7 +136,8 @@ private:
         for (uint32_t i = 0; i < node.count; ++i)
             parts.push_new(call(reinterpret_cast<PyObject *>(&PyBaseObject_Type)));
         nb::object slots = tuple_of(parts.data(), parts.size());
-        return tuple_of(build_node(node.kind, refs, parts, 0), std::move(slots));
+        MadeOnce once;
+        return tuple_of(build_node(node.kind, refs, parts, 0, once), std::move(slots));
     }
 
     const Structure &structure_;

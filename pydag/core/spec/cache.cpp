@@ -2,6 +2,7 @@
 #include "spec/cache.h"
 
 #include "base/identity_table.h"
+#include "structure/node_refs.h"
 #include "types/keys.h"
 #include "types/registration.h"
 
@@ -88,8 +89,12 @@ size_t slot_of(PyObject *root, const Setting &setting) {
 // Whether `flatten_known` could follow the structure to its end, and would find what the other walks
 // find. Keys of other classes could be sorted in another order the next time.
 bool can_be_followed(const Structure &structure) {
-    for (uint32_t i = 0; i < structure.num_nodes; ++i)
-        if (is_callback(structure.nodes[i].kind)) return false;
+    PyObject *const *refs = structure.refs;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        const Kind kind = structure.nodes[i].kind;
+        if (is_callback(kind) && !node_registration(refs).stand_in) return false;
+        refs += num_refs(kind);
+    }
     for (PyObject *const ref : structure.all_refs()) {
         if (KeysBox::check(ref) && !KeysBox::of(ref).has_constant_hashes) return false;
     }

@@ -49,9 +49,10 @@ Slot slot_in_layout(PyTypeObject *type, PyObject *name) {
     return {};
 }
 
-// The offset of the slot that holds the attribute; 0 if that is in `__dict__`, as it is where a
-// subclass has a value of the same name: then an assignment goes past the slot. What was put over
-// the slot in its own class came later, and doesn't count.
+}  // namespace
+
+// A slot isn't found where a subclass has a value of the same name: then an assignment goes past the slot.
+// What was put over the slot in its own class came later, and doesn't count.
 Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
     const ClassAttribute found = class_attribute(type, name);
     const Slot slot = slot_in_layout(type, name);
@@ -64,6 +65,8 @@ Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
     const bool is_own = PyType_IsSubtype(type, PyDescr_TYPE(descriptor)) && is_slot(*descriptor->d_member);
     return is_own ? descriptor->d_member->offset : 0;
 }
+
+namespace {
 
 std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
     std::vector<FieldAccess> fields;

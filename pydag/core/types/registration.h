@@ -4,8 +4,11 @@
 #pragma once
 
 #include "base/box.h"
+#include "types/known_names.h"
+#include "types/stand_in.h"
 #include "types/taken_names.h"
 
+#include <memory>
 #include <vector>
 
 namespace pydag {
@@ -30,6 +33,9 @@ struct Registration {
     nb::object flatten;     // (object) -> (children, aux_data[, entries]); None where no instance needs it
     nb::object unflatten;   // (aux_data, children) -> object; None likewise
     nb::object path_entry_type;
+    // Of another library's class whose `flatten` also asks for the names of the children, the two apart: the
+    // library's function, and (object, count) -> names or None. Null for other classes.
+    nb::object library_flatten, ask_names;
     nb::object resolve_fields;  // () -> (data, slots, meta[, cached]), until fields are first used
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
     nb::object meta_names;      // tuple of str
@@ -48,13 +54,19 @@ struct Registration {
     // Only an instance whose `__dict__` has exactly the fields is opened by them. Any other instance is opened by
     // `flatten`, since only the library that registered the class knows what else there may be.
     bool is_strict = false;
+    mutable KnownNames known_names;
+    // Opens and builds instances where it can; else the two functions do. Null: they always do.
+    // Whoever lets it run Python code keeps it meanwhile.
+    std::shared_ptr<StandIn> stand_in;
     auto python_refs() {
-        return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names);
+        return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names,
+                        library_flatten, ask_names);
     }
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
-// cycle.
-static_assert(sizeof(Registration) == 8 * sizeof(nb::object) + 5 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8,
+// cycle. A stand-in holds strings, and what its library has for as long as it is loaded.
+static_assert(sizeof(Registration) == 10 * sizeof(nb::object) + 5 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8 +
+                                          sizeof(KnownNames) + sizeof(std::shared_ptr<StandIn>),
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
 

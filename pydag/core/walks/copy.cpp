@@ -42,6 +42,8 @@ public:
                 if (node.is_anchor) memo_.push_reserved(objects_[position]);
             } else if (node.is_alias()) {
                 push_changed(nb::borrow(memo_[node.count]), pending);
+            } else if (is_callback(node.kind)) {
+                return nb::object();  // building one may run Python code
             } else {
                 const Frame frame = {refs, position, static_cast<uint32_t>(memo_.size()), pending,
                                      static_cast<uint32_t>(changed_.size())};
@@ -69,7 +71,7 @@ private:
         const Node node = structure_.nodes[frame.node];
         const std::span<const uint32_t> changed(changed_.data() + frame.first_changed,
                                                 changed_.data() + changed_.size());
-        nb::object made = copy_node(node, frame.refs, objects_[frame.node], changed, values_);
+        nb::object made = copy_node(node, frame.refs, objects_[frame.node], changed, values_, once_);
         changed_.resize_down(frame.first_changed);
         if (node.is_anchor) memo_[frame.number] = made.ptr();
         push_changed(std::move(made), frame.pending);
@@ -86,6 +88,7 @@ private:
     Stack values_;
     Buffer<uint32_t, 64> changed_;  // which children of the open nodes are not those of the tree, by their indices
     Buffer<Frame, 24> frames_;
+    MadeOnce once_;
     Buffer<PyObject *, 16> memo_;  // the copies of the anchors, by number: values own them, or what was made of those
 };
 

@@ -117,7 +117,7 @@ private:
     nb::object rebuilt(Node node, const VisitedNode &at, size_t base) {
         Stack children;
         for (size_t i = base; i < parts_.size(); ++i) children.push_borrowed(object_of(parts_[i]));
-        return build_node(node.kind, at.refs, children, 0);
+        return build_node(node.kind, at.refs, children, 0, once_);
     }
 
     // Types and leaves, both of which stay alive.
@@ -140,6 +140,7 @@ private:
     RefBuffer<48> unique_;  // by number
     Buffer<Part, 96> parts_;
     Buffer<uint32_t, 32> key_;
+    MadeOnce once_;
     std::vector<Part> anchors_;  // by number
     uint32_t position_ = 0;
 };

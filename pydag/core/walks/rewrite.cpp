@@ -56,7 +56,7 @@ private:
         const size_t base = values_.size() - node.count;
         for (size_t i = base; i < values_.size(); ++i) has_changed |= changed_[i];
         changed_.resize_down(base);
-        if (has_changed) return build_node(node.kind, refs, values_, base);
+        if (has_changed) return build_node(node.kind, refs, values_, base, once_);
         values_.drop_to(base);
         return nb::borrow(object);
     }
@@ -73,6 +73,7 @@ private:
     Stack values_;
     Buffer<bool, 192> changed_;  // beside `values_`: whether each is another one than it was
     AnchorMemo memo_;
+    MadeOnce once_;
     std::vector<bool> anchor_changed_;  // by number
     uint32_t position_ = 0;
     bool has_called_ = false;  // the function, at all

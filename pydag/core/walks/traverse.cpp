@@ -76,8 +76,8 @@ private:
     // Of a node whose parts are the last results.
     nb::object result_of(Node node, PyObject *const *refs) {
         const size_t base = results_.size() - node.count;
-        if (!node_function_.is_valid()) return build_node(node.kind, refs, results_, base);
-        if (how_ == NodeCall::kBuilt) return call(node_function_, build_node(node.kind, refs, results_, base));
+        if (!node_function_.is_valid()) return build_node(node.kind, refs, results_, base, once_);
+        if (how_ == NodeCall::kBuilt) return call(node_function_, build_node(node.kind, refs, results_, base, once_));
         return call(node_function_, type_of(node.kind, refs), node_data(node.kind, refs), results_.take_tuple(base));
     }
 
@@ -88,6 +88,7 @@ private:
     Stack results_;
     AnchorMemo memo_;
     uint32_t current_ = 0;
+    MadeOnce once_;
 };
 
 }  // namespace

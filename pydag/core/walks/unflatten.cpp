@@ -76,7 +76,7 @@ private:
         if (!is_built_by_core(node.kind, frame.refs)) [[unlikely]]
             pause_.end();
         const size_t base = values_.size() - node.count;
-        values_.push_reserved(build_node(node.kind, frame.refs, values_, base).release().ptr());
+        values_.push_reserved(build_node(node.kind, frame.refs, values_, base, once_).release().ptr());
         if (node.is_anchor) [[unlikely]]
             memorize(frame.number);
     }
@@ -97,6 +97,7 @@ private:
     Buffer<Frame, 24> frames_;
     RefBuffer<16> memo_;
     uint32_t node_ = 0, num_anchors_ = 0;
+    MadeOnce once_;
     std::conditional_t<std::is_same_v<Source, LeafSource>, NoPause, BuildPause> pause_;
 };
 

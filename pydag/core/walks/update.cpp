@@ -12,7 +12,7 @@ void update(nb::handle target, nb::handle source, const FlattenOptions &options)
     const nb::object spec = parts.take_spec();
     const Structure &structure = spec_of(spec).structure();
     const Kind root = structure.nodes[0].kind;
-    if (!is_writable(root) && !is_callback(root))
+    if (!is_writable(root, structure.refs) && !is_callback(root))
         fail(PyExc_TypeError,
              "a %s can't be updated in place: the root must be a container that can be changed, got %U.",
              traits(root).name, short_repr(target).ptr());

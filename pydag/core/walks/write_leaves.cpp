@@ -36,16 +36,17 @@ public:
 
     void run(nb::handle target, nb::handle then) const {
         size_t done = 0;
+        MadeOnce once;
         try {
             for (; done < writes_.size(); ++done) {
                 interruptible_step();
-                write(writes_[done], true);
+                write(writes_[done], true, once);
             }
             if (then.is_valid() && !then.is_none()) call(then, target);
         } catch (...) {
             for (size_t i = std::min(done + 1, writes_.size()); i-- > 0;) {
                 try {
-                    write(writes_[i], false);
+                    write(writes_[i], false, once);
                 } catch (...) {  // the first error is the one that is reported
                 }
             }
@@ -54,10 +55,10 @@ public:
     }
 
 private:
-    void write(const Write &todo, bool forward) const {
+    void write(const Write &todo, bool forward, MadeOnce &once) const {
         PyObject *const *const objects = objects_.data() + todo.first;
         PyObject *const *const children = objects + 2 + (forward ? todo.count : 0);
-        if (objects[1] == Py_None) write_children(todo.kind, todo.refs, objects[0], children, todo.count);
+        if (objects[1] == Py_None) write_children(todo.kind, todo.refs, objects[0], children, todo.count, once);
         else call(objects[1], nb::handle(objects[0]), tuple_of(children, todo.count));
     }
 
@@ -132,27 +133,31 @@ private:
         const Kind kind = complete.node.kind;
         const uint32_t count = complete.node.count;
         current_ = complete.position;
-        if (is_callback(kind)) {
+        const bool is_by_core = is_writable(kind, complete.refs);
+        if (!is_by_core && is_callback(kind)) {
             const nb::object writer = writer_of(class_of(object));
             writes_.add(kind, complete.refs, object.ptr(), writer.ptr(), before, after, count);
-            return nb::borrow(object);
+            return object;
         }
-        if (!is_writable(kind)) {
+        if (!is_by_core) {
             Stack values;
             for (uint32_t i = 0; i < count; ++i) values.push_borrowed(after[i]);
-            return build_node(kind, complete.refs, values, 0);
+            return build_node(kind, complete.refs, values, 0, once_);
         }
-        if (is_registered(kind) && !given_.writes_foreign && node_registration(complete.refs).is_foreign)
+        const bool is_foreign =
+            is_registered(kind) && !is_callback(kind) && node_registration(complete.refs).is_foreign;
+        if (is_foreign && !given_.writes_foreign)
             fail(PyExc_TypeError,
                  "%R is registered with another library, and its objects are not changed in place\n"
                  "  Build a new tree with pydag.dag_map.",
                  class_of(object).ptr());
         writes_.add(kind, complete.refs, object.ptr(), Py_None, before, after, count);
-        return nb::borrow(object);
+        return object;
     }
 
     nb::object writer_of(nb::handle cls) {
-        nb::object writer = given_.writers.is_valid() ? call(given_.writers, cls) : nb::none();
+        nb::object writer =
+            given_.writers.is_valid() && !given_.writers.is_none() ? call(given_.writers, cls) : nb::none();
         if (writer.is_none())
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"
@@ -169,6 +174,7 @@ private:
     Nesting<Open> around_;
     RefBuffer<16> memo_;  // what replaces each shared object, by its number
     uint32_t current_ = 0;
+    MadeOnce once_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ import numpy as np
 from pydag import _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.plain_functions import advise_plain
 from pydag.jaxinterop.messages.roots import Roots
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
@@ -108,6 +109,10 @@ def blaming_value(untraced: Untraced, leaves: Sequence[Leaf], roots: Roots = "")
         yield
     except TypeError as error:
         blame_value(error, untraced, leaves, roots)
+        advise_plain(error)
+        raise
+    except ValueError as error:
+        advise_plain(error)
         raise
 
 
@@ -148,3 +153,14 @@ def _may_be_number(leaf: Leaf) -> bool:
     """Whether a traced leaf may have been one of Python's numbers; a flag looks like an array."""
     aval: Any = jax.typeof(leaf)
     return aval.shape == () and bool(aval.weak_type or aval.dtype == np.bool_)
+
+
+def blame_write(error: Exception, paths: Sequence[str]) -> None:
+    """Says which refs JAX may mean where it refuses that a differentiated value is written."""
+    if not paths or not jax_private.WRITE_REFUSED.search(str(error)):
+        return
+    shown = ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
+    error.add_note(
+        f"The refs among the arguments: {shown}. They aren't differentiated by. Write "
+        "jax.lax.stop_gradient of the value, or select the ref by wrt=."
+    )

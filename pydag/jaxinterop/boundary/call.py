@@ -5,11 +5,11 @@ This is the mechanism of every wrapper but `jit`, which does the same with less 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax import tree_util
 
-from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
@@ -20,6 +20,8 @@ from pydag.jaxinterop.prefixes.arguments import (
     wrap_static,
 )
 from pydag.jaxinterop.prefixes.treatments import Question, treatments
+from pydag.jaxinterop.refs.contents import OfContents, check_around
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
@@ -94,20 +96,20 @@ tree_util.register_pytree_with_keys(
 def flat(
     get: Callable[[], Callable[..., Any]],
     source: Source,
-    pack: Callable[[Any], Any],
+    pack: Callable[[Any, RefTable], Any],
     updated: Chosen = NOTHING,
 ) -> Callable[[Call], Any]:
     """The function that JAX gets in the place of the one that `get` gives: of a `Call`.
 
     Args:
         source: Of the function.
-        pack: Makes of the result what JAX gets.
+        pack: Makes of the result, and the refs that the function was given, what JAX gets.
         updated: Arguments that are updated, where there are any: `_core.finish_call` does it.
     """
 
     def flat(call: Call) -> Any:
         result, update = call.run_and_update(get(), updated)
-        packed = pack(result)
+        packed = pack(result, RefTable.of(call._leaves))
         return packed if update.plan is None else update.beside(packed)
 
     return named(flat, source)
@@ -129,7 +131,44 @@ def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], O
 
 
 def _maker(fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING) -> Maker:
-    return lambda get: flat(get, Source(fun), lambda result: to_outcome(result, options), updated)
+    def pack(result: Any, table: RefTable) -> Outcome:
+        return table.hide(to_outcome(result, options))
+
+    return lambda get: flat(get, Source(fun), pack, updated)
+
+
+class Staged(NamedTuple):
+    """A function for what JAX stages out: of a call, and of contents of refs and a call."""
+
+    plain: Callable[[Call], Any]
+    of_contents: OfContents
+
+
+def kept_staged(
+    fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING
+) -> tuple[Any, Staged]:
+    """The flat functions for staging, one for all calls of `fun`; before it what must be owned."""
+    return cached_for_function(
+        fun, ("staged", options, updated), lambda get: _staged(get, Source(fun), options, updated)
+    )
+
+
+def _staged(
+    get: Callable[[], Callable[..., Any]], source: Source, options: Options, updated: Chosen
+) -> Staged:
+    def plain(call: Call) -> Any:
+        result, update = call.run_and_update(get(), updated)
+        outcome = to_outcome(result, options)
+        check_around()
+        return outcome if update.plan is None else update.beside(outcome)
+
+    def with_refs(refs: list[Any], call: Call) -> Any:
+        table = RefTable(refs)
+        result, update = table.show(call).run_and_update(get(), updated)
+        outcome = table.hide(to_outcome(result, options))
+        return outcome if update.plan is None else update.beside(outcome)
+
+    return Staged(named(plain, source), OfContents(named(with_refs, source, ARGUMENTS)))
 
 
 def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:

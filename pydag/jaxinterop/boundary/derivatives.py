@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from pydag import _core
+from pydag.jaxinterop.prefixes.neutral import without_refusing
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.weak_table import WeakTable
@@ -117,10 +118,20 @@ def derivative(
         structures: What JAX sees of that tree.
     """
     found = list(leaves)
-    tree = untraced.without_statics().build(found)
+    tree = _built(untraced.without_statics(), found)
     if untraced.positions or any(leaf is None for leaf in found):
         structures.note(tree, untraced.options)
     return tree
+
+
+def _built(untraced: Untraced, leaves: Sequence[Leaf]) -> AnyDag:
+    """The tree; None stands for a whole object whose class refuses None in the place of a leaf."""
+    try:
+        return untraced.build(leaves)
+    except Exception:
+        if all(leaf is not None for leaf in untraced.all_leaves(leaves)):
+            raise
+    return _core.unflatten(without_refusing(untraced.spec), untraced.all_leaves(leaves))
 
 
 def without_float0(leaves: Iterable[Leaf]) -> list[Leaf]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydag import _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
+from pydag.jaxinterop.messages.roots import CALL, Roots, shortened, with_roots
 from pydag.jaxinterop.static.leaves import Static, is_number, is_traced
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Untraced
@@ -20,6 +20,7 @@ from pydag.structure.listing import Listing, Record
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
+_NODES_OF_CALL = 3  # (args, kwargs), and both of these
 _REGISTERED = ("fields", "custom type")
 
 
@@ -46,13 +47,16 @@ class GivenTree:
             must_flatten: Whether it is an error that the function put something there which can't
                 be flattened, such as the tree itself.
         """
+        known = self.untraced.spec_key.spec
+        if known.num_nodes - known.num_leaves <= (_NODES_OF_CALL if self.roots is CALL else 0):
+            return None  # arrays alone
         try:
             leaves, spec = self.untraced.options.flatten(self.tree, self.roots)
         except Exception:
             if must_flatten:
                 raise
             return None
-        if spec == self.untraced.spec_key.spec and all(map(is_, leaves, self.leaves)):
+        if spec == known and all(map(is_, leaves, self.leaves)):
             return None
         changed = Changed(self, leaves, spec)
         return changed if changed.is_real() else None

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structures that must be alike: a loop's carry before and after, the results of branches."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.treatments import path_text, shortened
+from pydag.jaxinterop.refs.table import NO_REFS, RefNumber, RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
@@ -52,21 +53,30 @@ def _pair_of(one: PyDagSpec, other: PyDagSpec) -> tuple[Path, Path] | None:
     return None
 
 
-def check_alike(what: str, root: str, one: Side, other: Side, advice: str) -> None:
+def check_alike(
+    what: str,
+    root: str,
+    one: Side,
+    other: Side,
+    advice: str,
+    table: RefTable = NO_REFS,
+) -> None:
     """Checks that two Dags have one untraced part, but for the order in which dicts were filled.
 
     Args:
         what: What has to be alike, for the first line of the error.
         root: The name of both trees in paths.
+        table: Refs, which must be the same at each place.
 
     Raises:
         SharingError: They are shared differently.
         TypeError: They are structured differently, or have different static leaves.
     """
-    if one.dag._untraced.content == other.dag._untraced.content:
+    hidden = [table.hide(side.dag) for side in (one, other)]
+    if hidden[0]._untraced.content == hidden[1]._untraced.content:
         return
     if one.dag.spec == other.dag.spec:
-        raise TypeError(_static_difference(what, root, one, other))
+        raise TypeError(_static_difference(what, root, one, other, table))
     for side, against in ((one, other), (other, one)):
         try:
             side.dag.spec.flatten_up_to(against.dag.tree)
@@ -107,7 +117,13 @@ class SharedOtherwiseError(SharingError):
 
 
 def alike(
-    what: str, root: str, given: Dag, returned: AnyDag, options: Options, source: Source
+    what: str,
+    root: str,
+    given: Dag,
+    returned: AnyDag,
+    options: Options,
+    source: Source,
+    table: RefTable = NO_REFS,
 ) -> InnerDag:
     """What a function returned, for JAX: it must be like what the function was given.
 
@@ -119,6 +135,7 @@ def alike(
         TypeError: It is structured differently, or has different static leaves.
     """
     dag = to_dag(returned, options, root)
+    given = table.show(given)
     try:
         check_alike(
             what,
@@ -126,27 +143,33 @@ def alike(
             Side("given", given),
             Side("returned", dag),
             "Let it return one object at both places where it is given one, and two where two.",
+            table,
         )
     except SharingError as error:
-        found = meet(given._untraced, dag._untraced)
-        if found.untraced == given._untraced:  # only the result shares more
+        hidden, returned_hidden = table.hide(given), table.hide(dag)
+        found = meet(hidden._untraced, returned_hidden._untraced)
+        if found.untraced == hidden._untraced:  # only the result shares more
             return found.match(dag)
         otherwise = SharedOtherwiseError(*error.args)
         otherwise.add_note(f"The function is {source.text}.")
-        otherwise.given, otherwise.returned = given._untraced, dag._untraced
+        otherwise.given, otherwise.returned = hidden._untraced, returned_hidden._untraced
         raise otherwise from None
     except TypeError as error:
         error.add_note(f"The function is {source.text}.")
         raise
-    return rebuilt(given._untraced, dag._leaves, InnerDag)
+    hidden, found_hidden = table.hide(given), table.hide(dag)
+    return rebuilt(hidden._untraced, found_hidden._leaves, InnerDag)
 
 
-def _static_difference(what: str, root: str, one: Side, other: Side) -> str:
+def _static_difference(what: str, root: str, one: Side, other: Side, table: RefTable) -> str:
     """Says which leaf that JAX can't trace differs, or is an array on the other side."""
-    found = [_statics(one.dag), _statics(other.dag)]
+    found = [_statics(table.hide(side.dag)) for side in (one, other)]
     positions = sorted(found[0].keys() | found[1].keys())
     differs = next(i for i in positions if found[0].get(i) != found[1].get(i))
     where = path_text(one.dag.tree, one.dag.spec.paths()[differs], root, one.options)
+    values = [statics[differs].value if differs in statics else None for statics in found]
+    if any(type(value) is RefNumber for value in values):
+        return _ref_difference(what, root, where, one, other, values, found)
     texts = [
         shortened(repr(statics[differs].value), 200) if differs in statics else "an array"
         for statics in found
@@ -156,6 +179,32 @@ def _static_difference(what: str, root: str, one: Side, other: Side) -> str:
         f"  {one.name}: {where} is {texts[0]}\n"
         f"  {other.name}: it is {texts[1]}\n"
         "  Such a leaf is part of what is compiled. Pass what differs as an array."
+    )
+
+
+def _ref_difference(
+    what: str,
+    root: str,
+    where: str,
+    one: Side,
+    other: Side,
+    values: list[Any],
+    found: list[dict[int, Static]],
+) -> str:
+    def text(value: Any) -> str:
+        if type(value) is not RefNumber:
+            return "another ref, or an array"
+        place = next((i for i, x in found[0].items() if x.value == value), None)
+        if place is None:
+            return "another ref"
+        path = path_text(one.dag.tree, one.dag.spec.paths()[place], root, one.options)
+        return f"the ref that is {one.name} at {path}"
+
+    return (
+        f"{what} must have the same refs at the same places\n"
+        f"  {one.name}: {where} is {text(values[0])}\n"
+        f"  {other.name}: it is {text(values[1])}\n"
+        "  A ref stays where it is: write into it, and return it at its place."
     )
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pydag import _core
-from pydag.jaxinterop.prefixes.treatments import Slot, one_level
+from pydag.jaxinterop.prefixes.neutral import Slot, class_of, marked, meant
+from pydag.jaxinterop.prefixes.treatments import one_level
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -35,10 +36,6 @@ class Meeting(NamedTuple):
         return rebuilt(self.untraced, self.untraced.match(dag.tree, "", ""), InnerDag)
 
 
-def _marked(untraced: Untraced) -> AnyDag:
-    return _core.unflatten(untraced.spec, map(Slot, range(untraced.spec.num_leaves)))
-
-
 def meet(one: Untraced, other: Untraced, is_last: bool = False) -> Meeting:
     """The sharing that holds in both of two structures, which are alike but for it.
 
@@ -46,7 +43,7 @@ def meet(one: Untraced, other: Untraced, is_last: bool = False) -> Meeting:
         is_last: Whether all that was one object with what comes apart comes apart.
     """
     options = one.options
-    first, second = _marked(one), _marked(other)
+    first, second = marked(one.spec), marked(other.spec)
     split, has_modules = _split(first, second, options)
     tree = _built(first, second, split if is_last else set(), options)
     slots, spec = options.flatten(tree)
@@ -55,7 +52,9 @@ def meet(one: Untraced, other: Untraced, is_last: bool = False) -> Meeting:
     positions = tuple(i for i, slot in enumerate(slots) if slot.index in static)
     statics = tuple(static[slots[i].index] for i in positions)
     order = [numbers[slot.index] for slot in slots if slot.index in numbers]
-    return Meeting(Untraced(_core.spec_key(spec), positions, statics, options), order, has_modules)
+    return Meeting(
+        Untraced(_core.spec_key(meant(spec)), positions, statics, options), order, has_modules
+    )
 
 
 def _below(one: AnyDag, other: AnyDag, options: Options) -> tuple[list[Any], list[Any], Any] | None:
@@ -75,7 +74,7 @@ def _split(first: AnyDag, second: AnyDag, options: Options) -> tuple[set[int], b
     waiting = [(first, second, False)]
     while waiting:
         one, other, in_module = waiting.pop()
-        is_module = _core.is_module(type(one), options.namespace)
+        is_module = _core.is_module(class_of(one), options.namespace)
         if partners.setdefault(id(one), id(other)) != id(other):
             split.add(id(one))
             has_modules |= in_module or is_module

@@ -14,12 +14,12 @@ from pydag.jaxinterop.prefixes.treatments import Question, distinct, one_level, 
 from pydag.jaxinterop.refs.access import new_ref
 from pydag.jaxinterop.refs.results import (
     ARRAY,
-    NO_REFS,
     Given,
     Sources,
     with_refs,
     without_refs,
 )
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -66,9 +66,15 @@ class Grouped:
         """The result, put together."""
         return self.fill(())
 
-    def fill(self, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref) -> AnyDag:
+    def fill(
+        self,
+        given: Sequence[Leaf],
+        make: Callable[[Any], Any] = new_ref,
+        table: RefTable = NO_REFS,
+    ) -> AnyDag:
         """The result for a caller with these leaves, put together."""
         untraced, order, sources = self.shell.content
+        untraced = table.shown(untraced)
         waiting = [iter(group.leaves) for group in self.groups]
         leaves: list[Leaf] = [next(waiting[group]) for group in order if group is not None]
         return untraced.build(with_refs(leaves, sources, given, make))
@@ -103,21 +109,24 @@ class Outputs:
         self.values = distinct(prefix, question, options)
         self.prefix = prefix if self.is_one else Grouped(nothing, *self.values)
 
-    def pack(self, result: AnyDag, given: Given = NO_REFS) -> Any:
+    def pack(self, result: AnyDag, given: Given | None = None, table: RefTable = NO_REFS) -> Any:
         """The result, for JAX: it has `prefix` as its prefix, and `.tree`.
 
         Args:
-            given: The refs that the function was given, where such come back.
+            given: The refs that the function was given, where JAX returns none.
+            table: The same where their numbers are to stand in the result.
         """
-        dag = to_outcome(result, self.options)
+        dag = table.hide(to_outcome(result, self.options))
         if self.is_one:
             return dag
         treated = treatments(
             {"result": result}, {"result": self.given}, self.question, self.options
         )
-        leaves, sources = without_refs(dag._leaves, given)
-        positions = dag._untraced.traced_positions()
-        numbers = [self.values.index(treated[i]) for i in positions]
+        leaves: Sequence[Leaf] = dag._leaves
+        sources: Sources | None = None
+        if given is not None:
+            leaves, sources = without_refs(leaves, given)
+        numbers = [self.values.index(treated[i]) for i in dag._untraced.traced_positions()]
         places = sources or [ARRAY] * len(numbers)
         order = tuple(n if place < 0 else None for n, place in zip(numbers, places, strict=True))
         groups: list[list[Leaf]] = [[] for _ in self.values]
@@ -125,3 +134,10 @@ class Outputs:
             groups[group].append(leaf)
         content = dag._untraced, order, sources
         return Grouped(Shell(content), *(Group(g, content, i) for i, g in enumerate(groups)))
+
+    @staticmethod
+    def open(found: Any, table: RefTable) -> AnyDag:
+        """The result, from what JAX returned for `pack`, with refs for their numbers."""
+        if isinstance(found, Grouped):
+            return found.fill((), table=table)
+        return table.show(found).tree

@@ -18,7 +18,8 @@ from pydag.errors import SharingError
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL, say_roots, shortened, with_roots
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, Spot
-from pydag.jaxinterop.prefixes.treatments import Slot
+from pydag.jaxinterop.prefixes.treatments import LeafNumbers
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import untraced_of
@@ -87,6 +88,14 @@ class Update(NamedTuple):
         """What JAX gets for a result; `_core.finish_call` makes of it the result, and writes."""
         return _core.make_updated(None, (result, self.plan, self.leaves))
 
+    @classmethod
+    def of(cls, returned: Any) -> "Update":
+        """What stands beside a result."""
+        if type(returned) is not _core.Updated:
+            return cls()
+        _, plan, leaves = _core.open_updated(returned)
+        return cls(plan, leaves)
+
 
 tree_util.register_pytree_node(
     _core.Updated,
@@ -99,6 +108,18 @@ tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.
 def result_of(returned: Any) -> Any:
     """What a function returned, without what it writes."""
     return _core.open_updated(returned)[0] if type(returned) is _core.Updated else returned
+
+
+def finished(returned: Any, call: tuple[Args, Kwargs], table: RefTable) -> Any:
+    """The result of a call, whose refs have numbers; what stands beside it is written.
+
+    Args:
+        call: The caller's arguments.
+    """
+    tree = table.show(result_of(returned)).tree
+    if type(returned) is _core.Updated:
+        _core.update_arguments(returned, call)
+    return tree
 
 
 def update_of(
@@ -209,15 +230,18 @@ class _Updated:
         """What is another object, or value, than it was."""
         given, options = self._given, self._given.untraced.options
         spec = given.untraced.spec
-        slots = _core.unflatten(spec, map(Slot, range(spec.num_leaves)))
-        before = tuple(x for x in self._chosen(slots) if type(x) is not Slot)
-        there = [type(x) is not Slot for x in self._chosen(slots)]
+        listing, roots = self._listing, list(_roots(self._listing, self._spots))
+        there = [listing.target(root) not in listing.leaves for root in roots]
+        built = self._chosen(_core.unflatten(spec, given.leaves))
+        before = tuple(x for x, is_tree in zip(built, there, strict=True) if is_tree)
         after = tuple(
             x for x, is_tree in zip(self._chosen(given.tree), there, strict=True) if is_tree
         )
         spots = [s for s, is_tree in zip(self._spots, there, strict=True) if is_tree]
         names = tuple(f"args[{s}]" if isinstance(s, int) else f"kwargs[{s!r}]" for s in spots)
-        places, old = options.flatten(before)
+        trees = [root for root, is_tree in zip(roots, there, strict=True) if is_tree]
+        numbers = LeafNumbers(spec).below(*trees)
+        old = options.flatten(before)[1]
         leaves, new = options.flatten(after, names)
         attributes = None
         if old != new:
@@ -226,17 +250,17 @@ class _Updated:
                 raise self._another_structure(old, new, before, after, names)
         selected = options.selected(leaves, new, names, is_returned=True)
         static = static_positions(leaves, new, names, selected)
-        if any(leaves[i] is not given.leaves[places[i].index] for i in static):
+        if any(leaves[i] is not given.leaves[numbers[i]] for i in static):
             untraced_of(leaves, new, static, options, names, selected, is_returned=True)
         found = _Found({}, {}, attributes)
-        for i, (slot, leaf) in enumerate(zip(places, leaves, strict=True)):
-            known = given.leaves[slot.index]
+        for i, (number, leaf) in enumerate(zip(numbers, leaves, strict=True)):
+            known = given.leaves[number]
             if leaf is known:
                 continue
             if i not in static:
-                found.traced[slot.index] = leaf
+                found.traced[number] = leaf
             elif Static(leaf) != Static(known):
-                found.static[slot.index] = leaf
+                found.static[number] = leaf
         return found
 
     def check_elsewhere(self, changed: Changed, written: dict[int, Leaf]) -> None:

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A warning about a function that is compiled again and again for arrays of the same types."""
 
-import os
-import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
+from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
@@ -39,8 +36,6 @@ from .compared_calls import (
     differences,
 )
 from .difference import why
-
-_PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 
 
 class Changes:
@@ -96,9 +91,9 @@ class Changes:
             return False
         alike = takewhile(lambda d: kind_of(d, d.old) == kind, reversed(found))
         values = different([*[d.old for d in alike][::-1], last.new])
-        if not is_too_many(values, kind, last.where):
+        if not is_too_many(values, kind, last):
             return False
-        _warn(
+        warn_at_call(
             f"{self._source.text} was compiled {len(values)} times because "
             f"{_said(last, kind, values)}\n  {_advice(last, kind)}"
         )
@@ -185,11 +180,3 @@ pydag.retie) or copy (pydag.untie) before it.""",
 The order of a dict is part of the structure, for a function can see it. Fill the dict in the same \
 order for each call.""",
 }
-
-
-def _warn(text: str) -> None:
-    """Warns at the place of the user's call."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)

@@ -25,7 +25,7 @@ STRUCTURE = "structure"
 CALLS = 3
 """Compilations after which it is told of values that don't come again."""
 
-_OBJECTS, _CONFIGURATIONS, STATIC_ARGUMENTS = 4, 5, 8
+_ALIKE, _CONFIGURATIONS, STATIC_ARGUMENTS = 4, 7, 8
 
 
 def kind_of(difference: Difference, value: Any) -> str | None:
@@ -66,19 +66,21 @@ def different(values: Sequence[Any]) -> list[Any]:
     return list(found.values())
 
 
-def is_too_many(values: Sequence[Any], kind: str, where: str) -> bool:
+def is_too_many(values: Sequence[Any], kind: str, last: Difference) -> bool:
     """Whether so many different values, in the order in which they came, are to be told."""
-    return len(values) >= CALLS and len(values) >= _most(values, kind, where)
+    return len(values) >= CALLS and len(values) >= _most(values, kind, last)
 
 
-def _most(values: Sequence[Any], kind: str, where: str) -> int:
+def _most(values: Sequence[Any], kind: str, last: Difference) -> int:
+    """So many compilations for different values are told."""
     if kind == FUNCTION and len(set(map(origin, values))) == 1:
         return CALLS
-    if where == ARGUMENT:
+    if last.where == ARGUMENT:
         return STATIC_ARGUMENTS
-    if kind == NUMBER or _differ_in_digits(values, kind) or _grow(values):
+    if kind == NUMBER or (_fill(values) and last.place != "args"):
         return CALLS
-    return _OBJECTS if kind == OBJECT and where != ATTRIBUTE else _CONFIGURATIONS
+    is_object = kind == OBJECT and last.where != ATTRIBUTE
+    return _ALIKE if is_object or _differ_in_digits(values, kind) else _CONFIGURATIONS
 
 
 def _differ_in_digits(values: Sequence[Any], kind: str) -> bool:
@@ -86,8 +88,8 @@ def _differ_in_digits(values: Sequence[Any], kind: str) -> bool:
     return kind == TEXT and len({re.sub(r"\d+(\.\d+)?", "#", str(value)) for value in values}) == 1
 
 
-def _grow(values: Sequence[Any]) -> bool:
-    """Whether the values are sizes, each greater than the one before."""
-    if not all(type(value) is Size for value in values):
+def _fill(values: Sequence[Any]) -> bool:
+    """Whether the values are the sizes of a list that was empty, and gets more and more items."""
+    if not all(type(value) is Size for value in values) or values[0] != 0:
         return False
     return all(a < b for a, b in itertools.pairwise(values))

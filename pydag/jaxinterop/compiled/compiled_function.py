@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the wrappers of one function by `jit` share: the function that JAX compiles, and groups.
 
-JAX is given `flat(key, donated, kept)`: the key is a static argument, the other two are flat
-sequences of distinct leaves, or, where leaves get different shardings, one sequence for each.
 `LeafGroups` say how the leaves of one structure are divided. They are made when the structure is
 first seen, so that a call does no work per leaf outside of the core.
 """
@@ -10,51 +8,36 @@ first seen, so that a call does no work per leaf outside of the core.
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, TypeVar
 
-import jax
-
 from pydag import _core
 from pydag._core import Hashed, PyDagSpec, SpecKey
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.dag import unhashable
-from pydag.jaxinterop.boundary.given import GivenTree
-from pydag.jaxinterop.boundary.result import result
-from pydag.jaxinterop.boundary.updates import NOTHING, update_of
-from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.boundary.updates import NOTHING
+from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text, by_argument
 from pydag.jaxinterop.prefixes.treatments import Question
-from pydag.jaxinterop.refs.access import access, may_pass_contents, refs_among
-from pydag.jaxinterop.refs.results import Given, given_refs
-from pydag.jaxinterop.static.constants import State
+from pydag.jaxinterop.refs.access import access, refs_among
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options, Untraced, untraced_of
 from pydag.jaxinterop.static.weak_references import check_weak
-from pydag.sharing.tie import note_untie, num_unties
-from pydag.typing import Dag, Leaf
+from pydag.sharing.tie import note_untie
+from pydag.typing import Leaf
 
 from .changes import Changes
 from .difference import explain_cache_miss
 from .division import Division
 from .extra_results import (
-    ExtraKey,
-    Extras,
-    Hidden,
     Taken,
     WritesMoreError,
-    check_not_closed_over,
-    contents_in,
-    pins_of,
-    run_with_contents,
-    written_refs,
 )
-from .flat_names import FlatNames
-from .key import Key, unwrapped
+from .flat_functions import FlatFunctions
+from .key import Key
 from .leaf_groups import MOST, LeafGroups, LookAgain
-from .lost_tie import Ties
+from .ref_contents import RefContents, Refs
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
+from .watched import Watched
 
 R = TypeVar("R")
 
@@ -62,18 +45,7 @@ _DONATION = Question(
     "donate_argnums", str, "Donate both arguments or neither, or give one of them a copy."
 )
 
-MOST_WATCHED = 16  # constant objects are looked at before the core is asked
-
 COMPARED = 8  # as many structures, and static contents of each, are looked at for an explanation
-
-Refs = tuple[int, ...]
-"""Where refs stand, among all leaves."""
-
-
-class _Unties:
-    """Whether a function unties on purpose: then each call must tell who traces it."""
-
-    found = False
 
 
 class CompiledFunction:
@@ -95,39 +67,9 @@ class CompiledFunction:
         jax_options: dict[str, Any],
         updated: Chosen = NOTHING,
     ) -> None:
-        unties = _Unties()  # what JAX has owns this, and not the compiled function
-
-        def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
-            key: Key = hashed.value
-            leaves = key.join(donated, kept)
-            given = GivenTree(key.untraced, leaves, CALL)
-            args, kwargs = unwrapped(given.tree)
-            is_tied = key.untraced.spec.num_shared > 0
-            ties = Ties.of(args, kwargs, options) if is_tied else None
-            before = num_unties()
-            with blaming_value(key.untraced, leaves, CALL):
-                result = fun()(*args, **kwargs)
-            update = update_of(given, updated, result, source, key.gone_positions(), tries=True)
-            packed = pack(result, given_refs(key.untraced, leaves))
-            if num_unties() != before:
-                unties.found = True
-            elif ties is not None:
-                ties.check(result, source)
-            return packed if updated == NOTHING else update.beside(packed)
-
-        outputs = shardings.outputs(options)
-
-        def pack(tree: Dag, given: Given) -> Any:
-            if outputs.is_one:
-                return result(tree, options, given)
-            return outputs.pack(tree, given)
-
-        def with_extras(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
-            return run_with_contents(self.inner, hashed.value, donated, kept)
-
         self.source = source
-        self.unties = unties
-        self.names = FlatNames()
+        self.functions = FlatFunctions(fun, source, shardings, options, jax_options, updated)
+        self.names = self.functions.names
         self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static)
         self.changes = Changes(source)
@@ -138,29 +80,15 @@ class CompiledFunction:
         # By the structure, and where refs are among the leaves.
         self.leaf_groups: dict[tuple[SpecKey, Refs], LeafGroups] = {}
         self.shardings = shardings
-        self.jitted: Any = jax.jit(
-            named(flat, source, self.names),
-            static_argnums=0,
-            donate_argnums=1,
-            **shardings.for_jax(options, updates=updated != NOTHING),
-            **jax_options,
-        )
-        # The same for what has extra results; and what that calls, traced once for both.
-        self.with_extras: Any = jax.jit(
-            named(with_extras, source, self.names),
-            static_argnums=0,
-            donate_argnums=1,
-            **shardings.for_jax(options, updates=updated != NOTHING, has_extras=True),
-            **jax_options,
-        )
-        self.inner: Any = jax.jit(named(flat, source, self.names), static_argnums=0)
-        self.watched: list[State] = []  # what constant objects held when recipes were made
         # With the groups' recipes, for the core.
-        self.flat_call = _core.flat_call(self.jitted, options.namespace, options.identity, access)
+        jitted = self.functions.jitted
+        self.flat_call = _core.flat_call(jitted, options.namespace, options.identity, access)
+        self.watched = Watched(self.flat_call)
+        self.contents = RefContents(self.functions, shardings)
 
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
-        if self.unties.found:
+        if self.functions.unties.found:
             note_untie()
         try:
             return self._run(args, kwargs)
@@ -192,10 +120,10 @@ class CompiledFunction:
         watched = self.watched
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self.unties.found:
+            if self.functions.unties.found:
                 note_untie()
             try:
-                if watched and not self.is_current():
+                if watched.states and not watched.is_current():
                     answer = NotImplemented
                 elif has_static or kwargs:
                     answer = short(flat_call, *arranged(args, kwargs))
@@ -211,25 +139,6 @@ class CompiledFunction:
             return self.run(args, kwargs) if answer is NotImplemented else answer
 
         return call
-
-    def is_current(self) -> bool:
-        """Whether the constant objects that recipes were made for still hold the same."""
-        if all(state.is_current() for state in self.watched):
-            return True
-        self.forget_recipes()
-        return False
-
-    def _watch(self, states: Sequence[State]) -> None:
-        """Notes what recipes were made for."""
-        if len(self.watched) + len(states) > MOST_WATCHED:
-            self.forget_recipes()
-        known = set(map(id, self.watched))
-        self.watched += [state for state in states if id(state) not in known]
-
-    def forget_recipes(self) -> None:
-        """Lets the next calls be looked at in full."""
-        self.watched.clear()
-        _core.forget_recipes(self.flat_call, None)
 
     def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments as they are flattened."""
@@ -251,69 +160,17 @@ class CompiledFunction:
         if groups is None or key is None:
             groups, key = self._prepare(args, kwargs, leaves, spec_key, refs)
         if refs:
-            return self._with_refs(groups, key, leaves, refs)._replace(call=call)
+            taken, recipe = self.contents.taken(groups, key, leaves, refs)
+            if recipe is not None:
+                self._add_recipe(groups, recipe)
+            return taken._replace(call=call)
         if groups.has_recipe():
             self._add_recipe(groups, groups.recipe_of(key, groups.division))
-        return Taken(self.jitted, groups.division.arguments(key, leaves), leaves, call)
+        return Taken(self.functions.jitted, groups.division.arguments(key, leaves), leaves, call)
 
     def _add_recipe(self, groups: LeafGroups, recipe: _core.Recipe) -> None:
-        if groups.watched:
-            self._watch(groups.watched)
+        self.watched.add(groups.watched)
         _core.add_recipe(self.flat_call, groups.spec_key, recipe)
-
-    def _with_refs(
-        self, groups: LeafGroups, key: Hashed, leaves: Sequence[Leaf], refs: Refs
-    ) -> Taken:
-        """A call with refs: their contents are passed, where that can be."""
-        refs = tuple(i for i in refs if i not in groups.positions)
-        self.shardings.check_refs(leaves, refs, groups.division.groups, groups.spec)
-        if not may_pass_contents([leaves[i] for i in refs]):
-            arguments = groups.division.arguments(key, leaves)
-            closed_over = jax_private.closed_over(self.jitted.trace(*arguments))
-            check_not_closed_over(closed_over, leaves, groups.spec, self.source.text)
-            return Taken(self.jitted, arguments, leaves)
-        inner = groups.inner_key(key)
-        extras = groups.extras.get(inner)
-        if extras is None:
-            # At most once for arrays of the same shapes: JAX keeps what it traced.
-            traced = self.inner.trace(*groups.undivided().arguments(inner, leaves))
-            extras = groups.extras[inner] = Extras(refs, jax_private.closed_over(traced))
-            extras.add_written(written_refs(traced, groups.numbers(refs)))
-        check_not_closed_over(extras.closed_over, leaves, groups.spec, self.source.text)
-        return self._with_contents(groups, inner, leaves, extras)
-
-    def _with_contents(
-        self, groups: LeafGroups, inner: Hashed, leaves: Sequence[Leaf], extras: Extras
-    ) -> Taken:
-        written = tuple(groups.traced[i] for i in sorted(extras.written))
-        if extras.division is None:
-            gone = {groups.traced[i] for i in groups.division.donated}.union(written)
-            extras.division = groups.divided(gone, self.shardings.number)
-            self.names.remember(extras.division)
-        division, pins = extras.division, pins_of(leaves, written)
-        hashed = extras.keys.get(pins)
-        if hashed is None:
-            key = ExtraKey(
-                inner,
-                Hidden(groups.undivided().tag),
-                division.donated,
-                division.order,
-                groups.numbers(extras.refs),
-                tuple(sorted(extras.written)),
-                pins,
-            )
-            hashed = extras.keys[pins] = _core.hashed(key)
-        is_plain = not (extras.closed_over or any(pins) or self.shardings.has_given_in)
-        if is_plain and groups.has_recipe():
-            more = {
-                "refs": extras.refs,
-                "written": written,
-                "function": self.with_extras,
-                "has_devices": jax.local_device_count() > 1,
-            }
-            self._add_recipe(groups, groups.recipe_of(hashed, division, **more))
-        arguments = division.arguments(hashed, contents_in(leaves, extras.refs))
-        return Taken(self.with_extras, arguments, leaves, written=[leaves[i] for i in written])
 
     def add_written(self, error: WritesMoreError) -> None:
         """Notes that a function writes into more refs than was known."""
@@ -338,7 +195,7 @@ class CompiledFunction:
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
         self.changes.forget()
-        self.forget_recipes()
+        self.watched.forget()
 
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey, refs: Refs

@@ -22,6 +22,7 @@ from pydag.jaxinterop.boundary.updates import result_of
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
 from pydag.jaxinterop.refs.results import built
+from pydag.jaxinterop.refs.table import both_texts
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -137,12 +138,7 @@ def check_not_closed_over(
     for position, leaf in enumerate(leaves):
         if id(leaf) in known:
             where = argument_text(spec.accessors()[position])
-            raise ValueError(
-                f"a mutable array reference was both closed over by {name} and passed as the "
-                f"argument {where}\n"
-                "  Inside they would be two, with two contents. Pass it as an argument alone, or "
-                "close over it alone."
-            )
+            raise ValueError(both_texts(name, where))
 
 
 class Taken(NamedTuple):

@@ -173,7 +173,7 @@ def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
         lower=functools.partial(_lower, fun, compiled),
         eval_shape=functools.partial(_eval_shape, fun, compiled),
         clear_cache=functools.partial(_clear_cache, compiled),
-        _cache_size=compiled.jitted._cache_size,
+        _cache_size=compiled.functions.jitted._cache_size,
     )
     return cast(Jitted[P, R], jitted)
 
@@ -202,5 +202,4 @@ def _eval_shape(
 
 def _clear_cache(compiled: CompiledFunction) -> None:
     compiled.forget_groups()
-    for jitted in (compiled.jitted, compiled.with_extras, compiled.inner):
-        jitted.clear_cache()
+    compiled.functions.clear_caches()

@@ -8,6 +8,8 @@ a model with tied weights: what comes out looks like the model, and is another o
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+
 from pydag._core import PyDagSpec
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.messages.naming import Source
@@ -55,9 +57,13 @@ class _Numbers:
 
 
 def _leaf_key(leaf: Leaf) -> Any:
-    """Equal for arrays of one shape and dtype, and for leaves that are static and equal."""
+    """Equal for arrays of one shape and dtype, and for leaves that are static and equal.
+
+    A number is as an array: a plain function makes one of it.
+    """
     if is_traced(leaf):
-        return getattr(leaf, "shape", ()), getattr(leaf, "dtype", type(leaf))
+        dtype = getattr(leaf, "dtype", None)
+        return getattr(leaf, "shape", ()), jnp.result_type(leaf) if dtype is None else dtype
     return Static(leaf)
 
 
@@ -89,7 +95,17 @@ class Ties:
 
     def check(self, result: Any, source: Source) -> None:
         """Warns if one of them comes back with a tie lost."""
-        leaves, spec = self._options.flatten(result)
+        if (found := self.lost(result, "result")) is not None:
+            text = f"{source.text} returns what it was given, but with a tie lost\n"
+            source.warn(f"{text}{found.text('returned')}  {_ADVICE}", LostTieWarning)
+
+    def lost(self, tree: Any, root: str) -> "LostTie | None":
+        """A tie of the arguments' that one of them has lost, which stands in a tree.
+
+        Args:
+            root: Begins the paths in the tree.
+        """
+        leaves, spec = self._options.flatten(tree)
         numbers, listing = _Numbers(), Listing.of(spec)
         known = numbers.of(listing, leaves)
         for argument in self._arguments:
@@ -99,9 +115,29 @@ class Ties:
                 if other == number and not listing.records[position].is_alias:
                     pair = _lost(given, listing, position)
                     if pair is not None:
-                        text = _text(argument, given, listing, pair, source)
-                        source.warn(text, LostTieWarning)
-                        return
+                        one, two = _texts(given, pair.given, argument.root)
+                        return LostTie(one, two, *_texts(listing, pair.returned, root))
+        return None
+
+
+class LostTie(NamedTuple):
+    """The paths of two places that had one object, and have two."""
+
+    one: str
+    other: str
+    first: str
+    second: str
+
+    def text(self, now: str) -> str:
+        """Both sides, in lines.
+
+        Args:
+            now: Says how the tree came that has lost the tie.
+        """
+        return (
+            f"  given: {self.one} and {self.other} are one object\n"
+            f"  {now}: {self.first} and {self.second} are two\n"
+        )
 
 
 class _Lost(NamedTuple):
@@ -156,19 +192,12 @@ def _pairs(given: Sequence[int], returned: Sequence[int]) -> list[tuple[int, int
     return list(zip(given, returned, strict=True))
 
 
-def _text(
-    argument: _Argument, given: Listing, returned: Listing, lost: _Lost, source: Source
-) -> str:
-    def texts(listing: Listing, places: tuple[int, int], root: str) -> Iterator[str]:
-        return (shorten(listing.path_text(place, root)) for place in places)
+def _texts(listing: Listing, places: tuple[int, int], root: str) -> Iterator[str]:
+    return (shorten(listing.path_text(place, root)) for place in places)
 
-    one, other = texts(given, lost.given, argument.root)
-    first, second = texts(returned, lost.returned, "result")
-    return (
-        f"{source.text} returns what it was given, but with a tie lost\n"
-        f"  given: {one} and {other} are one object\n"
-        f"  returned: {first} and {second} are two\n"
-        "  Map with pydag.dag_map where it maps with jax.tree.map; take pydag.jaxinterop's grad, "
-        "optimizer and apply_updates; or tie the result again (pydag.retie). If it shall be "
-        "untied, let it call pydag.untie."
-    )
+
+_ADVICE = (
+    "Map with pydag.dag_map where it maps with jax.tree.map; take pydag.jaxinterop's grad, "
+    "optimizer and apply_updates; or tie the result again (pydag.retie). If it shall be "
+    "untied, let it call pydag.untie."
+)

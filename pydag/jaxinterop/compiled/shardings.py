@@ -115,7 +115,8 @@ class Shardings:
         if self.given_out is not UNSPECIFIED:
             prefix = self.outputs(options).prefix
             if updates:
-                prefix = _core.make_updated(None, (prefix, None, None))
+                parts: Any = prefix, None, None
+                prefix = _core.make_updated(None, parts)
             found["out_shardings"] = (prefix, None) if has_extras else prefix
         return found
 

@@ -43,7 +43,7 @@ def plain_trace() -> tuple[str, str] | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(_PACKAGE):
-            return None
+            break  # JAX's function was handed to ours as it is, or it is ours that calls
         if file.startswith(_JAX):
             is_inside = True
             found = _WRAPPERS.get(frame.f_code.co_name, found)

@@ -9,7 +9,7 @@ import jax
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
-from pydag.jaxinterop.prefixes.treatments import Slot
+from pydag.jaxinterop.prefixes.neutral import Slot
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.ops.select import masks
 from pydag.structure.listing import Listing, step_text

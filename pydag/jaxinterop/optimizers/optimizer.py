@@ -13,7 +13,7 @@ from pydag.jaxinterop.boundary.derivatives import Structures, derivative
 from pydag.jaxinterop.flax_nnx import as_values
 from pydag.jaxinterop.flax_serialization import tell_flax
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
-from pydag.jaxinterop.static.differentiable import is_differentiable
+from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
@@ -30,6 +30,7 @@ from .optimizer_view import (
     matched_gradient,
     orderly,
     which_are_trained,
+    with_contents,
 )
 from .state import OptimizerState, Structure
 
@@ -55,10 +56,12 @@ class _Optimizer:
                 "there is nothing to train: wrt selects no number or array of a type that has a "
                 "derivative"
             )
+        leaves = with_contents(leaves, active)
         view = OptimizerView(untraced, active, leaves)
         values: Any = view.dag(leaves)
         if slow is not None:
             slow_leaves = matched(untraced, slow, "the slow model", "params.slow")
+            slow_leaves = with_contents(slow_leaves, active)
             values = type(given)(fast=values, slow=view.dag(slow_leaves))
             leaves = [*leaves, *slow_leaves]
         return OptimizerState(orderly(self.tx.init(values), leaves), Structure(untraced))
@@ -80,7 +83,7 @@ class _Optimizer:
             check_state(untraced, shown.untraced, "params")
             values = matched(untraced, params, "the model", "params")
         gradients = matched_gradient(untraced, updates)
-        model, has_gradient = self._divided(untraced, values, gradients)
+        model, has_gradient, values = self._divided(untraced, values, gradients)
         if self.takes_extra:
             extra = {name: model.argument(name, value) for name, value in extra.items()}
         else:
@@ -108,12 +111,16 @@ class _Optimizer:
 
     def _divided(
         self, untraced: Untraced, values: list[Leaf] | None, gradients: list[Leaf]
-    ) -> tuple[OptimizerView, list[bool]]:
+    ) -> tuple[OptimizerView, list[bool], list[Leaf] | None]:
         """What takes part, and which leaves have a gradient, which is set to zero for the others.
+
+        And the values, with contents for refs that take part.
 
         Without the model there are no zeros of the right form: then those don't take part.
         """
         active = which_are_trained(untraced, gradients if values is None else values, self.wrt)
+        if values is not None:
+            values = with_contents(values, active)
         has_gradient = [
             on and gradient is not None and is_differentiable(gradient)
             for on, gradient in zip(active, gradients, strict=True)
@@ -122,7 +129,7 @@ class _Optimizer:
             for i, (on, has) in enumerate(zip(active, has_gradient, strict=True)):
                 if on and not has:
                     gradients[i] = jnp.zeros_like(values[i])
-        return OptimizerView(untraced, active, values), has_gradient
+        return OptimizerView(untraced, active, values), has_gradient, values
 
 
 def _structure_of(state: Any) -> Untraced | None:
@@ -170,7 +177,7 @@ def optimizer(
         tx: Any transformation of optax's.
         wrt: Which leaves are trained: a predicate, a class or several, a pattern of the path, a
             prefix of booleans, or a list of such, as in `pydag.dag_mask`. Left out: all that can
-            be differentiated by.
+            be differentiated by, but for what NNX holds in Variables that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
@@ -234,7 +241,8 @@ def apply_updates(
 ) -> T:
     """A model with updates added to it; as `optax.apply_updates`, and what is shared stays shared.
 
-    The leaves keep their types. Where the update is None stands the very leaf of the model.
+    The leaves keep their types. Where the update is None stands the very leaf of the model. A ref
+    that has an update gets a new content, and the new model holds the same ref.
 
     Args:
         params: The model, a DAG; or a `Dag` of it, which gives a Dag.
@@ -264,9 +272,14 @@ def apply_updates(
     except SharingError as error:
         advice = plain_trace_advice() or _UPDATES_ADVICE
         raise SharingError(f"there are two updates for one leaf\n{error}\n  {advice}") from None
-    leaves = [
-        leaf if update is None else _added(leaf, update)
-        for leaf, update in zip(parts.leaves, found, strict=True)
-    ]
+    leaves = list(parts.leaves)
+    contents: list[tuple[Any, Any]] = []
+    for i, (leaf, update) in enumerate(zip(parts.leaves, found, strict=True)):
+        if update is not None and is_ref(leaf):
+            contents.append((leaf, _added(leaf[...], update)))
+        elif update is not None:
+            leaves[i] = _added(leaf, update)
     new: T = parts.build(leaves)
+    for ref, content in contents:
+        ref[...] = content
     return new

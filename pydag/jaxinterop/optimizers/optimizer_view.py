@@ -18,8 +18,10 @@ from pydag.jaxinterop.boundary.argnums import select_among
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.messages.roots import with_roots
-from pydag.jaxinterop.prefixes.treatments import Slot, shortened
-from pydag.jaxinterop.static.differentiable import is_differentiable
+from pydag.jaxinterop.prefixes.neutral import marked, neutral
+from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
+from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
@@ -85,11 +87,6 @@ def matched(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf
     return list(map(_or_none, untraced.match(tree, what, root)))
 
 
-def _marked(untraced: Untraced) -> AnyDag:
-    """A tree of this structure in which every leaf is an object of its own."""
-    return _core.unflatten(untraced.spec, map(Slot, range(untraced.spec.num_leaves)))
-
-
 def check_state(state: Untraced, model: Untraced, root: str) -> None:
     """Checks that an optimizer's state is for this structure.
 
@@ -103,7 +100,7 @@ def check_state(state: Untraced, model: Untraced, root: str) -> None:
     told = shortened(shown or "other leaves are arrays", 1400)
     for one, other in itertools.permutations((state, model)):
         try:
-            one.match(_marked(other), "", root)
+            neutral(one.spec).flatten_up_to(marked(other.spec))
         except SharingError:
             raise SharingError(_OTHER_SHARING.format(told, _tied_advice(_MODEL_ADVICE))) from None
         except ValueError:
@@ -166,13 +163,26 @@ def dags_in(state: Any) -> list[Dag]:
     return [x for x in jax.tree.leaves(state, is_leaf=is_dag) if is_dag(x)]
 
 
+def _shape_in(leaf: Any) -> Any:
+    """For a ref the shape and type of its content."""
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_ref(leaf) else leaf
+
+
+def with_contents(leaves: Sequence[Leaf], active: Sequence[bool]) -> list[Leaf]:
+    """The leaves, with contents for the refs that are trained."""
+    pairs = zip(leaves, active, strict=True)
+    return [leaf[...] if on and is_ref(leaf) else leaf for leaf, on in pairs]
+
+
 def which_are_trained(
     untraced: Untraced, leaves: Sequence[Leaf], wrt: Where | None, must_match: bool = False
 ) -> list[bool]:
-    """Whether each traced leaf is selected, and can be trained."""
-    can = [leaf is not None and is_differentiable(leaf) for leaf in leaves]
+    """Whether each traced leaf is selected, and can be trained; of refs only what `wrt` selects."""
     if wrt is None:
-        return can
+        can = [leaf is not None and is_differentiable(leaf) for leaf in leaves]
+        state = are_state(untraced.spec, untraced.traced_positions())
+        return [a and not b for a, b in zip(can, state, strict=True)]
+    can = [leaf is not None and is_differentiable(_shape_in(leaf)) for leaf in leaves]
     found = select_among(untraced, leaves, can, wrt, must_match=must_match)
     return [a and b for a, b in zip(found, can, strict=True)]
 

@@ -7,7 +7,8 @@ from pydag import _core
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag
 
-from .treatments import Slot, one_level, shortened
+from .neutral import Slot
+from .treatments import one_level, shortened
 
 
 def flags(name: str, prefix: Any, tree: Dag, options: Options) -> list[bool]:

@@ -17,23 +17,56 @@ from pydag.jaxinterop.messages.roots import shortened as shortened
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options
+from pydag.structure.listing import Listing
 from pydag.typing import Dag, Leaf, Path
 
 Way = list[tuple[optree.PyTreeAccessor, Dag]]
 """The objects from a root to one below it, each with the way there."""
 
 
-class Slot:
-    """Stands for a leaf: an object that nothing else is, even where the leaf is a number."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-
 COPIES = (
     'pj.tree.map(jnp.copy, ...) makes copies; with identity="nodes" an array at two places is two.'
 )
 """What to do where one array is meant as two."""
+
+
+class LeafNumbers:
+    """The numbers of the leaves of a structure, by places in it.
+
+    Args:
+        spec: The structure. A place is a position in its listing.
+    """
+
+    def __init__(self, spec: PyDagSpec) -> None:
+        self._listing = Listing.of(spec)
+        self._numbers = {position: i for i, position in enumerate(self._listing.leaves)}
+
+    def target(self, place: int) -> int:
+        """The first place of the object that stands at one."""
+        return self._listing.target(place)
+
+    def children(self, place: int) -> list[int]:
+        """The places in the node at one."""
+        return self._listing.children(self.target(place))
+
+    def child(self, place: int, entry: Any) -> int:
+        """The place in the node at one, to which an entry leads."""
+        return next(p for p in self.children(place) if self._listing.records[p].entry == entry)
+
+    def below(self, *places: int) -> list[int]:
+        """The numbers of the leaves that these places lead to, in first-visit order."""
+        found: list[int] = []
+        seen: set[int] = set()
+        waiting = list(reversed(places))
+        while waiting:
+            place = self.target(waiting.pop())
+            if place in seen:
+                continue
+            seen.add(place)
+            if place in self._numbers:
+                found.append(self._numbers[place])
+            waiting.extend(reversed(self._listing.children(place)))
+        return found
 
 
 class _Region(NamedTuple):
@@ -43,6 +76,7 @@ class _Region(NamedTuple):
     accessor: optree.PyTreeAccessor
     tree: Dag
     treatment: Any
+    leaves: list[int]  # the numbers of its leaves, in the order in which the tree has them
 
 
 class Question(NamedTuple):
@@ -82,19 +116,29 @@ def distinct(prefix: Any, question: Question, options: Options) -> list[Any]:
 
 
 def _regions(
-    root: str, tree: Dag, prefix: Any, question: Question, options: Options
+    root: str,
+    tree: Dag,
+    numbers: LeafNumbers,
+    place: int,
+    prefix: Any,
+    question: Question,
+    options: Options,
 ) -> Iterator[_Region]:
-    """The regions of one tree. An object under one part of the prefix is visited once."""
-    waiting = [(prefix, tree, optree.PyTreeAccessor())]
-    seen: dict[tuple[int, int], tuple[Any, Dag]] = {}  # owns what the ids are of
+    """The regions of one tree. An object under one part of the prefix is visited once.
+
+    Args:
+        place: Where the tree stands in the structure that has the numbers.
+    """
+    waiting = [(prefix, tree, place, optree.PyTreeAccessor())]
+    seen: dict[tuple[int, int], Any] = {}  # owns what the ids are of
     while waiting:
-        prefix, tree, accessor = waiting.pop()
-        if (id(prefix), id(tree)) in seen:
+        prefix, tree, place, accessor = waiting.pop()
+        if (id(prefix), numbers.target(place)) in seen:
             continue
-        seen[id(prefix), id(tree)] = prefix, tree
+        seen[id(prefix), numbers.target(place)] = prefix
         entries, parts, spec = one_level(prefix, options)
         if spec.is_leaf() or question.is_answer(prefix):
-            yield _Region(root, accessor, tree, prefix)
+            yield _Region(root, accessor, tree, prefix, numbers.below(place))
             continue
         try:
             children = spec.flatten_up_to(tree)
@@ -105,7 +149,9 @@ def _regions(
                 f"{shortened(where)}, which is {shortened(value)}, there is "
                 f"{shortened(repr(prefix))}"
             ) from None
-        below = zip(parts, children, (accessor + entry for entry in entries), strict=True)
+        places = [numbers.child(place, entry[0].entry) for entry in entries]
+        ways = (accessor + entry for entry in entries)
+        below = zip(parts, children, places, ways, strict=True)
         waiting.extend(reversed(list(below)))
 
 
@@ -137,31 +183,32 @@ def treatments(
         return [first] * len(leaves)
     found: list[_Region | None] = [None] * len(leaves)
     static = frozenset(static_positions(leaves, spec, tuple(trees)))
-    copies = _core.unflatten(spec, map(Slot, range(len(leaves))))
-    for (root, prefix), tree in zip(prefixes.items(), copies, strict=True):
-        for region in _regions(root, tree, prefix, question, options):
-            for slot in options.leaves(region.tree):
-                if slot.index in static or (only is not None and slot.index not in only):
+    numbers = LeafNumbers(spec)
+    roots = zip(prefixes.items(), trees.values(), numbers.children(0), strict=True)
+    for (root, prefix), tree, place in roots:
+        for region in _regions(root, tree, numbers, place, prefix, question, options):
+            for number in region.leaves:
+                if number in static or (only is not None and number not in only):
                     continue
-                known = found[slot.index]
+                known = found[number]
                 if not question.accepts(region.treatment):
-                    where = shortened(_way(region, slot, options)[-1][0].codify(root))
+                    where = shortened(_way(region, number, options)[-1][0].codify(root))
                     raise TypeError(
                         f"{question.name} can't be {shortened(repr(region.treatment))}, "
                         f"as it is for {where}"
                     )
                 if known is None:
-                    found[slot.index] = region
-                elif not question.are_one(known.treatment, region.treatment, leaves[slot.index]):
-                    raise _conflict(slot, known, region, question, options)
+                    found[number] = region
+                elif not question.are_one(known.treatment, region.treatment, leaves[number]):
+                    raise _conflict(number, known, region, question, options)
     return [None if region is None else region.treatment for region in found]
 
 
 def _conflict(
-    slot: Slot, first: _Region, second: _Region, question: Question, options: Options
+    number: int, first: _Region, second: _Region, question: Question, options: Options
 ) -> SharingError:
     """The paths are to the outermost object that both regions share, on the way to the leaf."""
-    ways = [_way(region, slot, options) for region in (first, second)]
+    ways = [_way(region, number, options) for region in (first, second)]
     while all(len(way) > 1 for way in ways) and ways[0][-2][1] is ways[1][-2][1]:
         for way in ways:
             way.pop()
@@ -178,12 +225,12 @@ def _conflict(
     )
 
 
-def _way(region: _Region, slot: Slot, options: Options) -> Way:
+def _way(region: _Region, number: int, options: Options) -> Way:
     """The objects from the root of a region to a leaf."""
-    accessors, leaves, _ = _core.flatten_with_accessor(
+    accessors, _, _ = _core.flatten_with_accessor(
         region.tree, namespace=options.namespace, identity=options.identity
     )
-    path = next(a for a, leaf in zip(accessors, leaves, strict=True) if leaf is slot)
+    path = accessors[region.leaves.index(number)]
     return _walk(region.tree, path.path, region.accessor, options)
 
 

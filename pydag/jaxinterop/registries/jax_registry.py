@@ -14,6 +14,7 @@ from pydag.registry import lookup
 from pydag.registry.weak_table import WeakTable
 
 from .known_fields import is_module, known_fields
+from .stand_ins import Trial
 
 # How JAX sees the instances of a class whose entry in its registry asks pydag.
 asked_pydag: WeakTable[Any] = WeakTable()
@@ -76,12 +77,13 @@ class _Opener:
     every instance: asking costs as much as opening.
     """
 
-    def __init__(self, cls: type, flatten: Any) -> None:
+    def __init__(self, cls: type, flatten: Any, trial: Trial) -> None:
         self.flatten = flatten
         self.registration: object = None
         self.entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
-        self.is_dataclass = dataclasses.is_dataclass(cls)
+        self.is_dataclass = dataclasses.is_dataclass(cls) and trial.how is None
         self.names: dict[int, tuple[Any, ...] | None] = {}
+        self.trial = trial
 
     def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
         opened = jax_private.flatten_one_level_with_keys(node)
@@ -95,6 +97,13 @@ class _Opener:
         self.write_as(_styles.get(type(node), {}).get(str))
         return names
 
+    def names_for(self, node: Any, count: int) -> tuple[Any, ...] | None:
+        """The names of a node's children, of which there are so many; None where it has none."""
+        try:
+            return self.names[count]
+        except KeyError:
+            return self.ask(node, count)
+
     def write_as(self, style: str | None) -> None:
         """Tells the core whether the names of children are attributes."""
         entry_type = JaxField if style == ".{}" else JaxEntry
@@ -105,10 +114,11 @@ class _Opener:
     def __call__(self, node: Any) -> tuple[Any, ...]:
         children, aux_data = self.flatten(node)
         children = tuple(children)
-        try:
-            names = self.names[len(children)]
-        except KeyError:
-            names = self.ask(node, len(children)) if children else None
+        names = self.names_for(node, len(children)) if children else None
+        if self.trial.how is not None:
+            found = self.trial.learn(node, (children, aux_data, names))
+            if found is not None:
+                return found
         return (children, aux_data) if names is None else (children, aux_data, names)
 
 
@@ -143,7 +153,8 @@ def _registration(cls: type, entry: Any) -> object:
         answer = fields.data, (), fields.meta
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
         _styles.set(cls, {str: ".{}"})
-    opener = _Opener(cls, entry.to_iter)
+    trial = Trial(cls, entry)
+    opener = _Opener(cls, entry.to_iter, trial)
     opener.registration = _core.foreign_registration(
         cls,
         opener,
@@ -153,6 +164,9 @@ def _registration(cls: type, entry: Any) -> object:
         fields is not None and fields.is_strict,
         is_module(cls),
     )
+    trial.registration = opener.registration
+    if trial.how is None:
+        _core.ask_names_apart(opener.registration, opener.flatten, opener.names_for)
     return opener.registration
 
 

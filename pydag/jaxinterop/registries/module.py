@@ -3,40 +3,8 @@
 
 from typing import Any
 
-from pydag import _core
-from pydag.jaxinterop import equinox_private
 from pydag.registry.fields import register_module
 from pydag.views.view import view
-
-
-def _has_flag(module: Any) -> bool:
-    found: list[Any] = []
-
-    def has_flag(node: Any) -> bool:
-        found.extend([node] if hasattr(node, "inference") else ())
-        return bool(found)
-
-    _core.leaves(module, is_leaf=has_flag)
-    return bool(found)
-
-
-class _NoInference:
-    """Stands for the attribute `inference` of modules that have none, for which equinox asks.
-
-    `eqx.nn.inference_mode` changes the flags of nodes that it finds by `jax.tree`. To that, all
-    below a module is arrays: nothing would be found, and dropout would go on in silence.
-    """
-
-    def __get__(self, module: Any, cls: Any = None) -> Any:
-        is_asked = module is not None and equinox_private.is_asked_by_inference_mode()
-        if is_asked and _has_flag(module):
-            raise TypeError(
-                f"eqx.nn.inference_mode finds no layer in an instance of {cls!r}, of which JAX "
-                "sees the arrays alone\n"
-                "  Rewrite the layers instead, such as pydag.dag_rewrite({eqx.nn.Dropout: "
-                "eqx.nn.inference_mode}, model): what is shared stays shared."
-            )
-        raise AttributeError(f"{cls.__name__!r} object has no attribute 'inference'")
 
 
 class Module:
@@ -61,8 +29,6 @@ class Module:
     └─ .power: 2
     3 objects, 2 leaves, 2 parameters, 8 bytes
     """
-
-    inference = _NoInference()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

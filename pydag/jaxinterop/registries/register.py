@@ -10,8 +10,10 @@ from pydag import _core
 from pydag.jaxinterop.boundary.dag import keys_of
 from pydag.jaxinterop.boundary.derivatives import noted_for_jax, opens_as_pydag
 from pydag.jaxinterop.boundary.memory import memory_of, remember
+from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.fields import module_listeners
+from pydag.structure.listing import Listing
 from pydag.typing import Identity, Leaf, Where
 
 from .jax_registry import asked_pydag, entry_of
@@ -56,6 +58,20 @@ def register(
     return cls
 
 
+def _refuse_flags(node: Any, options: Options) -> None:
+    """Raises where a flag of equinox's lies in a node that shows JAX nothing but its data."""
+    listing = Listing.of(options.flatten(node)[1])
+    for position in listing.leaves:
+        if listing.records[position].attribute == "inference":
+            holder = listing.records[listing.parents[position]].type
+            raise TypeError(
+                f"equinox.nn.inference_mode sees no flags in a {type(node).__name__}, whose "
+                f"configuration JAX isn't shown: {listing.path_text(position, 'model')} would stay "
+                f"as it is\n  Set them by pydag, which keeps ties: pydag.dag_rewrite("
+                f"{{{holder.__name__}: equinox.nn.inference_mode}}, model)"
+            )
+
+
 class _How:
     """How JAX sees the instances of a class, and whether that was told without being asked for."""
 
@@ -65,6 +81,8 @@ class _How:
 
 def _tell_jax(cls: type, how: _How) -> None:
     def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
+        if is_looking_for_inference_flags():
+            _refuse_flags(node, how.options)
         if (noted := noted_for_jax(node)) is not None:
             return noted.leaves, noted.untraced
         if (known := memory_of(node)) is not None:

@@ -2,16 +2,19 @@
 """`jax.lax.cond` and `jax.lax.switch`, of DAGs: branches whose results are alike."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.call import Call, kept_flat
+from pydag.jaxinterop.boundary.call import Call, kept_staged
 from pydag.jaxinterop.boundary.dag import Outcome, rebuilt
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.meet import meet
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.refs.contents import check_not_around, lending, may_lend, read, write
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity
 
@@ -20,6 +23,7 @@ from .coming_apart import warn_of_modules
 R = TypeVar("R")
 
 _NONE: Any = object()
+_WHAT = "the results of the branches"
 _ADVICE = "Let each branch return one object at these places, or each two."
 
 
@@ -30,18 +34,66 @@ def _choose(
     operands: tuple[Any, ...],
     options: Options,
 ) -> Any:
+    """Calls JAX; refs among the operands are lent to the branches."""
+    made = [kept_staged(branch, options) for branch in branches]
+    call, table = Call.keyed(operands, {}, options), RefTable()
+    bare = table.hide(call, adds=True)
+
+    def run(lent: list[Any]) -> Any:
+        refs = [*table.refs, *lent]
+        if not refs or not may_lend(refs):
+            functions = [_Branch(staged.plain, table) for _, staged in made]
+            return _chosen(choose, functions, branches, names, (call,)).tree
+        lenders = [staged.of_contents for _, staged in made]
+        functions = [_Branch(lender.for_jax(lent), table, True) for lender in lenders]
+        outcome, contents = _chosen(choose, functions, branches, names, (read(refs), bare))
+        for lender, branch in zip(lenders, branches, strict=True):
+            check_not_around([lender], table, bare._untraced, Source(branch).text, CALL)
+        written = set().union(*(lender.written for lender in lenders))
+        write(refs, contents, len(table.refs), written)
+        return table.show(outcome).tree
+
+    return lending(run)
+
+
+class _Branch(NamedTuple):
+    """A branch, for JAX.
+
+    Args:
+        table: The refs whose numbers stand in its result.
+        is_lent: Whether it returns contents, too.
+    """
+
+    function: Callable[..., Any]
+    table: RefTable
+    is_lent: bool = False
+
+    def outcome(self, found: Any) -> Outcome:
+        """What the branch itself returns, with refs."""
+        found_outcome: Outcome = found[0] if self.is_lent else found
+        return self.table.show(found_outcome)
+
+
+def _chosen(
+    choose: Callable[..., Any],
+    made: Sequence[_Branch],
+    branches: Sequence[Callable[..., Any]],
+    names: Sequence[str],
+    args: tuple[Any, ...],
+) -> Any:
     """Calls JAX; where that fails, looks whether it is because the results differ.
 
     Where they differ by what they share alone, what is one object in each of them is one.
     """
-    made = [kept_flat(branch, options) for branch in branches]
-    call = Call.keyed(operands, {}, options)
     try:
-        return choose([function for _, function in made], call).tree
+        return choose([branch.function for branch in made], *args)
     except TypeError as error:
         try:
-            traced = [jax.jit(function) for _, function in made]  # so that it is traced once
-            results = [jax.eval_shape(function, call) for function in traced]
+            traced = [jax.jit(branch.function) for branch in made]  # so that it is traced once
+            results = [
+                branch.outcome(jax.eval_shape(function, *args))
+                for branch, function in zip(made, traced, strict=True)
+            ]
         except Exception:
             raise error from None  # it was about something else
         sides = [Side(f"returned by {name}", dag) for name, dag in zip(names, results, strict=True)]
@@ -49,7 +101,7 @@ def _choose(
         try:
             for side in sides[1:]:
                 try:
-                    check_alike("the results of the branches", "result", sides[0], side, _ADVICE)
+                    check_alike(_WHAT, "result", sides[0], side, _ADVICE, made[0].table)
                 except SharingError as difference:
                     is_shared_alike, told = False, difference
         except TypeError as difference:
@@ -64,17 +116,20 @@ def _choose(
         common, has_modules = found.untraced, has_modules or found.has_modules
     if has_modules:
         warn_of_modules(told)
-    return choose([_restricted(function, common) for function in traced], call).tree
+    pairs = zip(made, traced, strict=True)
+    return choose([_restricted(branch, function, common) for branch, function in pairs], *args)
 
 
-def _restricted(function: Callable[[Call], Outcome], common: Untraced) -> Callable[[Call], Outcome]:
+def _restricted(branch: _Branch, function: Any, common: Untraced) -> Callable[..., Any]:
     """A branch whose result shares what all results share."""
 
-    def branch(call: Call) -> Outcome:
-        result = function(call).tree
-        return rebuilt(common, common.match(result, "the result", "result"), Outcome)
+    def restricted(*args: Any) -> Any:
+        found = function(*args)
+        leaves = common.match(branch.outcome(found).tree, "the result", "result")
+        outcome = branch.table.hide(rebuilt(common, leaves, Outcome))
+        return (outcome, found[1]) if branch.is_lent else outcome
 
-    return branch
+    return restricted
 
 
 def cond(
@@ -104,7 +159,7 @@ def cond(
     (True, 6.0)
     """
     chosen: R = _choose(
-        lambda branches, call: jax.lax.cond(pred, *branches, call),
+        lambda branches, *args: jax.lax.cond(pred, *branches, *args),
         (true_fun, false_fun),
         ("true_fun", "false_fun"),
         operands if operand is _NONE else (operand,),
@@ -138,7 +193,7 @@ def switch(
     (True, -3.0)
     """
     chosen: R = _choose(
-        lambda branches, call: jax.lax.switch(index, branches, call),
+        lambda branches, *args: jax.lax.switch(index, branches, *args),
         branches,
         [f"branch {i}" for i in range(len(branches))],
         operands if operand is _NONE else (operand,),

@@ -6,12 +6,15 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
 
-from pydag import _core
-from pydag.jaxinterop.boundary.call import Call, kept_flat, per_leaf
-from pydag.jaxinterop.boundary.updates import chosen_updates
+from pydag.jaxinterop.boundary.call import Call, kept_staged, per_leaf
+from pydag.jaxinterop.boundary.updates import chosen_updates, finished
 from pydag.jaxinterop.messages.attributes import wraps
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
+from pydag.jaxinterop.refs.contents import check_not_around, lending, may_lend, read, write
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
@@ -69,14 +72,32 @@ def checkpoint(
     @wraps(fun)
     def again(*args: Any, **kwargs: Any) -> R:
         called, args, kwargs = _closing_over_unhashable(fun, arguments, args, kwargs)
-        call = Call.keyed(args, kwargs, options, arguments)
-        cse: Any = prevent_cse
-        if not isinstance(cse, bool):
-            prefixes = {"args": tuple(cse), "kwargs": True}
-            cse = (per_leaf(call, prefixes, _CSE, options),)
-        _owner, function = kept_flat(called, options, updated)
-        returned = jax.checkpoint(function, prevent_cse=cse, policy=policy)(call)
-        result: R = _core.finish_call(returned, (args, kwargs))
+        call, table = Call.keyed(args, kwargs, options, arguments), RefTable()
+        bare = table.hide(call, adds=True)
+        _owner, staged = kept_staged(called, options, updated)
+
+        def cse_of(call: Call) -> Any:
+            if isinstance(prevent_cse, bool):
+                return prevent_cse
+            prefixes = {"args": tuple(prevent_cse), "kwargs": True}
+            return per_leaf(call, prefixes, _CSE, options)
+
+        def run(lent: list[Any]) -> Any:
+            refs = [*table.refs, *lent]
+            if not refs or not may_lend(refs):
+                cse = cse_of(call)
+                more = {"prevent_cse": cse if isinstance(cse, bool) else (cse,), "policy": policy}
+                return finished(jax.checkpoint(staged.plain, **more)(call), (args, kwargs), table)
+            cse = cse_of(bare)
+            more = {"prevent_cse": cse if isinstance(cse, bool) else (False, cse), "policy": policy}
+            lender = staged.of_contents
+            again = jax.checkpoint(lender.for_jax(lent), **more)
+            outcome, contents = again(read(refs), bare)
+            check_not_around([lender], table, bare._untraced, Source(fun).text, CALL)
+            write(refs, contents, len(table.refs), lender.written)
+            return finished(outcome, (args, kwargs), table)
+
+        result: R = lending(run)
         return result
 
     return cast(Callable[P, R], again)

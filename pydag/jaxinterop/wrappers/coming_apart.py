@@ -12,6 +12,7 @@ from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.match import SharedOtherwiseError
 from pydag.jaxinterop.boundary.meet import Meeting, meet
 from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
+from pydag.jaxinterop.messages.callers import level_of_caller
 
 R = TypeVar("R")
 
@@ -29,7 +30,7 @@ class Apart(NamedTuple):
 
 
 def with_the_sharing_that_holds(
-    run: Callable[[InnerDag], R], carry: InnerDag, body: Any, *others: InnerDag
+    run: Callable[[InnerDag], R], carry: InnerDag, body: Any = None, *others: InnerDag
 ) -> R:
     """Runs a loop, once more where its body gives back two objects for what is one in the carry.
 
@@ -37,10 +38,10 @@ def with_the_sharing_that_holds(
 
     Args:
         run: Calls JAX with the carry.
-        body: What JAX traces.
+        body: Stands for what JAX traces, and lives as long; None where that is made anew each time.
         others: What else the body is given.
     """
-    known = _known.setdefault(body, {})
+    known = {} if body is None else _known.setdefault(body, {})
     key = tuple((dag._untraced, tuple(map(_type_of, dag._leaves))) for dag in (carry, *others))
     given, apart = carry, known.get(key)
     if apart is not None:
@@ -79,11 +80,11 @@ def _type_of(leaf: Any) -> Hashable:
 
 
 def warn_of_modules(difference: Any) -> None:
-    """Says that modules, or what they hold, come apart."""
+    """Says, at the place of the user's call, that modules, or what they hold, come apart."""
     warnings.warn(
         f"{difference}\n"
         "  In what comes out they are two. Map with pydag.dag_map where plain jax.tree.map is "
         "called, or tie the result again (pydag.retie).",
         LostTieWarning,
-        stacklevel=4,
+        stacklevel=level_of_caller() + 1,
     )

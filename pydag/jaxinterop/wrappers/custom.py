@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
 
+import jax
 import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.argnums import QUESTION
@@ -21,6 +22,8 @@ from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.refs.contents import OfContents, read
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.text import short_repr
 from pydag.typing import Identity
@@ -42,14 +45,16 @@ class Arguments(NamedTuple):
     def pack(self, tree: Any, root: str) -> InnerDag:
         return argument(tree, self.options, root)
 
-    def outcome(self, tree: Any) -> Outcome:
+    def outcome(self, tree: Any, table: RefTable = NO_REFS) -> Outcome:
         """The result of the function or of a rule: JAX wants them alike."""
-        return to_outcome(tree, self.options)
+        return table.hide(to_outcome(tree, self.options))
 
-    def run(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    def run(
+        self, function: Callable[..., Any], args: Sequence[Any], table: RefTable = NO_REFS
+    ) -> Any:
         """What a function, or the forward rule, returns for the arguments as the user has them."""
         skipped = self.nondiff_argnums
-        trees = {i: opened(x, f"args[{i}]") for i, x in enumerate(args) if i not in skipped}
+        trees = {i: opened(x, f"args[{i}]", table) for i, x in enumerate(args) if i not in skipped}
         result = function(*(trees[i].tree if i in trees else x for i, x in enumerate(args)))
         tell_lost(trees.values(), result, function)
         return result
@@ -81,8 +86,28 @@ class Custom(Generic[P, R]):
         def flat(*args: Any) -> Dag:
             return arguments.outcome(arguments.run(fun, args))
 
-        self._jax: Any = type(self)._transformation(
+        def lent(contents: list[Any], *args: Any) -> tuple[Dag, list[Any]]:
+            skipped = arguments.nondiff_argnums
+            constant = {i: x for i, x in enumerate(args) if i in skipped}
+
+            def with_refs(refs: list[Any], *dags: Any) -> Dag:
+                rest, table = iter(dags), RefTable(refs)
+                given = [constant[i] if i in constant else next(rest) for i in range(len(args))]
+                return arguments.outcome(arguments.run(fun, given, table), table)
+
+            # Without refs inside: else JAX might forget that there is a rule.
+            dags = [x for i, x in enumerate(args) if i not in skipped]
+            outcome, after = OfContents(with_refs).alone(contents, *dags)
+            return outcome, after
+
+        transformation = type(self)._transformation
+        self._jax: Any = transformation(
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
+        )
+        # The same for arguments with refs: their contents come first.
+        self._lent: Any = transformation(
+            named(lent, Source(fun), ARGUMENTS),
+            nondiff_argnums=tuple(i + 1 for i in self.nondiff_argnums),
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -110,21 +135,31 @@ class Custom(Generic[P, R]):
         options, skipped = arguments
         if skipped:
             by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, options)
-        given = (
-            x if i in skipped else arguments.pack(x, f"args[{i}]") for i, x in enumerate(bound.args)
-        )
-        result: R = self._jax(*given).tree
-        return result
+        table = RefTable()
+        given = [
+            x if i in skipped else table.hide(arguments.pack(x, f"args[{i}]"), adds=True)
+            for i, x in enumerate(bound.args)
+        ]
+        if not table.refs:
+            result: R = self._jax(*given).tree
+            return result
+        outcome, contents = self._lent(read(table.refs), *given)
+        for ref, content in zip(table.refs, contents, strict=True):
+            ref[...] = jax.lax.stop_gradient(content)
+        shown: R = table.show(outcome).tree
+        return shown
 
 
-def opened(dag: Dag, root: str) -> GivenTree:
-    """The tree of a Dag. Python's numbers in it are arrays, as they are where JAX traces.
+def opened(dag: Dag, root: str, table: RefTable = NO_REFS) -> GivenTree:
+    """The tree of a Dag, with the refs of a table.
+
+    Python's numbers in it are arrays, as they are where JAX traces.
 
     JAX may call the function as it is. What that made of numbers would be numbers, which have no
     identity, and a result that is shared would not be shared.
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
-    return GivenTree(dag._untraced, leaves, root)
+    return GivenTree(table.shown(dag._untraced), leaves, root)
 
 
 def opened_derivative(dag: Dag) -> Any:

@@ -12,6 +12,9 @@ from pydag.jaxinterop.boundary.derivatives import derivative, tangents_for
 from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
+from pydag.jaxinterop.refs.access import new_ref
+from pydag.jaxinterop.refs.contents import read
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.differentiable import is_differentiable
 
 from .custom import Custom, P, R, opened, opened_derivative, two
@@ -58,21 +61,34 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         """
         arguments = self._arguments
 
-        def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
-            *others, primals, tangents = args
-            point = [opened(x, f"primals[{i}]") for i, x in enumerate(primals)]
+        def called(others: Any, primals: Any, tangents: Any, table: RefTable) -> tuple[Dag, Dag]:
+            point = [opened(x, f"primals[{i}]", table) for i, x in enumerate(primals)]
             found = jvp(
                 *others, tuple(x.tree for x in point), tuple(map(opened_derivative, tangents))
             )
             tell_lost(point, found, jvp)
             result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
-            dag = arguments.outcome(result)
+            dag = arguments.outcome(result, table)
             what = f"the tangent that {name_of(jvp)} returned"
             leaves = matched(dag._untraced, tangent, what, "tangent")
             return dag, rebuilt(dag._untraced, tangents_for(dag._leaves, leaves), Outcome)
 
         self.jvp = jvp
-        self._jax.defjvp(named(flat_jvp, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
+
+        def flat_jvp(*args: Any) -> tuple[Dag, Dag]:
+            *others, primals, tangents = args
+            return called(others, primals, tangents, NO_REFS)
+
+        def lent_jvp(*args: Any) -> tuple[Any, Any]:
+            *others, (contents, *primals), (_, *tangents) = args
+            table = RefTable(list(map(new_ref, contents)))
+            dag, tangent = called(others, primals, tangents, table)
+            after = read(table.refs)
+            zeros = [jnp.zeros_like(x) if is_differentiable(x) else None for x in after]
+            return (dag, after), (tangent, tangents_for(after, zeros))
+
+        for function, rule in ((self._jax, flat_jvp), (self._lent, lent_jvp)):
+            function.defjvp(named(rule, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:

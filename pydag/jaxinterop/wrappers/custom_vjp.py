@@ -16,6 +16,9 @@ from pydag.jaxinterop.boundary.outputs import Shell
 from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.refs.access import new_ref
+from pydag.jaxinterop.refs.contents import read
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.untraced import Options, Untraced
 
@@ -95,20 +98,22 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         arguments, name = self._arguments, name_of(self.fun)
         options, skipped = arguments
 
-        def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
+        def forward(args: Any, table: RefTable) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
-                arguments.run(fwd, args), fwd, "(result, saved)", "what bwd is given of it"
+                arguments.run(fwd, args, table), fwd, "(result, saved)", "what bwd is given of it"
             )
             inputs = [x for i, x in enumerate(args) if i not in skipped]
             inside = tuple(_Input.of(dag, options) for dag in inputs)
-            dag = arguments.outcome(result)
+            dag = arguments.outcome(result, table)
             places = Places.of(result, dag.spec, options)
-            return dag, (arguments.pack(saved, "saved"), Shell((inside, places)))
+            kept = table.hide(arguments.pack(saved, "saved"))
+            return dag, (kept, Shell((inside, places)))
 
-        def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
-            *others, (saved, shell), cotangent = args
+        def backward(
+            others: Any, saved: Dag, shell: Shell, cotangent: Dag, table: RefTable
+        ) -> tuple[Dag | None, ...]:
             inputs, places = shell.content
-            kept = opened(saved, "saved")
+            kept = opened(saved, "saved", table)
             found = bwd(*others, kept.tree, _opened_cotangent(cotangent, places))
             tell_lost((kept,), found, bwd)
             if not isinstance(found, tuple | list) or len(found) != len(inputs):
@@ -124,13 +129,36 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             )
 
         self.fwd, self.bwd = fwd, bwd
-        self._jax.defvjp(
-            named(flat_fwd, Source(fwd), ARGUMENTS),
-            named(flat_bwd, Source(bwd), ARGUMENTS),
-            symbolic_zeros=symbolic_zeros,
-            optimize_remat=optimize_remat,
-            **jax_options,
-        )
+
+        def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
+            return forward(args, NO_REFS)
+
+        def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
+            *others, (saved, shell), cotangent = args
+            return backward(others, saved, shell, cotangent, NO_REFS)
+
+        def lent_fwd(contents: list[Any], *args: Any) -> Any:
+            table = RefTable(list(map(new_ref, contents)))
+            dag, kept = forward(args, table)
+            after = read(table.refs)
+            return (dag, after), (*kept, after)
+
+        def lent_bwd(*args: Any) -> tuple[Any, ...]:
+            *others, (saved, shell, contents), (cotangent, _) = args
+            table = RefTable(list(map(new_ref, contents)))  # what it writes is nobody's
+            return None, *backward(others, saved, shell, cotangent, table)
+
+        for function, rules in (
+            (self._jax, (flat_fwd, flat_bwd)),
+            (self._lent, (lent_fwd, lent_bwd)),
+        ):
+            function.defvjp(
+                named(rules[0], Source(fwd), ARGUMENTS),
+                named(rules[1], Source(bwd), ARGUMENTS),
+                symbolic_zeros=symbolic_zeros,
+                optimize_remat=optimize_remat,
+                **jax_options,
+            )
 
 
 class _Input(NamedTuple):

@@ -43,7 +43,7 @@ def callback(
 
 
 def _call(callback: Callable[..., Any], *args: Any, _options: Any, **kwargs: Any) -> None:
-    function = flat(lambda: callback, Source(callback), lambda result: None)
+    function = flat(lambda: callback, Source(callback), lambda *_: None)
     jax.debug.callback(function, Call.of(args, kwargs, Options()), **_options)
 
 

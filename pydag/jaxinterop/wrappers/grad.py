@@ -6,11 +6,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 
-from pydag import _core
 from pydag.jaxinterop.boundary.argnums import Argnums, Divided
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
-from pydag.jaxinterop.boundary.updates import chosen_updates
+from pydag.jaxinterop.boundary.updates import chosen_updates, finished
+from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
@@ -65,7 +65,8 @@ def value_and_grad(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
@@ -94,23 +95,28 @@ def value_and_grad(
 
     @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
+        check_tied(args, "grad")
         divided = Divided(by, wrt, args, kwargs, options, allow_int)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
-            result, update = divided.run(fun, leaves, others, updated)
+            result, update, table = divided.run(fun, leaves, others, updated)
             value, dag = pair(result)[0] if has_aux else result, to_dag(result, options)
-            return value, dag if update.plan is None else update.beside(dag)
+            dag = table.hide(dag)
+            returned = dag if update.plan is None else update.beside(dag)
+            return value, (returned, divided.contents(table))
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
-            (_, result), gradients = differentiate(divided.by, divided.others)
+            with RunningCall(args, kwargs, options):
+                (_, (result, contents)), gradients = differentiate(divided.by, divided.others)
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
             blame_gradient(error, source, divided.by_with_paths(), kind)
             raise
         # The gradient first: where something fails, nothing is written.
         gradient = divided.gradient(gradients)
-        return _core.finish_call(result, (args, kwargs)), gradient
+        divided.write(contents)
+        return finished(result, (args, kwargs), divided.table), gradient
 
     return value_and_gradient
 
@@ -143,7 +149,8 @@ def grad(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a

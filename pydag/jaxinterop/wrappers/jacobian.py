@@ -48,25 +48,27 @@ def _jacobian(
             inner = row if depth == 1 else [placed(below, depth - 1) for below in row]
             return divided.gradient(inner)
 
-        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Dag]:
-            result = divided.run(fun, leaves, others)[0]
+        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Any]:
+            result, _, table = divided.run(fun, leaves, others)
             value, aux = pair(result) if has_aux else (result, None)
-            return to_dag(value, options), to_dag(aux, options)
+            hidden = (table.hide(to_dag(value, options)), table.hide(to_dag(aux, options)))
+            return hidden[0], (hidden[1], divided.contents(table))
 
         differentiate = transformation(named(flat, source), has_aux=True, **jax_options)
         if divided.by:
             try:
-                rows, aux = differentiate(divided.by, divided.others)
+                rows, (aux, contents) = differentiate(divided.by, divided.others)
             except TypeError as error:
                 blame_gradient(error, source, divided.by_with_paths(), kind)
                 raise
             # In the place of each leaf of the value there is a list: an array for each of `by`.
             found = [placed(row, order) for row in rows._leaves]
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
-            rows, aux = flat((), divided.others)
+            rows, (aux, contents) = flat((), divided.others)
             found = [divided.gradient(()) for _ in rows._leaves]
+        divided.write(contents)
         derivatives: Any = rows._untraced.without_statics().build(found)
-        return (derivatives, aux.tree) if has_aux else derivatives
+        return (derivatives, divided.table.show(aux).tree) if has_aux else derivatives
 
     return jacobian
 
@@ -95,7 +97,8 @@ def jacfwd(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
@@ -135,7 +138,8 @@ def jacrev(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
@@ -175,7 +179,8 @@ def hessian(
         wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
             several, a pattern of the path, a prefix of booleans, or a list of such, as in
             `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by.
+            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
+            that are no `nnx.Param`.
         namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a

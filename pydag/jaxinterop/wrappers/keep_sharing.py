@@ -9,17 +9,22 @@ import jax
 from pydag.jaxinterop.boundary.call import Call, owning_flat
 from pydag.jaxinterop.boundary.dag import Dag
 from pydag.jaxinterop.messages.attributes import wraps
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 
-def trees(result: Any) -> Any:
-    """What JAX returned, with trees for Dags."""
+def trees(result: Any, table: RefTable = NO_REFS) -> Any:
+    """What JAX returned, with trees for Dags.
+
+    Args:
+        table: The refs whose numbers stand there.
+    """
 
     def is_dag(x: Any) -> bool:
         return isinstance(x, Dag)
 
-    return jax.tree.map(lambda x: x.tree if is_dag(x) else x, result, is_leaf=is_dag)
+    return jax.tree.map(lambda x: table.show(x).tree if is_dag(x) else x, result, is_leaf=is_dag)
 
 
 def keep_sharing(
@@ -60,7 +65,9 @@ def keep_sharing(
 
         @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return trees(transformation(function, *options, **more)(Call.keyed(args, kwargs, how)))
+            given = Call.keyed(args, kwargs, how)
+            found = transformation(function, *options, **more)(given)
+            return trees(found, RefTable.of(given._leaves))
 
         return call
 

@@ -21,6 +21,7 @@ from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.prefixes.flags import flags
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity
 
@@ -38,25 +39,32 @@ def _point(primals: Sequence[Any], options: Options) -> InnerDag:
     return by
 
 
-def _flagged(by: InnerDag, options: Options, **given: Any) -> dict[str, Any]:
-    """Options of JAX's that are trees of booleans, for the Dag of primals; without defaults."""
+def _flagged(point: InnerDag, by: InnerDag, options: Options, **given: Any) -> dict[str, Any]:
+    """Options of JAX's that are trees of booleans, for the Dag of primals; without defaults.
+
+    Args:
+        by: The Dag that JAX gets for the primals.
+    """
     found: dict[str, Any] = {}
     for name, prefix in given.items():
         if prefix is not None and prefix is not True:
-            each = flags(name, prefix, by.tree, options)
+            each = flags(name, prefix, point.tree, options)
             found[name] = (tuple(each[i] for i in by._untraced.traced_positions()),)
     return found
 
 
-def _flat(fun: Callable[..., Any], has_aux: bool, options: Options) -> Callable[[Dag], Any]:
+def _flat(
+    fun: Callable[..., Any], has_aux: bool, options: Options, table: RefTable
+) -> Callable[[Dag], Any]:
     def flat(primals: Dag) -> Any:
-        given = GivenTree(primals._untraced, primals._leaves, "args")
+        shown = table.show(primals)
+        given = GivenTree(shown._untraced, shown._leaves, "args")
         result = fun(*given.tree)
         tell_lost((given,), result, fun)
         if not has_aux:
-            return to_dag(result, options)
+            return table.hide(to_dag(result, options))
         value, aux = pair(result)
-        return to_dag(value, options), to_dag(aux, options)
+        return table.hide(to_dag(value, options)), table.hide(to_dag(aux, options))
 
     return named(flat, Source(fun), ARGUMENT_TUPLE)
 
@@ -123,14 +131,19 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
-    by = _point(primals, options)
-    jax_options = _flagged(by, options, saveable_args=saveable_args, in_nzs=in_nzs)
+    point, table = _point(primals, options), RefTable()
+    by = table.hide(point, adds=True)
+    jax_options = _flagged(point, by, options, saveable_args=saveable_args, in_nzs=in_nzs)
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
     value, pullback, *aux = cast(Any, jax.vjp)(
-        _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
+        _flat(fun, has_aux, options, table),
+        by,
+        has_aux=has_aux,
+        **jax_options,
     )
-    return value.tree, LinearMap.at(pullback, value, "cotangent", by), *(x.tree for x in aux)
+    linear = LinearMap.at(pullback, value, "cotangent", by)
+    return table.show(value).tree, linear, *(table.show(x).tree for x in aux)
 
 
 @overload
@@ -195,19 +208,21 @@ def jvp(
             f"{type(primals).__name__} and {type(tangents).__name__}"
         )
     options = Options(namespace, identity)
-    by = _point(primals, options)
+    point, table = _point(primals, options), RefTable()
+    by = table.hide(point, adds=True)
     leaves = matched(by._untraced, tuple(tangents), "the tuple of the tangents", "tangents")
     along = rebuilt(by._untraced, tangents_for(types_of(by), leaves), InnerDag)
     try:
         value, tangent, *aux = jax.jvp(
-            _flat(fun, has_aux, options), (by,), (along,), has_aux=has_aux
+            _flat(fun, has_aux, options, table), (by,), (along,), has_aux=has_aux
         )
     except (TypeError, ValueError) as error:
         blame_tangent(error, by.with_paths("primals"), along.with_paths("tangents"))
         raise
+    value = table.show(value)
     structures = Structures.of(value.tree, value._untraced)
     along_result = derivative(tangent._untraced, without_float0(tangent._leaves), structures)
-    return value.tree, along_result, *(x.tree for x in aux)
+    return value.tree, along_result, *(table.show(x).tree for x in aux)
 
 
 @overload
@@ -256,9 +271,12 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
-    by = _point(primals, options)
-    jax_options = _flagged(by, options, in_nzs=in_nzs)
+    point, table = _point(primals, options), RefTable()
+    by = table.hide(point, adds=True)
+    jax_options = _flagged(point, by, options, in_nzs=in_nzs)
     value, pushforward, *aux = cast(Any, jax.linearize)(
-        _flat(fun, has_aux, options), by, has_aux=has_aux, **jax_options
+        _flat(fun, has_aux, options, table), by, has_aux=has_aux, **jax_options
     )
-    return value.tree, LinearMap.at(pushforward, by, "tangents", value), *(x.tree for x in aux)
+    value = table.show(value)
+    linear = LinearMap.at(pushforward, by, "tangents", value)
+    return value.tree, linear, *(table.show(x).tree for x in aux)

@@ -6,18 +6,19 @@ from typing import Any, TypeVar
 
 import jax
 
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, keyed, to_dag
-from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.messages.naming import Source, named, signature_like
+from pydag.jaxinterop.messages.naming import Source, signature_like
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, treatments
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
-from .coming_apart import with_the_sharing_that_holds
+from .bodies import Step, body_of, looped
 
 C = TypeVar("C")
 Y = TypeVar("Y")
@@ -76,10 +77,11 @@ def scan(
     if options.flatten((init, xs), ("init", "xs"))[1].num_shared:
         treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
 
-    def make(get: Get) -> Callable[..., Any]:
+    def make(get: Get) -> Step:
         source = Source(f)
 
-        def body(carry: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
+        def step(table: RefTable, bare: InnerDag, x: InnerDag) -> tuple[InnerDag, InnerDag]:
+            carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
                 result = run_on(get(), (carry, x), ("carry", "x"))
             if not isinstance(result, tuple | list) or len(result) != 2:
@@ -88,33 +90,47 @@ def scan(
                     f"returned an object of type {type(result).__name__}\n"
                     f"  The body is {source.text}."
                 )
-            carried = alike("what scan carries", "carry", carry, result[0], options, source)
-            return carried, to_dag(result[1], options, "result[1]")
+            what = "what scan carries"
+            carried = alike(what, "carry", carry, result[0], options, source, table)
+            return carried, table.hide(to_dag(result[1], options, "result[1]"))
 
-        return named(body, source, signature_like(f, "carry", "x"))
+        return step
 
-    _owner, body = cached_for_function(f, ("scan", options), make)
+    _owner, body = body_of(f, ("scan", options), make, signature_like(f, "carry", "x"))
     scanned = keyed(xs, "xs", options)
     scanned._untraced.check_not_lazy("scanned", lambda accessor: place_text(accessor, "xs"))
+    more: dict[str, Any] = {
+        "length": length,
+        "reverse": reverse,
+        "unroll": unroll,
+        "_split_transpose": _split_transpose,
+    }
+
+    def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
+        function = body.of_contents.for_jax(lent)
+
+        def of_pair(carry: Any, x: InnerDag) -> Any:
+            (carried, y), after = function(*carry, x)
+            return (after, carried), y
+
+        (after, last), ys = jax.lax.scan(
+            body.of_contents.made("scan", lent, of_pair), (contents, first), scanned, **more
+        )
+        return after, last, ys
+
     try:
-        carry, ys = with_the_sharing_that_holds(
-            lambda first: jax.lax.scan(
-                body,
-                first,
-                scanned,
-                length=length,
-                reverse=reverse,
-                unroll=unroll,
-                _split_transpose=_split_transpose,
-            ),
+        carry, ys, table = looped(
             keyed(init, "init", options),
-            body,
+            "init",
+            [(Source(f).text, body.of_contents)],
+            lambda first: jax.lax.scan(body.plain, first, scanned, **more),
+            of_contents,
             scanned,
         )
     except ValueError as error:
         blame_sizes(error, scanned.with_paths("xs"))
         raise
-    results: tuple[C, Y] = carry.tree, ys.tree
+    results: tuple[C, Y] = carry.tree, table.show(ys).tree
     return results
 
 
@@ -147,33 +163,78 @@ def while_loop(
     options = Options.of(namespace, identity, static)
     options.check_static(init_val)
 
-    def make_condition(get: Get) -> Callable[[InnerDag], Any]:
-        def condition(carry: InnerDag) -> Any:
+    def make_condition(get: Get) -> Step:
+        def step(table: RefTable, bare: InnerDag) -> Any:
+            carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
-                return run_on(get(), (carry,), ("carry",))
+                found = run_on(get(), (carry,), ("carry",))
+            if jax_private.around()[1]:
+                raise ValueError(_condition_writes(Source(cond_fun)))
+            return found
 
-        return named(condition, Source(cond_fun), signature_like(cond_fun, "carry"))
+        return step
 
-    def make_body(get: Get) -> Callable[[InnerDag], InnerDag]:
+    def make_body(get: Get) -> Step:
         source = Source(body_fun)
 
-        def body(carry: InnerDag) -> InnerDag:
+        def step(table: RefTable, bare: InnerDag) -> InnerDag:
+            carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
                 result = run_on(get(), (carry,), ("carry",))
-            return alike("what while_loop carries", "carry", carry, result, options, source)
+            what = "what while_loop carries"
+            return alike(what, "carry", carry, result, options, source, table)
 
-        return named(body, source, signature_like(body_fun, "carry"))
+        return step
 
-    _owner, condition = cached_for_function(
-        cond_fun, ("while_loop: cond_fun", options), make_condition
+    _owner, condition = body_of(
+        cond_fun,
+        ("while_loop: cond_fun", options),
+        make_condition,
+        signature_like(cond_fun, "carry"),
     )
-    _owner_too, body = cached_for_function(body_fun, ("while_loop: body_fun", options), make_body)
-    last: C = with_the_sharing_that_holds(
-        lambda first: jax.lax.while_loop(condition, body, first),
+    _owner_too, body = body_of(
+        body_fun, ("while_loop: body_fun", options), make_body, signature_like(body_fun, "carry")
+    )
+
+    def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
+        goes_on, function = condition.of_contents, body.of_contents.for_jax(lent)
+
+        def asked(carry: Any) -> Any:
+            found = goes_on.lent(lent, *carry)[0]
+            if goes_on.written:
+                raise ValueError(_condition_writes(Source(cond_fun)))
+            return found
+
+        def of_pair(carry: Any) -> Any:
+            carried, after = function(*carry)
+            return after, carried
+
+        after, last = jax.lax.while_loop(
+            goes_on.made("while_loop", lent, asked),
+            body.of_contents.made("while_loop", lent, of_pair),
+            (contents, first),
+        )
+        return after, last, None
+
+    last, _, _ = looped(
         keyed(init_val, "init_val", options),
-        body,
-    ).tree
-    return last
+        "init_val",
+        [
+            (Source(cond_fun).text, condition.of_contents),
+            (Source(body_fun).text, body.of_contents),
+        ],
+        lambda first: (jax.lax.while_loop(condition.plain, body.plain, first), None),
+        of_contents,
+    )
+    result: C = last.tree
+    return result
+
+
+def _condition_writes(source: Source) -> str:
+    return (
+        "the condition of while_loop writes into a ref, and may only read\n"
+        f"  The condition is {source.text}."
+    )
 
 
 def fori_loop(
@@ -207,20 +268,38 @@ def fori_loop(
     options = Options.of(namespace, identity, static)
     options.check_static(init_val)
 
-    def make(get: Get) -> Callable[[Any, InnerDag], InnerDag]:
+    def make(get: Get) -> Step:
         source = Source(body_fun)
 
-        def body(i: Any, carry: InnerDag) -> InnerDag:
+        def step(table: RefTable, i: Any, bare: InnerDag) -> InnerDag:
+            carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
                 result = run_on(get(), (carry,), ("carry",), i)
-            return alike("what fori_loop carries", "carry", carry, result, options, source)
+            what = "what fori_loop carries"
+            return alike(what, "carry", carry, result, options, source, table)
 
-        return named(body, source, signature_like(body_fun, "i", "carry"))
+        return step
 
-    _owner, body = cached_for_function(body_fun, ("fori_loop", options), make)
-    last: C = with_the_sharing_that_holds(
-        lambda first: jax.lax.fori_loop(lower, upper, body, first, unroll=unroll),
+    signature = signature_like(body_fun, "i", "carry")
+    _owner, body = body_of(body_fun, ("fori_loop", options), make, signature)
+
+    def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
+        function = body.of_contents.for_jax(lent)
+
+        def of_pair(i: Any, pair: Any) -> Any:
+            carried, after = function(pair[0], i, pair[1])
+            return after, carried
+
+        again = body.of_contents.made("fori_loop", lent, of_pair)
+        after, last = jax.lax.fori_loop(lower, upper, again, (contents, first), unroll=unroll)
+        return after, last, None
+
+    last, _, _ = looped(
         keyed(init_val, "init_val", options),
-        body,
-    ).tree
-    return last
+        "init_val",
+        [(Source(body_fun).text, body.of_contents)],
+        lambda first: (jax.lax.fori_loop(lower, upper, body.plain, first, unroll=unroll), None),
+        of_contents,
+    )
+    result: C = last.tree
+    return result

@@ -18,6 +18,7 @@ from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
 from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
 from pydag.jaxinterop.prefixes.treatments import Question
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity, Leaf
 
@@ -165,11 +166,14 @@ def shard_map(
             specs = parts_of(treatments, len(args))
 
         def function(*parts: Part) -> Any:
-            leaves = (leaf for part in parts for leaf in part.leaves)
-            return outputs.pack(rebuilt(call._untraced, leaves, Call).run(fun))
+            leaves = [leaf for part in parts for leaf in part.leaves]
+            result = rebuilt(call._untraced, leaves, Call).run(fun)
+            return outputs.pack(result, table=RefTable.of(leaves))
 
         more = {**jax_options, "in_specs": specs, "out_specs": outputs.prefix}
         by_part = jax.shard_map(named(function, source, COUNTED), **more)
-        return by_part(*parts_of(call, len(args))).tree
+        given = parts_of(call, len(args))
+        table = RefTable.of([leaf for part in given for leaf in part.leaves])
+        return outputs.open(by_part(*given), table)
 
     return mapped

@@ -10,10 +10,17 @@ from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 P = ParamSpec("P")
+
+
+def table_of_shapes(call: Call) -> RefTable:
+    """The shapes and types of the refs of a call."""
+    refs: Any = RefTable.of(call._leaves).refs
+    return RefTable([jax.ShapeDtypeStruct(ref.shape, ref.dtype) for ref in refs])
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -34,7 +41,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     _owner, function = kept_flat(fun, Options())
     args, kwargs = described_call(args, kwargs, Options(), Chosen((), ()))
-    return jax.eval_shape(function, Call.keyed(args, kwargs, Options())).tree
+    call = Call.keyed(args, kwargs, Options())
+    return table_of_shapes(call).show(jax.eval_shape(function, call)).tree
 
 
 def make_jaxpr(
@@ -74,7 +82,8 @@ def make_jaxpr(
         _owner, function = kept_flat(fun, options)
         make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
         shown = described_call(args, kwargs, options, arguments)
-        made = make(Call.keyed(*shown, options, arguments))
-        return (made[0], made[1].tree) if return_shape else made
+        call = Call.keyed(*shown, options, arguments)
+        made = make(call)
+        return (made[0], table_of_shapes(call).show(made[1]).tree) if return_shape else made
 
     return jaxpr

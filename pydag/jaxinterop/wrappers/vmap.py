@@ -19,6 +19,7 @@ from pydag.jaxinterop.messages.path_texts import LastStructure
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.prefixes.same_treatment import is_one_axis_in, is_one_axis_out
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, one_level, shortened
+from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
@@ -131,8 +132,11 @@ def vmap(
     source = Source(fun)
     _owner, last = cached_for_function(fun, ("vmap", options), lambda get: LastStructure())
 
+    def pack(result: Any, table: RefTable) -> Any:
+        return outputs.pack(result, table=table)
+
     def mapping(axes: Any) -> Callable[[Call], Any]:
-        function = flat(lambda: fun, source, outputs.pack)
+        function = flat(lambda: fun, source, pack)
         return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
 
     def mapped_place(accessor: optree.PyTreeAccessor) -> str | None:
@@ -164,7 +168,7 @@ def vmap(
         if function is None or not has_one_axis:
             function = mapping(per_leaf(call, prefixes, _IN_AXES, options))
         try:
-            result: R = function(call).tree
+            result: R = outputs.open(function(call), RefTable.of(call._leaves))
         except ValueError as error:
             told = per_leaf(call, prefixes, _IN_AXES, options)._leaves
             blame_axes(error, source, call.with_paths(), told)

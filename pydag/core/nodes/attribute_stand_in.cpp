@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nodes/attribute_stand_in.h"
+
+#include "base/error.h"
+#include "base/tuples.h"
+#include "types/fields.h"
+#include "types/keys.h"
+
+#include <algorithm>
+
+namespace pydag {
+namespace {
+
+constexpr size_t kMostLayouts = 64, kMostNames = size_t{1} << 16;  // of one class
+
+// Null, and no error, where an instance has none.
+nb::object dict_of(PyObject *object) {
+    nb::object dict = nb::steal(PyObject_GenericGetDict(object, nullptr));
+    if (!dict.is_valid()) PyErr_Clear();
+    return dict;
+}
+
+bool is_tuple_of(PyObject *object, size_t count) {
+    return PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == static_cast<Py_ssize_t>(count) &&
+           is_filled(object);
+}
+
+PyObject *item(PyObject *tuple, size_t i) { return PyTuple_GET_ITEM(tuple, i); }
+
+}  // namespace
+
+// The attributes of some instances, and which of them are children.
+class AttributeStandIn::Layout {
+public:
+    Layout(nb::handle children, nb::handle others, nb::object names, nb::handle entries, size_t kinds)
+        : children_(nb::borrow(children)),
+          others_(nb::borrow(others)),
+          names_(std::move(names)),
+          entries_(nb::borrow(entries)),
+          num_children_(static_cast<size_t>(PyTuple_GET_SIZE(children.ptr()))),
+          kinds_(kinds) {
+        for (size_t i = 0; i < size(); ++i) order_.push_back({item(names_.ptr(), i), i});
+    }
+    size_t size() const { return static_cast<size_t>(PyTuple_GET_SIZE(names_.ptr())); }
+    size_t num_children() const { return num_children_; }
+    const nb::object &names() const { return names_; }
+    const nb::object &entries() const { return entries_; }
+    // The values of an instance: see `read`.
+    PyObject *kinds(PyObject *const *values) const { return values[kinds_]; }
+
+    bool is_described_by(PyObject *aux_data) const {
+        return children_.is(item(aux_data, 0)) && others_.is(item(aux_data, 1));
+    }
+    nb::object aux_data(PyObject *const *values) const {
+        return tuple_of(nb::object(children_), nb::object(others_),
+                        tuple_of(values + num_children_, size() - num_children_));
+    }
+
+    // Reads the values of all attributes, in the order of the names. False if the dict has others.
+    bool read(PyObject *dict, PyObject **values) {
+        if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(size())) return false;
+        Py_ssize_t position = 0;
+        PyObject *key, *value;
+        for (auto place = order_.begin(); place != order_.end(); ++place) {
+            if (!PyDict_Next(dict, &position, &key, &value)) return false;
+            if (place->name != key) {  // learn the order of this instance, for the next one
+                const auto found = std::find_if(place, order_.end(), [=](const Place &p) { return p.name == key; });
+                if (found == order_.end()) return false;
+                std::iter_swap(place, found);
+            }
+            values[place->index] = value;
+        }
+        return true;
+    }
+
+    // Whether a mapping says of these attributes that those are children which are.
+    bool is_said_by(PyObject *mapping) {
+        if (is_as_before(mapping)) return true;
+        std::vector<Said> said;
+        Py_ssize_t position = 0;
+        for (PyObject *key, *value; PyDict_Next(mapping, &position, &key, &value);) {
+            if (!is_exact_str(key) || !PyBool_Check(value)) return false;
+            said.push_back({nb::borrow(key), value});
+        }
+        for (const Place &place : order_) {  // all keys are strings, so the lookup runs no code
+            PyObject *const value = PyDict_GetItemWithError(mapping, place.name);
+            if ((value == Py_True) != (place.index < num_children_)) return false;
+        }
+        said_ = std::move(said);
+        return true;
+    }
+
+private:
+    struct Place {
+        PyObject *name;  // borrowed from the names, where it has this index
+        size_t index;
+    };
+    struct Said {
+        nb::object name;
+        PyObject *value;  // True or False
+    };
+
+    bool is_as_before(PyObject *mapping) const {
+        if (said_.empty() || PyDict_GET_SIZE(mapping) != static_cast<Py_ssize_t>(said_.size())) return false;
+        Py_ssize_t position = 0;
+        PyObject *key, *value;
+        for (const Said &said : said_)
+            if (!PyDict_Next(mapping, &position, &key, &value) || !said.name.is(key) || said.value != value)
+                return false;
+        return true;
+    }
+
+    nb::object children_, others_, names_, entries_;
+    size_t num_children_, kinds_;
+    std::vector<Place> order_;  // as the instance that was read last has its attributes
+    std::vector<Said> said_;    // what the last mapping said that was gone through
+};
+
+AttributeStandIn::AttributeStandIn(nb::object kinds, nb::object kinds_class, nb::object mapping)
+    : kinds_(interned(kinds.ptr())), kinds_class_(std::move(kinds_class)), mapping_(interned(mapping.ptr())) {}
+
+AttributeStandIn::~AttributeStandIn() = default;
+
+bool AttributeStandIn::is_of_this_version(PyTypeObject *type) const {
+    return version_ != 0 && version_of(type) == version_;
+}
+
+bool AttributeStandIn::add_layout(PyTypeObject *type, nb::handle children, nb::handle others, nb::handle names,
+                                  nb::handle entries) {
+    const size_t num_children = static_cast<size_t>(PyTuple_GET_SIZE(children.ptr())),
+                 count = num_children + static_cast<size_t>(PyTuple_GET_SIZE(others.ptr()));
+    if (!is_tuple_of(names.ptr(), count) || count > kMostNames) return false;
+    if (!entries.is_none() && !is_tuple_of(entries.ptr(), num_children)) return false;
+    if (!is_of_this_version(type)) {
+        layouts_.clear();
+        num_names_ = 0;
+        version_ = assign_version(type);
+    }
+    nb::object own_names = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    size_t kinds = count;
+    for (size_t i = 0; i < count; ++i) {
+        if (!is_exact_str(item(names.ptr(), i))) return false;
+        nb::object name = interned(item(names.ptr(), i));
+        if (name.is(kinds_)) kinds = i;
+        PyTuple_SET_ITEM(own_names.ptr(), i, name.release().ptr());
+    }
+    if (version_ == 0 || kinds < num_children || kinds == count) return false;
+    const auto is_it = [&](const std::unique_ptr<Layout> &layout) {
+        return layout->num_children() == num_children && equal_tuples(layout->names(), own_names);
+    };
+    if (std::any_of(layouts_.begin(), layouts_.end(), is_it)) return false;
+    while (!layouts_.empty() && (layouts_.size() >= kMostLayouts || num_names_ + count > kMostNames)) {
+        num_names_ -= layouts_.front()->size();
+        layouts_.erase(layouts_.begin());
+    }
+    layouts_.push_back(std::make_unique<Layout>(children, others, std::move(own_names), entries, kinds));
+    num_names_ += count;
+    recent_ = layouts_.size() - 1;
+    return true;
+}
+
+// The dict that an instance's kinds wrap; borrowed, null where they don't.
+PyObject *AttributeStandIn::mapping_of(PyObject *kinds) const {
+    if (!kinds_class_.is(as_object(Py_TYPE(kinds)))) return nullptr;
+    const nb::object dict = dict_of(kinds);
+    if (!dict.is_valid()) return nullptr;
+    Py_ssize_t position = 0;
+    for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);)
+        if (mapping_.is(key)) return PyDict_CheckExact(value) ? value : nullptr;
+    return nullptr;
+}
+
+bool AttributeStandIn::open(PyObject *object, Arena<PyObject *, 24> &arena, Opened &opened) {
+    if (layouts_.empty() || !is_of_this_version(Py_TYPE(object))) return false;
+    const nb::object dict = dict_of(object);
+    if (!dict.is_valid()) return false;
+    const auto size = static_cast<size_t>(PyDict_GET_SIZE(dict.ptr()));
+    Buffer<PyObject *, 32> values;
+    values.extend(size);
+    for (size_t tried = 0; tried < layouts_.size(); ++tried) {
+        const size_t place = tried == 0 ? recent_ : tried - (tried <= recent_);
+        Layout &layout = *layouts_[place];
+        if (!layout.read(dict.ptr(), values.data())) continue;
+        PyObject *const mapping = mapping_of(layout.kinds(values.data()));
+        if (!mapping || !layout.is_said_by(mapping)) continue;
+        recent_ = place;
+        opened.count = static_cast<uint32_t>(layout.num_children());
+        opened.children = arena.take(layout.num_children());
+        std::copy_n(values.data(), layout.num_children(), opened.children);
+        opened.aux_data = layout.aux_data(values.data());
+        opened.entries = layout.entries();
+        opened.owns_children = has_references(dict.ptr(), 2);  // this function's is the second one
+        return true;
+    }
+    return false;
+}
+
+// Aux data that was made from a layout has its very tuples.
+AttributeStandIn::Layout *AttributeStandIn::find(PyObject *aux_data, uint32_t count) {
+    if (!is_tuple_of(aux_data, 3) || layouts_.empty()) return nullptr;
+    const auto fits = [=](const Layout &layout) { return layout.is_described_by(aux_data); };
+    size_t place = recent_;
+    if (!fits(*layouts_[place]))
+        for (place = 0; place < layouts_.size() && !fits(*layouts_[place]); ++place) {
+        }
+    if (place == layouts_.size()) return nullptr;
+    recent_ = place;
+    Layout &layout = *layouts_[place];
+    const bool is_whole = layout.num_children() == count && is_tuple_of(item(aux_data, 2), layout.size() - count);
+    return is_whole ? &layout : nullptr;
+}
+
+bool AttributeStandIn::read_known(PyObject *object, PyObject *aux_data, uint32_t count, PyObject **children,
+                                  bool &owns_children) {
+    if (!is_of_this_version(Py_TYPE(object))) return false;
+    Layout *const layout = find(aux_data, count);
+    if (!layout) return false;
+    const nb::object dict = dict_of(object);
+    if (!dict.is_valid()) return false;
+    Buffer<PyObject *, 32> values;
+    values.extend(layout->size());
+    if (!layout->read(dict.ptr(), values.data())) return false;
+    // The kinds are among the others. They are the same object, and that never changes what it says.
+    const auto *const expected = &PyTuple_GET_ITEM(item(aux_data, 2), 0);
+    if (!std::equal(expected, expected + layout->size() - count, values.data() + count)) return false;
+    std::copy_n(values.data(), count, children);
+    owns_children = has_references(dict.ptr(), 2);
+    return true;
+}
+
+nb::object AttributeStandIn::build(const Registration &registration, PyObject *aux_data, PyObject *const *children,
+                                   uint32_t count, MadeOnce &) {
+    if (!is_of_this_version(reinterpret_cast<PyTypeObject *>(registration.type.ptr()))) return nb::object();
+    const Layout *const layout = find(aux_data, count);
+    if (!layout) return nb::object();
+    const nb::object names = layout->names();  // the layout may go when code of the class runs
+    const auto size = static_cast<size_t>(PyTuple_GET_SIZE(names.ptr()));
+    nb::object object = new_instance(registration);
+    for (size_t i = 0; i < size; ++i) {
+        PyObject *const value = i < count ? children[i] : item(item(aux_data, 2), i - count);
+        checked(PyObject_GenericSetAttr(object.ptr(), item(names.ptr(), i), value));
+    }
+    return object;
+}
+
+// Asks the class, which says what may be assigned to an attribute, and when.
+void AttributeStandIn::write(PyObject *object, PyObject *aux_data, PyObject *const *children, uint32_t count,
+                             MadeOnce &) {
+    const nb::object keys = nb::borrow(is_tuple_of(aux_data, 3) ? item(aux_data, 0) : aux_data);
+    if (!is_tuple_of(keys.ptr(), count))
+        fail(PyExc_TypeError, "the children of a %.200s can't be changed: they have no names",
+             Py_TYPE(object)->tp_name);
+    for (uint32_t i = 0; i < count; ++i) {
+        const nb::object name = checked(PyObject_Str(item(keys.ptr(), i)));
+        const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
+        const nb::object before = nb::borrow(PyDict_GetItemWithError(dict.ptr(), name.ptr()));
+        if (!before.is_valid() && PyErr_Occurred()) nb::raise_python_error();
+        if (!before.is(children[i])) checked(PyObject_SetAttr(object, name.ptr(), children[i]));
+    }
+}
+
+}  // namespace pydag

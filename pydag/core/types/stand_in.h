@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the core does in place of the two functions by which another library opens and builds a class.
+//
+// Calling Python functions for every object is slow. Where it is known how a library's functions work, the core
+// does the same itself: it finds the same children, makes the same aux_data, and has the same names for the
+// children. So a structure doesn't tell who opened a node, and the functions can open any instance that the core
+// doesn't know how to: one of another shape, or of a class that was changed since. Python tries a stand-in out
+// with an instance, and compares what both give, before the core goes by it.
+#pragma once
+
+#include "base/buffer.h"
+#include "base/made_once.h"
+
+namespace pydag {
+
+struct Registration;
+
+class StandIn {
+public:
+    struct Opened {
+        PyObject **children;  // borrowed from the instance
+        uint32_t count;
+        nb::object aux_data, entries;  // as the flatten function would give them
+        bool owns_children;            // whether the instance's attributes can be reached through it alone
+    };
+
+    StandIn() = default;
+    StandIn(const StandIn &) = delete;
+    StandIn &operator=(const StandIn &) = delete;
+    virtual ~StandIn() = default;
+
+    // Opens an instance of the class. False where the functions have to. Runs no Python code.
+    virtual bool open(PyObject *object, Arena<PyObject *, 24> &arena, Opened &opened) = 0;
+    // Reads the children of an instance that has this aux_data, and `count` children, into `children`. False where it
+    // has not, or where that can't be told. Runs no Python code.
+    virtual bool read_known(PyObject *object, PyObject *aux_data, uint32_t count, PyObject **children,
+                            bool &owns_children) = 0;
+    // A new instance; null where the function has to build it.
+    virtual nb::object build(const Registration &registration, PyObject *aux_data, PyObject *const *children,
+                             uint32_t count, MadeOnce &once) = 0;
+    // Puts other children into an instance that has this aux_data.
+    virtual void write(PyObject *object, PyObject *aux_data, PyObject *const *children, uint32_t count,
+                       MadeOnce &once) = 0;
+};
+
+}  // namespace pydag

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions that JAX compiles for one function by `jit`.
+
+JAX is given `flat(key, donated, kept)`: the key is a static argument, the other two are flat
+sequences of distinct leaves, or, where leaves get different shardings, one sequence for each.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from pydag._core import Hashed
+from pydag.jaxinterop.boundary.blame import blaming_value
+from pydag.jaxinterop.boundary.given import GivenTree
+from pydag.jaxinterop.boundary.result import result as plain_result
+from pydag.jaxinterop.boundary.updates import NOTHING, update_of
+from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.prefixes.arguments import Chosen
+from pydag.jaxinterop.refs.results import Given, given_refs
+from pydag.jaxinterop.static.untraced import Options
+from pydag.sharing.tie import num_unties
+from pydag.typing import Dag
+
+from .extra_results import run_with_contents
+from .flat_names import FlatNames
+from .key import Key, unwrapped
+from .lost_tie import Ties
+from .running import RunningCall
+from .shardings import Shardings
+
+
+class Unties:
+    """Whether a function unties on purpose: then each call must tell who traces it."""
+
+    found = False
+
+
+class FlatFunctions:
+    """What `jax.jit` made of a function with options.
+
+    Args:
+        fun: Gives the function. What JAX keeps outlives the wrappers, so it must not own it.
+        source: Of the function.
+        updated: Of which arguments the changes come out.
+
+    Attributes:
+        jitted: Takes the leaves as they are.
+        inner: The same undivided, and without options: what `with_extras` calls.
+        with_extras: Takes contents for refs, and returns those that were written into.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[[], Callable[..., Any]],
+        source: Source,
+        shardings: Shardings,
+        options: Options,
+        jax_options: dict[str, Any],
+        updated: Chosen,
+    ) -> None:
+        unties = self.unties = Unties()  # what JAX has owns this, and not the compiled function
+
+        def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
+            key: Key = hashed.value
+            leaves = key.join(donated, kept)
+            given = GivenTree(key.untraced, leaves, CALL)
+            args, kwargs = unwrapped(given.tree)
+            is_tied = key.untraced.spec.num_shared > 0
+            ties = Ties.of(args, kwargs, options) if is_tied else None
+            before = num_unties()
+            with (
+                blaming_value(key.untraced, leaves, CALL),
+                RunningCall(args, kwargs, options),
+            ):
+                result = fun()(*args, **kwargs)
+            update = update_of(given, updated, result, source, key.gone_positions(), tries=True)
+            packed = pack(result, given_refs(key.untraced, leaves))
+            if num_unties() != before:
+                unties.found = True
+            elif ties is not None:
+                ties.check(result, source)
+            return packed if updated == NOTHING else update.beside(packed)
+
+        outputs = shardings.outputs(options)
+
+        def pack(tree: Dag, given: Given) -> Any:
+            if outputs.is_one:
+                return plain_result(tree, options, given)
+            return outputs.pack(tree, given)
+
+        def with_extras(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
+            return run_with_contents(inner, hashed.value, donated, kept)
+
+        self.source = source
+        self.names = FlatNames()
+        inner: Any = jax.jit(named(flat, source, self.names), static_argnums=0)
+        self.inner = inner
+        self.jitted: Any = jax.jit(
+            named(flat, source, self.names),
+            static_argnums=0,
+            donate_argnums=1,
+            **shardings.for_jax(options, updates=updated != NOTHING),
+            **jax_options,
+        )
+        self.with_extras: Any = jax.jit(
+            named(with_extras, source, self.names),
+            static_argnums=0,
+            donate_argnums=1,
+            **shardings.for_jax(options, updates=updated != NOTHING, has_extras=True),
+            **jax_options,
+        )
+
+    def clear_caches(self) -> None:
+        """Lets JAX forget what it compiled."""
+        for compiled in (self.jitted, self.with_extras, self.inner):
+            compiled.clear_cache()

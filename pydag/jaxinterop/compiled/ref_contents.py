@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls with refs: the compiled function gets their contents, where that can be."""
+
+from collections.abc import Sequence
+
+import jax
+
+from pydag import _core
+from pydag._core import Hashed
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.refs.access import may_pass_contents
+from pydag.typing import Leaf
+
+from .extra_results import (
+    ExtraKey,
+    Extras,
+    Hidden,
+    Taken,
+    check_not_closed_over,
+    contents_in,
+    pins_of,
+    written_refs,
+)
+from .flat_functions import FlatFunctions
+from .leaf_groups import LeafGroups
+from .shardings import Shardings
+
+Refs = tuple[int, ...]
+"""Where refs stand, among all leaves."""
+
+
+class RefContents:
+    """Takes calls with refs apart, for one function by `jit`."""
+
+    def __init__(self, functions: FlatFunctions, shardings: Shardings) -> None:
+        self._functions, self._shardings = functions, shardings
+
+    def taken(
+        self, groups: LeafGroups, key: Hashed, leaves: Sequence[Leaf], refs: Refs
+    ) -> tuple[Taken, _core.Recipe | None]:
+        """A call with refs, ready for JAX, and how the core makes the next one, where it can."""
+        refs = tuple(i for i in refs if i not in groups.positions)
+        self._shardings.check_refs(leaves, refs, groups.division.groups, groups.spec)
+        if not may_pass_contents([leaves[i] for i in refs]):
+            arguments = groups.division.arguments(key, leaves)
+            closed_over = jax_private.closed_over(self._functions.jitted.trace(*arguments))
+            check_not_closed_over(closed_over, leaves, groups.spec, self._functions.source.text)
+            return Taken(self._functions.jitted, arguments, leaves), None
+        inner = groups.inner_key(key)
+        extras = groups.extras.get(inner)
+        if extras is None:
+            # At most once for arrays of the same shapes: JAX keeps what it traced.
+            traced = self._functions.inner.trace(*groups.undivided().arguments(inner, leaves))
+            extras = groups.extras[inner] = Extras(refs, jax_private.closed_over(traced))
+            extras.add_written(written_refs(traced, groups.numbers(refs)))
+        check_not_closed_over(extras.closed_over, leaves, groups.spec, self._functions.source.text)
+        return self._with_contents(groups, inner, leaves, extras)
+
+    def _with_contents(
+        self, groups: LeafGroups, inner: Hashed, leaves: Sequence[Leaf], extras: Extras
+    ) -> tuple[Taken, _core.Recipe | None]:
+        written = tuple(groups.traced[i] for i in sorted(extras.written))
+        if extras.division is None:
+            gone = {groups.traced[i] for i in groups.division.donated}.union(written)
+            extras.division = groups.divided(gone, self._shardings.number)
+            self._functions.names.remember(extras.division)
+        division, pins = extras.division, pins_of(leaves, written)
+        hashed = extras.keys.get(pins)
+        if hashed is None:
+            key = ExtraKey(
+                inner,
+                Hidden(groups.undivided().tag),
+                division.donated,
+                division.order,
+                groups.numbers(extras.refs),
+                tuple(sorted(extras.written)),
+                pins,
+            )
+            hashed = extras.keys[pins] = _core.hashed(key)
+        recipe = None
+        is_plain = not (extras.closed_over or any(pins) or self._shardings.has_given_in)
+        if is_plain and groups.has_recipe():
+            more = {
+                "refs": extras.refs,
+                "written": written,
+                "function": self._functions.with_extras,
+                "has_devices": jax.local_device_count() > 1,
+            }
+            recipe = groups.recipe_of(hashed, division, **more)
+        arguments = division.arguments(hashed, contents_in(leaves, extras.refs))
+        to_write = [leaves[i] for i in written]
+        return Taken(self._functions.with_extras, arguments, leaves, written=to_write), recipe

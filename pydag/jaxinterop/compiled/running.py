@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls that are running: what they were given tells whether a plain function lost a tie.
+
+A plain `jax.lax.scan` inside of a function of ours hands its body a model that is untied. Where the
+body gives that model to a function of ours, the model is held against what the outer one was given.
+"""
+
+import threading
+
+from pydag.jaxinterop.messages.at_call import Place, place_of_call
+from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
+from pydag.jaxinterop.static.untraced import Options
+
+from .lost_tie import LostTieWarning, Ties
+
+
+class _Running(threading.local):
+    """The calls that run in this thread, the innermost behind."""
+
+    def __init__(self) -> None:
+        self.calls: list[RunningCall] = []
+
+
+_running = _Running()
+
+
+class RunningCall:
+    """A context, in which a function runs that was given these arguments.
+
+    What was noticed meanwhile is told at its end: an error says more.
+    """
+
+    __slots__ = ("args", "found", "kwargs", "options")
+
+    def __init__(self, args: Args, kwargs: Kwargs, options: Options) -> None:
+        self.args, self.kwargs, self.options = args, kwargs, options
+        self.found: tuple[Place, str] | None = None
+
+    def __enter__(self) -> None:
+        _running.calls.append(self)
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        _running.calls.pop()
+        if self.found is not None and error is None:
+            place, text = self.found
+            place.warn(text, LostTieWarning)
+
+
+def check_tied(args: Args, what: str) -> None:
+    """Notices if an argument is what an outer function was given, and a plain trace untied it.
+
+    Args:
+        what: The function of ours that is called.
+    """
+    calls = _running.calls
+    if not calls or not (advice := plain_trace_advice()):
+        return
+    for call in reversed(calls):
+        ties = Ties.of(call.args, call.kwargs, call.options)
+        for i, arg in enumerate(args if ties is not None and call.found is None else ()):
+            lost = ties.lost(arg, f"args[{i}]") if ties is not None else None
+            if lost is not None:
+                told = f"{what} gets what an outer function was given, but with a tie lost\n"
+                call.found = place_of_call(), f"{told}{lost.text('here')}  {advice}"
+                return

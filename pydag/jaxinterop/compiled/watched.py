@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant objects that are looked at before the core makes a call by a recipe."""
+
+from collections.abc import Sequence
+
+from pydag import _core
+from pydag.jaxinterop.static.constants import State
+
+MOST_WATCHED = 16
+
+
+class Watched:
+    """What constant objects held when recipes were made.
+
+    Args:
+        flat_call: The core's, which has the recipes.
+    """
+
+    __slots__ = ("_flat_call", "states")
+
+    def __init__(self, flat_call: _core.FlatCall) -> None:
+        self._flat_call = flat_call
+        self.states: list[State] = []
+
+    def is_current(self) -> bool:
+        """Whether they still hold the same; else no recipe is left."""
+        if all(state.is_current() for state in self.states):
+            return True
+        self.forget()
+        return False
+
+    def add(self, states: Sequence[State]) -> None:
+        """Notes what a recipe was made for."""
+        if len(self.states) + len(states) > MOST_WATCHED:
+            self.forget()
+        known = set(map(id, self.states))
+        self.states += [state for state in states if id(state) not in known]
+
+    def forget(self) -> None:
+        """Lets the next calls be looked at in full."""
+        self.states.clear()
+        _core.forget_recipes(self._flat_call, None)

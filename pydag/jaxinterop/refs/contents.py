@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that JAX stages out, such as a loop's body: they get and return contents of refs.
+
+Outside, the contents are read before, and what was written is written once afterwards. So under a
+derivative, where JAX runs parts of such a function more than once, no write happens twice.
+
+A ref that the function takes from around it, and writes into, is lent to it in the same way.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import jax
+from jax import tree_util
+
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.messages.roots import Roots, place_text
+from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.untraced import Untraced
+
+from .access import new_ref
+from .interpret import UnknownStepError, run_pure
+from .table import RefNumber, RefTable, both_texts
+
+R = TypeVar("R")
+
+
+class NeedsRefsError(Exception):
+    """A function that is staged writes into refs from around it; it has to be lent these."""
+
+    def __init__(self, refs: Sequence[Any]) -> None:
+        super().__init__(refs)
+        self.refs = list(refs)
+
+
+def check_around() -> None:
+    """Raises `NeedsRefsError` where what is traced writes into refs from around it."""
+    written = jax_private.around()[1]
+    if written:
+        raise NeedsRefsError(written)
+
+
+def lending(run: Callable[[list[Any]], R]) -> R:
+    """Runs what stages a function, once more with the refs that this needs.
+
+    Args:
+        run: Is given the refs to lend.
+    """
+    lent: list[Any] = []
+    while True:
+        try:
+            return run(lent)
+        except NeedsRefsError as error:
+            lent = _distinct([*lent, *error.refs])
+
+
+def _distinct(refs: Sequence[Any]) -> list[Any]:
+    return list({id(ref): ref for ref in refs}.values())
+
+
+class OfContents:
+    """A function of refs and pytrees as one of contents and pytrees.
+
+    Args:
+        function: Gets refs, a list, and pytrees without refs; it returns a pytree without refs.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._inner: Any = jax.jit(function, inline=True)
+        self._around: dict[int, Any] = {}
+        self._made: dict[str, Callable[..., Any]] = {}
+        self.written: set[int] = set()
+        """Which of the refs that it is given it was seen to write into."""
+
+    def alone(self, contents: Sequence[Any], *args: Any) -> Any:
+        """What the function returns, and the contents afterwards."""
+        return self.lent((), contents, *args)
+
+    def lent(self, lent: Sequence[Any], contents: Sequence[Any], *args: Any) -> Any:
+        """The same with refs that the function takes from around it; their contents come last."""
+        own = contents[: len(contents) - len(lent)]
+        traced = self._traced(own, args)
+        around = _distinct(
+            [jax_private.referent(x) for x in jax_private.closed_over(traced) if is_ref(x)]
+        )
+        self._around |= {id(ref): ref for ref in around}
+        if not set(map(id, lent)).issuperset(map(id, around)):
+            raise NeedsRefsError(around)
+        self.written |= {i for i in jax_private.written_inputs(traced) if i < len(own)}
+        return self._run(traced, lent, contents, own, args)
+
+    def _traced(self, contents: Sequence[Any], args: tuple[Any, ...]) -> Any:
+        """The function as JAX traces it, for refs of these contents: at most once for their types."""
+        found: list[Any] = []
+
+        def trace(contents: Sequence[Any]) -> None:
+            # Refs made here leave nothing behind in what is traced around this.
+            found.append(self._inner.trace(list(map(new_ref, contents)), *args))
+
+        jax.eval_shape(trace, list(contents))
+        return found[0]
+
+    def _run(
+        self,
+        traced: Any,
+        lent: Sequence[Any],
+        contents: Sequence[Any],
+        own: Sequence[Any],
+        args: tuple[Any, ...],
+    ) -> Any:
+        """What a traced function returns, and the contents afterwards, by its pure form."""
+        jaxpr = traced.jaxpr
+        others = dict(zip(map(id, lent), range(len(own), len(contents)), strict=True))
+        around = list(getattr(jaxpr, "consts", ()))
+        consts = [*around, *getattr(traced, "_consts", ())]
+        places = [others.get(id(jax_private.referent(value))) for value in consts]
+        given = [x if i is None else contents[i] for x, i in zip(consts, places, strict=True)]
+        rest, count = tree_util.tree_leaves(args), len(around)
+        try:
+            found, last = run_pure(jaxpr, given[:count], [*given[count:], *own, *rest])
+        except UnknownStepError:
+            return self._run_impure(traced, places, consts, contents, len(own), rest)
+        # There is a content for each ref, in the order of the inputs.
+        after = list(contents)
+        order = [*(i for i in places if i is not None), *range(len(own))]
+        for number, content in zip(order, last, strict=True):
+            after[number] = content
+        return tree_util.tree_unflatten(traced.out_tree, found), after
+
+    @staticmethod
+    def _run_impure(
+        traced: Any,
+        places: Sequence[int | None],
+        consts: Sequence[Any],
+        contents: Sequence[Any],
+        own: int,
+        rest: Sequence[Any],
+    ) -> Any:
+        """The same with refs made of the contents."""
+        refs = [new_ref(content) for content in contents]
+        given = [x if i is None else refs[i] for x, i in zip(consts, places, strict=True)]
+        jaxpr = traced.jaxpr
+        count = len(getattr(jaxpr, "consts", ()))
+        inner = getattr(jaxpr, "jaxpr", jaxpr)
+        found = jax_private.eval_jaxpr(inner, given[:count], *given[count:], *refs[:own], *rest)
+        return tree_util.tree_unflatten(traced.out_tree, found), read(refs)
+
+    def for_jax(self, lent: Sequence[Any]) -> Callable[..., Any]:
+        """The function that is staged: always the same one, where nothing is lent."""
+        if not lent:
+            return self.alone
+        return lambda contents, *args: self.lent(lent, contents, *args)
+
+    def made(self, name: str, lent: Sequence[Any], function: Callable[..., Any]) -> Any:
+        """What is made of this function for a loop: always the same one, where nothing is lent."""
+        return function if lent else self._made.setdefault(name, function)
+
+    def takes(self, ref: Any) -> bool:
+        """Whether the function takes a ref from around it."""
+        return id(ref) in self._around
+
+
+def check_not_around(
+    functions: Sequence[OfContents], table: RefTable, untraced: Untraced, what: str, roots: Roots
+) -> None:
+    """Raises what JAX raises where a ref of a call is taken from around a function, too.
+
+    Args:
+        untraced: Of the call, with the numbers of refs.
+        what: Says which function it is.
+    """
+    for number, ref in enumerate(table.refs):
+        if any(function.takes(ref) for function in functions):
+            pairs = zip(untraced.positions, untraced.statics, strict=True)
+            place = next(i for i, x in pairs if x.value == RefNumber(number))
+            where = place_text(untraced.spec.accessors()[place], roots)
+            raise ValueError(both_texts(what, where))
+
+
+def may_lend(refs: Sequence[Any]) -> bool:
+    """Whether refs, traced or not, are nothing but places for arrays, and can be told to be."""
+    if not (jax_private.write_effects and jax_private.can_purify()):
+        return False
+    types = [jax.typeof(ref) for ref in refs]
+    return all(getattr(t, "memory_space", 0) is None and t.kind is None for t in types)
+
+
+def read(refs: Sequence[Any]) -> list[Any]:
+    """The contents."""
+    return [ref[...] for ref in refs]
+
+
+def write(refs: Sequence[Any], contents: Sequence[Any], own: int, written: set[int]) -> None:
+    """Writes into the refs that a function wrote into.
+
+    Args:
+        own: So many of the refs are arguments; the others were lent, and are written into.
+        written: Which of the arguments are.
+    """
+    for number, (ref, content) in enumerate(zip(refs, contents, strict=True)):
+        if number >= own or number in written:
+            ref[...] = content

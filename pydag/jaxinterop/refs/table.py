@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refs taken out of DAGs: what JAX is given says at which place which ref stands, by number.
+
+A wrapper takes the refs out of its arguments and lends them to the function in its own way; the
+function's tree has them at their places. What the function returns has a number again where one of
+them stands, so the caller gets the very object that he passed.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.typing import Leaf
+
+if TYPE_CHECKING:
+    from pydag.jaxinterop.boundary.dag import Dag
+
+D = TypeVar("D", bound="Dag[Any]")
+
+
+class RefNumber:
+    """Says which ref stands at a place. It is in no tree that a user sees."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is RefNumber and self.number == other.number
+
+    def __hash__(self) -> int:
+        return hash((RefNumber, self.number))
+
+    def __repr__(self) -> str:
+        return f"ref {self.number}"
+
+
+class RefTable:
+    """Refs with numbers.
+
+    Args:
+        refs: In order.
+    """
+
+    def __init__(self, refs: Sequence[Any] = ()) -> None:
+        self.refs = list(refs)
+        self._numbers = {id(ref): i for i, ref in enumerate(self.refs)}
+
+    @classmethod
+    def of(cls, leaves: Sequence[Leaf]) -> "RefTable":
+        """The refs among leaves, in their order."""
+        return cls([leaf for leaf in leaves if is_ref(leaf)])
+
+    def number(self, ref: Any, adds: bool = False) -> int | None:
+        """The number of a ref; None where it has none.
+
+        Args:
+            adds: Whether it gets one then.
+        """
+        found = self._numbers.get(id(ref))
+        if found is None and adds:
+            found = self._numbers[id(ref)] = len(self.refs)
+            self.refs.append(ref)
+        return found
+
+    def hide(self, dag: D, adds: bool = False) -> D:
+        """A Dag that has numbers, which are static, for refs.
+
+        Args:
+            adds: Whether refs that aren't in the table are added; else they stay in the Dag.
+        """
+        untraced, leaves = dag._take_apart()
+        known = {
+            position: static.value
+            for position, static in zip(untraced.positions, untraced.statics, strict=True)
+            if is_ref(static.value)
+        }
+        if not known and not any(map(is_ref, leaves)):
+            return dag
+        statics = dict(zip(untraced.positions, untraced.statics, strict=True))
+        rest: list[Leaf] = []
+        for position, leaf in zip(untraced.traced_positions(), leaves, strict=True):
+            if is_ref(leaf):
+                known[position] = leaf
+            else:
+                rest.append(leaf)
+        kept = set()
+        for position, ref in known.items():
+            number = self.number(ref, adds)
+            if number is None:
+                kept.add(position)
+            else:
+                statics[position] = Static(RefNumber(number))
+        if kept.difference(untraced.positions):
+            skipped = statics.keys()
+            every = dict(zip(untraced.traced_positions(), leaves, strict=True))
+            rest = [leaf for position, leaf in every.items() if position not in skipped]
+        return _with_statics(dag, untraced, statics, rest)
+
+    def show(self, dag: D) -> D:
+        """A Dag that has the refs, which are static, for their numbers."""
+        untraced = self.shown(dag._untraced)
+        return dag if untraced is dag._untraced else _like(dag, untraced, dag._leaves)
+
+    def shown(self, untraced: Untraced) -> Untraced:
+        """The same of the untraced part of a Dag."""
+        if not any(type(static.value) is RefNumber for static in untraced.statics):
+            return untraced
+        statics = tuple(
+            Static(self.refs[x.value.number]) if type(x.value) is RefNumber else x
+            for x in untraced.statics
+        )
+        return untraced._replace(statics=statics)
+
+
+NO_REFS = RefTable()
+"""An empty table, to which nobody adds."""
+
+
+def _with_statics(dag: D, untraced: Untraced, statics: dict[int, Static], leaves: Any) -> D:
+    positions = tuple(sorted(statics))
+    changed = untraced._replace(
+        positions=positions, statics=tuple(statics[position] for position in positions)
+    )
+    return _like(dag, changed, leaves)
+
+
+def _like(dag: D, untraced: Untraced, leaves: Sequence[Leaf]) -> D:
+    from pydag.jaxinterop.boundary.dag import rebuilt
+
+    return rebuilt(untraced, leaves, type(dag))
+
+
+def both_texts(function: str, where: str) -> str:
+    """The text of JAX's error about a ref that a function takes from around it, too."""
+    return (
+        f"a mutable array reference was both closed over by {function} and passed as the "
+        f"argument {where}\n"
+        "  Inside they would be two, with two contents. Pass it as an argument alone, or close "
+        "over it alone."
+    )

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that a loop of JAX's calls: of a carry, in which refs stay what they are.
+
+A ref in the carry isn't carried. The body gets the ref at its place and must leave it there; JAX
+carries its content, and after the loop that is written into the ref.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from pydag.jaxinterop.boundary.dag import InnerDag
+from pydag.jaxinterop.boundary.function_cache import cached_for_function
+from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
+from pydag.jaxinterop.refs.contents import (
+    OfContents,
+    check_around,
+    check_not_around,
+    lending,
+    may_lend,
+    read,
+    write,
+)
+from pydag.jaxinterop.refs.table import RefTable
+
+from .coming_apart import with_the_sharing_that_holds
+
+R = TypeVar("R")
+
+Step = Callable[..., Any]
+"""A body of Dags: gets a table of refs, a carry without refs, and what else a loop gives."""
+
+
+class Body(NamedTuple):
+    """A body for JAX: of a carry, and of contents of refs and a carry."""
+
+    plain: Callable[..., Any]
+    of_contents: OfContents
+
+
+def body_of(fun: Any, key: tuple[Any, ...], make: Callable[..., Step], signature: Any) -> Any:
+    """The body that JAX gets in the place of a user's function; before it what must be owned.
+
+    Args:
+        make: Is given a function that gives `fun`, and makes the step.
+        signature: Has the names of the arguments.
+    """
+
+    def made(get: Callable[[], Any]) -> Body:
+        step, source = make(get), Source(fun)
+
+        def plain(*args: Any) -> Any:
+            found = step(RefTable(), *args)
+            check_around()
+            return found
+
+        def with_refs(refs: list[Any], *args: Any) -> Any:
+            return step(RefTable(refs), *args)
+
+        return Body(
+            named(plain, source, signature), OfContents(named(with_refs, source, ARGUMENTS))
+        )
+
+    return cached_for_function(fun, key, made)
+
+
+def looped(
+    carry: InnerDag,
+    root: str,
+    bodies: list[tuple[str, OfContents]],
+    plain: Callable[[InnerDag], tuple[InnerDag, R]],
+    of_contents: Callable[[list[Any], list[Any], InnerDag], tuple[list[Any], InnerDag, R]],
+    *others: InnerDag,
+) -> tuple[InnerDag, R, RefTable]:
+    """Runs a loop.
+
+    Args:
+        carry: The first one.
+        root: Its name, for paths in errors.
+        bodies: The functions, and what errors call them; the last one gives the next carry.
+        plain: Calls JAX with a carry.
+        of_contents: Calls JAX with the refs that are lent, contents, and a carry without refs.
+        others: What else the last body is given slices of.
+
+    Returns:
+        The last carry, what else there is, and the refs whose numbers stand in both.
+    """
+    table = RefTable()
+    bare = table.hide(carry, adds=True)
+
+    def run(lent: list[Any]) -> tuple[InnerDag, R]:
+        refs = [*table.refs, *lent]
+        if not refs or not may_lend(refs):
+            return with_the_sharing_that_holds(plain, carry, bodies[-1][1], *others)
+
+        def once(first: InnerDag) -> tuple[InnerDag, R]:
+            contents, last, rest = of_contents(lent, read(refs), first)
+            for name, body in bodies:
+                check_not_around([body], table, bare._untraced, name, root)
+            written = set().union(*(body.written for _, body in bodies))
+            write(refs, contents, len(table.refs), written)
+            return last, rest
+
+        return with_the_sharing_that_holds(once, bare)
+
+    last, rest = lending(run)
+    return table.show(last), rest, table

@@ -1,0 +1,630 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NNX objects are opened and built by the core, and come out as flax's own functions give them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+pytest.importorskip("flax.nnx")
+optax = pytest.importorskip("optax")
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pydag import _core, jaxinterop
+from pydag.jaxinterop import flax_private
+from pydag.jaxinterop.registries import jax_registry
+
+ONE = jnp.ones(2)
+
+
+def registration_of(cls: type) -> Any:
+    """What the core knows of a class of JAX's registry."""
+    return jax_registry._registrations.get(cls, (None, None))[1]
+
+
+def is_opened_by_core(node: Any) -> bool:
+    registration = registration_of(type(node))
+    return registration is not None and _core.open_by_stand_in(registration, node) is not None
+
+
+def vars_of(key: Any) -> Iterator[Any]:
+    """What a key of JAX's says."""
+    return (getattr(key, name) for name in ("name", "idx", "key") if hasattr(key, name))
+
+
+def parts_of(node: Any) -> Any:
+    """What an NNX object consists of, but for when it was made."""
+    if isinstance(node, nnx.Variable):
+        return node.get_raw_value(), node.get_metadata()
+    if isinstance(node, nnx.Pytree):
+        return list(vars(node).items())
+    if isinstance(node, nnx.State):
+        return list(node.items())
+    return [getattr(node, name) for name in ("_initializing", "_is_setup")]
+
+
+def check_as_flax(node: Any) -> None:
+    """Compares how pydag and JAX open an object, and build it again."""
+    for _ in range(2):  # flax's function opens the first one of its shape, the core the second
+        children, aux_data, entries, _ = pydag.dag_flatten_one_level(node)
+        expected, expected_aux = jax.tree_util.default_registry.flatten_one_level(node)
+        assert list(map(id, children)) == list(map(id, expected))
+        assert aux_data == expected_aux
+        named = jax.tree_util.default_registry.flatten_one_level_with_keys(node)[0]
+        keys = [next(iter(vars_of(key))) for key, _ in named]
+        assert list(entries or ()) == keys
+        leaves, spec = pydag.dag_flatten(node, is_leaf=lambda x: x is not node)
+        built = pydag.dag_unflatten(spec, leaves)
+        again = jax.tree.unflatten(
+            jax.tree.structure(node, is_leaf=lambda x: x is not node), expected
+        )
+        assert type(built) is type(again)
+        assert str(parts_of(built)) == str(parts_of(again))
+        if isinstance(node, nnx.Variable):
+            assert built._trace_state == again._trace_state
+            assert built._var_metadata is not node._var_metadata
+
+
+def nodes_of(tree: Any) -> Iterator[Any]:
+    """All NNX objects of a tree."""
+    seen: set[int] = set()
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if id(node) in seen or jax.tree_util.all_leaves([node]):
+            continue
+        seen.add(id(node))
+        if type(node).__module__.startswith(("flax", __name__)):
+            yield node
+        pending.extend(jax.tree_util.default_registry.flatten_one_level(node)[0])
+
+
+class Block(nnx.Module):
+    def __init__(self, width: int, rngs: nnx.Rngs) -> None:
+        self.linear = nnx.Linear(width, width, rngs=rngs)
+        self.norm = nnx.BatchNorm(width, rngs=rngs)
+        self.dropout = nnx.Dropout(0.5, rngs=rngs)
+        self.width = width
+        self.steps = nnx.data(3)
+        self.array = jnp.zeros(width)
+
+    def __call__(self, x: Any) -> Any:
+        return self.dropout(self.norm(self.linear(x)))
+
+
+class Model(nnx.Module):
+    def __init__(self, rngs: nnx.Rngs) -> None:
+        self.blocks = nnx.List([Block(2, rngs), Block(2, rngs)])
+        self.again = self.blocks[0]
+        self.named = nnx.Dict(a=nnx.Param(ONE), b=self.blocks[1].linear.kernel)
+        self.name = "model"
+
+    def __call__(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = block(x)
+        return x * self.named["a"][...]
+
+
+def model() -> Model:
+    return Model(nnx.Rngs(0))
+
+
+def trees() -> dict[str, Any]:
+    made = model()
+    return {
+        "model": made,
+        "rngs": nnx.Rngs(0, dropout=1),
+        "optimizer": nnx.Optimizer(made, optax.adam(1e-3), wrt=nnx.Param),
+        "metrics": nnx.MultiMetric(
+            loss=nnx.metrics.Average("loss"), accuracy=nnx.metrics.Accuracy()
+        ),
+        "attention": nnx.MultiHeadAttention(2, 4, decode=False, rngs=nnx.Rngs(0)),
+        "sequential": nnx.Sequential(nnx.Linear(2, 2, rngs=nnx.Rngs(0)), jnp.tanh),
+    }
+
+
+@pytest.mark.parametrize("name", trees())
+def test_flaxs_own_objects(name: str) -> None:
+    """What flax makes is opened by the core: flax's children, aux_data, names and order."""
+    nodes = list(nodes_of(trees()[name]))
+    assert nodes
+    for node in nodes:
+        check_as_flax(node)
+        assert is_opened_by_core(node) or isinstance(node, nnx.State), type(node)
+
+
+def test_a_tree_is_shared_as_it_was() -> None:
+    """Modules and Variables at two places stay one; leaves come in JAX's order, each once."""
+    made = model()
+    leaves, spec = pydag.dag_flatten(made)
+    built = pydag.dag_unflatten(spec, leaves)
+    assert built.again is built.blocks[0]
+    assert built.named["b"] is built.blocks[1].linear.kernel
+    distinct = {id(x): None for x in jax.tree.leaves(made) if isinstance(x, jax.Array)}
+    assert [id(x) for x in leaves if isinstance(x, jax.Array)] == list(distinct)
+    assert pydag.dag_structure(built) == spec
+
+
+# --- random objects ---
+
+NAMES = st.sampled_from(["a", "b", "_c", "name_d", "e"])
+VARIABLES = st.sampled_from([nnx.Param, nnx.BatchStat, nnx.Cache, nnx.Variable])
+METADATA = st.dictionaries(st.sampled_from(["z", "out_sharding", "A", "tag"]), st.integers(0, 3))
+
+
+class Bag(nnx.Module):
+    """Attributes of any name and kind."""
+
+    def __init__(self, items: Any) -> None:
+        for name, value in items:
+            setattr(self, name, value)
+
+
+def variables() -> Any:
+    def made(cls: Any, metadata: dict[str, Any]) -> Any:
+        return cls(ONE + 1, **{k: v for k, v in metadata.items() if k != "out_sharding"})
+
+    return st.builds(made, VARIABLES, METADATA)
+
+
+def bags(inner: Any) -> Any:
+    values = st.one_of(inner, st.integers(), st.text(max_size=2), st.just(ONE), variables())
+    kinds = st.builds(
+        lambda value, explicit: nnx.data(value) if explicit else value, values, st.booleans()
+    )
+    items = st.lists(st.tuples(NAMES, kinds), max_size=5, unique_by=lambda item: item[0])
+    return st.one_of(
+        items.map(Bag),
+        st.lists(variables(), max_size=3).map(nnx.List),
+        st.dictionaries(NAMES, variables(), max_size=3).map(lambda d: nnx.Dict(**d)),
+    )
+
+
+OBJECTS = st.recursive(variables(), bags, max_leaves=8)
+
+
+@given(OBJECTS)
+def test_random_objects(tree: Any) -> None:
+    """Objects of any attributes are opened and built as by flax, whatever came before."""
+    for node in nodes_of(tree):
+        check_as_flax(node)
+    leaves, spec = pydag.dag_flatten(tree)
+    built = pydag.dag_unflatten(spec, leaves)
+    assert list(map(id, jax.tree.leaves(built))) == list(map(id, jax.tree.leaves(tree)))
+    assert jax.tree.structure(built) == jax.tree.structure(tree)
+    assert pydag.dag_structure(built) == spec
+
+
+# --- what changes between calls ---
+
+
+@pytest.mark.parametrize(
+    "change", ["add", "delete", "kind", "static", "metadata", "list", "reorder"]
+)
+def test_an_object_that_changes(change: str) -> None:
+    """An attribute that is added, deleted or of another kind is seen at the next call."""
+    bag = Bag([("a", nnx.Param(ONE)), ("b", 1), ("c", nnx.List([nnx.Param(ONE)]))])
+    for _ in range(3):
+        pydag.dag_flatten(bag)
+    before = pydag.dag_structure(bag)
+    if change == "add":
+        bag.d = nnx.Param(ONE)
+    elif change == "delete":
+        del bag.b
+    elif change == "kind":
+        bag.b = nnx.data(1)
+    elif change == "static":
+        bag.b = 2
+    elif change == "metadata":
+        bag.a.set_metadata(tag=1)
+    elif change == "list":
+        bag.c.append(nnx.Param(ONE))
+    else:  # the same attributes, set in another order
+        value = bag.a
+        del bag.a
+        bag.a = value
+    check_as_flax(bag)
+    check_as_flax(bag.a)
+    check_as_flax(bag.c)
+    assert (pydag.dag_structure(bag) == before) is (change == "reorder")
+    assert list(map(id, pydag.dag_leaves(bag))) == list({id(x): 0 for x in jax.tree.leaves(bag)})
+
+
+def test_one_metadata_value_that_changes_in_place() -> None:
+    """The dict of metadata is compared item by item: a spec doesn't fit after a change in it."""
+    variable = nnx.Param(ONE, tag="x")
+    spec = pydag.dag_structure(variable)
+    variable._var_metadata["tag"] = "y"
+    assert pydag.dag_structure(variable) != spec
+    assert dict(pydag.dag_flatten_one_level(variable)[1])["tag"] == "y"
+
+
+def test_hooks_of_variables_do_not_run() -> None:
+    """Opening and building call no hook, as JAX's functions call none; the leaf is the raw value."""
+
+    class Doubled(nnx.Param):
+        def get_value(self, **options: Any) -> Any:
+            raise AssertionError
+
+        def set_value(self, *args: Any, **options: Any) -> None:
+            raise AssertionError
+
+    variable = Doubled(ONE)
+    for _ in range(3):
+        built = pydag.dag_map(lambda x: x + 1, variable)
+        assert type(built) is Doubled
+        assert built.get_raw_value().tolist() == [2, 2]
+    assert is_opened_by_core(variable)
+
+
+def test_a_class_with_functions_of_its_own() -> None:
+    """A class that overrides how flax opens it is opened by its own functions."""
+
+    class Odd(nnx.Module):
+        def __init__(self) -> None:
+            self.a, self.b = nnx.Param(ONE), nnx.Param(2 * ONE)
+
+        def _pytree__flatten(self) -> Any:
+            return [self.b, self.a], "odd"
+
+        def _pytree__flatten_with_paths(self) -> Any:
+            key = jax.tree_util.GetAttrKey
+            return [(key("b"), self.b), (key("a"), self.a)], "odd"
+
+        @classmethod
+        def _pytree__unflatten(cls, aux_data: Any, children: Any) -> Any:
+            made = object.__new__(cls)
+            object.__setattr__(made, "b", children[0])
+            object.__setattr__(made, "a", children[1])
+            return made
+
+    odd = Odd()
+    for _ in range(3):
+        assert [x.tolist() for x in pydag.dag_leaves(odd)] == [[2, 2], [1, 1]]
+    assert not is_opened_by_core(odd)
+    assert vars(pydag.dag_map(lambda x: x, odd)).keys() == {"a", "b"}
+
+
+def test_classes_that_hook_into_being_made() -> None:
+    """`__init_subclass__`, `__new__` and properties of a subclass are as flax has them."""
+    made = []
+
+    class Base(nnx.Module):
+        def __init_subclass__(cls, **options: Any) -> None:
+            super().__init_subclass__(**options)
+            made.append(cls)
+
+        def __new__(cls, *args: Any) -> Any:
+            made.append("new")
+            return super().__new__(cls)
+
+        @property
+        def twice(self) -> Any:
+            return 2 * self.a[...]
+
+    class Sub(Base):
+        def __init__(self, value: Any) -> None:
+            self.a = nnx.Param(value)
+
+    sub = Sub(ONE)
+    assert made == [Sub, "new"]
+    for _ in range(3):
+        built = pydag.dag_map(lambda x: 3 * x, sub)
+    assert built.twice.tolist() == [6, 6]
+    assert made == [Sub, "new"]
+    assert is_opened_by_core(sub)
+
+
+def test_a_class_that_is_changed_later() -> None:
+    """A property that is put over an attribute counts from then on, as for flax."""
+
+    class Late(nnx.Module):
+        def __init__(self) -> None:
+            self.a = nnx.Param(ONE)
+
+    late, seen = Late(), []
+    for _ in range(3):
+        pydag.dag_map(lambda x: x, late)
+    Late.a = property(lambda self: None, lambda self, value: seen.append(value))
+    leaves, spec = pydag.dag_flatten(late)
+    for build in (
+        lambda: pydag.dag_unflatten(spec, leaves),
+        lambda: jax.tree.map(lambda x: x, late),
+    ):
+        seen.clear()
+        built = build()
+        assert "a" not in vars(built)
+        assert len(seen) == 1
+
+
+def test_refs_in_variables() -> None:
+    """A Variable that holds a ref has the ref as its leaf."""
+    variable = nnx.Param(ONE, ref=True)
+    for _ in range(3):
+        (leaf,) = pydag.dag_leaves(variable)
+        assert leaf is variable.get_raw_value()
+    check_as_flax(variable)
+
+
+def test_missing_parts() -> None:
+    """An instance without its slots or its kinds is flax's to refuse, at each call."""
+    good = nnx.Param(ONE)
+    for _ in range(3):
+        pydag.dag_leaves(good)
+    for name in ("_raw_value", "_var_metadata"):
+        empty = object.__new__(nnx.Param)
+        if name == "_var_metadata":
+            object.__setattr__(empty, "_raw_value", ONE)
+        else:
+            object.__setattr__(empty, "_var_metadata", {})
+        for flatten in (jax.tree.leaves, pydag.dag_leaves):
+            with pytest.raises((AttributeError, RecursionError)):
+                flatten(empty)
+    bag = Bag([("a", nnx.Param(ONE))])
+    pydag.dag_leaves(bag), pydag.dag_leaves(bag)
+    del vars(bag)["_pytree__nodes"]  # then the class's counts
+    assert list(map(id, pydag.dag_leaves(bag))) == list(map(id, jax.tree.leaves(bag)))
+    assert pydag.dag_leaves(good) == [good.get_raw_value()]
+
+
+def test_odd_keys() -> None:
+    """Attributes and metadata under keys that are no plain strings are flax's to sort out."""
+
+    class Text(str):
+        def __eq__(self, other: object) -> bool:
+            return super().__eq__(other)
+
+        __hash__ = str.__hash__
+
+    bag = Bag([("a", nnx.Param(ONE)), ("b", 1)])
+    pydag.dag_leaves(bag), pydag.dag_leaves(bag)
+    vars(bag)[Text("zz")] = 5
+    check_as_flax(bag)
+    vars(bag)["no identifier"] = 6
+    check_as_flax(bag)
+    variable = nnx.Param(ONE)
+    variable._var_metadata[Text("tag")] = 1
+    check_as_flax(variable)
+
+
+def test_an_object_that_is_changed_while_it_is_mapped() -> None:
+    """What the function of a map does to the modules of the tree doesn't disturb the map."""
+    made = model()
+    for _ in range(2):
+        pydag.dag_leaves(made)
+
+    def f(x: Any) -> Any:
+        made.blocks[0].linear = None
+        vars(made.blocks[1]).clear()
+        made.named["a"]._var_metadata.clear()
+        return x
+
+    expected = pydag.dag_leaves(made)
+    built = pydag.dag_map(f, made)
+    assert list(map(id, pydag.dag_leaves(built))) == list(map(id, expected))
+    assert built.blocks[1].width == 2
+
+
+# --- another flax ---
+
+
+def forget_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no class had been met."""
+    monkeypatch.setattr(jax_registry, "_registrations", type(jax_registry._registrations)())
+    _core.clear_caches()
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    forget_all(monkeypatch)
+    yield monkeypatch
+    monkeypatch.undo()
+    _core.clear_caches()
+
+
+@pytest.mark.parametrize("missing", ["_variable_flatten", "_variable_unflatten"])
+def test_a_flax_without_its_private_functions(fresh: pytest.MonkeyPatch, missing: str) -> None:
+    """Where flax has other functions, its functions are called, and all is as before."""
+    expected = jax.tree.leaves(made := nnx.Linear(2, 3, rngs=nnx.Rngs(0)))
+    fresh.delattr(f"flax.nnx.variablelib.{missing}")
+    for _ in range(3):
+        assert list(map(id, pydag.dag_leaves(made))) == list(map(id, expected))
+    assert not is_opened_by_core(made.kernel)
+    assert is_opened_by_core(made)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"child": "_var_metadata"},
+        {"items": None, "plain": ("_var_metadata",)},
+        {"fresh": "_raw_value", "child": "_trace_state"},
+    ],
+    ids=str,
+)
+def test_what_is_known_wrongly_of_variables(fresh: pytest.MonkeyPatch, wrong: Any) -> None:
+    """A description that doesn't fit is found out with the first instance, and not gone by."""
+    right = flax_private._variables
+    fresh.setattr(
+        flax_private, "_variables", lambda *given: (r := right(*given)) and r._replace(**wrong)
+    )
+    made = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
+    for _ in range(3):
+        assert list(map(id, pydag.dag_leaves(made))) == list(map(id, jax.tree.leaves(made)))
+    assert not is_opened_by_core(made.kernel)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"kinds": "_pytree__state"}, {"mapping": "other"}, {"kinds_class": dict}], ids=str
+)
+def test_what_is_known_wrongly_of_modules(fresh: pytest.MonkeyPatch, wrong: Any) -> None:
+    """The same for modules."""
+    right = flax_private._pytrees
+    fresh.setattr(
+        flax_private, "_pytrees", lambda *given: (r := right(*given)) and r._replace(**wrong)
+    )
+    made = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
+    for _ in range(12):
+        assert list(map(id, pydag.dag_leaves(made))) == list(map(id, jax.tree.leaves(made)))
+    assert not is_opened_by_core(made)
+
+
+def test_many_layouts_are_bounded() -> None:
+    """Lists of ever new lengths are opened as by flax; what is remembered of them is bounded."""
+    lists = [nnx.List([nnx.Param(ONE) for _ in range(n)]) for n in range(100)]
+    for _ in range(2):
+        for made in lists:
+            assert len(pydag.dag_leaves(made)) == min(len(made), 1)
+    check_as_flax(lists[50])
+    assert sum(map(is_opened_by_core, lists)) <= 64
+
+
+# --- written into ---
+
+
+def test_dag_update_writes_into_variables() -> None:
+    """Variables get new values, modules new arrays; all objects, and what is static, stay."""
+    target = model()
+    source = pydag.dag_map(
+        lambda x: x + 1 if jnp.issubdtype(jnp.result_type(x), jnp.number) else x, model()
+    )
+    before = {id(node) for node in nodes_of(target)}
+    kernel = target.blocks[0].linear.kernel
+    pydag.dag_update(target, source)
+    assert {id(node) for node in nodes_of(target)} == before
+    assert target.again is target.blocks[0]
+    assert target.blocks[0].linear.kernel is kernel
+    assert kernel.get_raw_value() is source.blocks[0].linear.kernel.get_raw_value()
+    assert target.blocks[0].steps == 4
+    assert target.blocks[0].array.tolist() == [1, 1]
+    assert target.name == "model"
+
+
+def test_dag_update_is_all_or_nothing() -> None:
+    """A target that refuses a write is as it was, and says why."""
+
+    class Frozen(nnx.Module):
+        def __init__(self) -> None:
+            self.a = nnx.Param(ONE)
+            self.array = jnp.zeros(2)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if "array" in vars(self):
+                raise RuntimeError("frozen")
+            super().__setattr__(name, value)
+
+    target = Frozen()
+    leaves = pydag.dag_leaves(target)
+    with pytest.raises(RuntimeError, match="frozen"):
+        pydag.dag_update(target, pydag.dag_map(lambda x: x + 1, target))
+    assert list(map(id, pydag.dag_leaves(target))) == list(map(id, leaves))
+
+
+def test_dag_update_keeps_to_the_trace_of_a_variable() -> None:
+    """A Variable from outside isn't written while a function is traced: flax's own error."""
+    outer = nnx.Param(ONE)
+
+    @jax.jit
+    def f(x: Any) -> Any:
+        pydag.dag_update(outer, nnx.Param(x))
+        return x
+
+    with pytest.raises(Exception, match="different trace level"):
+        f(ONE)
+    assert outer.get_raw_value() is ONE
+
+    @jax.jit
+    def g(x: Any) -> Any:
+        inner = nnx.Param(x)
+        pydag.dag_update(inner, nnx.Param(2 * x))
+        return inner[...]
+
+    assert g(ONE).tolist() == [2, 2]
+
+
+def test_variables_belong_to_the_trace_that_built_them() -> None:
+    """Within a wrapper Variables can be changed; outside those that came out can be."""
+
+    @jaxinterop.jit
+    def f(model: Model) -> Model:
+        model.named["a"][...] = 5 * model.named["a"][...]
+        model.blocks[0].width = 7
+        return model
+
+    out = f(model())
+    out.named["a"][...] = out.named["a"][...] + 1
+    out.blocks[0].width = 8
+    assert out.named["a"][...].tolist() == [6, 6]
+
+
+# --- what is trained ---
+
+
+def loss(model: Model) -> Any:
+    return jnp.sum(model(jnp.ones((3, 2))) ** 2)
+
+
+def held(tree: Any, cls: type) -> list[Any]:
+    """The values of all Variables of a class, each once."""
+    found = [n for n in nodes_of(tree) if isinstance(n, cls)]
+    return [variable.get_raw_value() for variable in found]
+
+
+def test_state_is_not_differentiated() -> None:
+    """The gradient is nnx.grad's: of Params alone. Statistics, counts and keys have None."""
+    made = model()
+    gradient = jaxinterop.grad(loss, update_argnums=0)(made)
+    assert all(value is None for value in held(gradient, nnx.BatchStat))
+    assert all(value is None for value in held(gradient, nnx.RngState))
+    assert all(value is not None for value in held(gradient, nnx.Param))
+    made, other = model(), model()
+    expected = nnx.grad(loss, graph=True)(made)
+    gradient = jaxinterop.grad(loss, update_argnums=0)(other)
+    assert jnp.allclose(
+        gradient.blocks[0].linear.kernel[...], expected["again"]["linear"]["kernel"][...], atol=1e-5
+    )
+
+
+def test_wrt_selects_state() -> None:
+    """`wrt=` says what is differentiated by, be it a statistic."""
+    made = model()
+    made.eval()
+    gradient = jaxinterop.grad(loss, wrt=nnx.BatchStat)(made)
+    assert all(value is not None for value in held(gradient, nnx.BatchStat))
+    assert all(value is None for value in held(gradient, nnx.Param))
+
+
+def test_nothing_but_state() -> None:
+    """Where there is only state, the error says so, and what to do."""
+    with pytest.raises(TypeError, match=r"no nnx\.Param.*\n.*wrt="):
+        jaxinterop.grad(lambda v: jnp.sum(v[...]))(nnx.BatchStat(ONE))
+
+
+def test_an_array_that_is_state_and_a_parameter() -> None:
+    """One array in a Param and in a statistic is trained."""
+    array = ONE + 0
+    made = {"a": nnx.BatchStat(array), "b": nnx.Param(array)}
+    gradient = jaxinterop.grad(lambda m: jnp.sum(m["b"][...] * 3))(made)
+    assert gradient["b"].get_raw_value().tolist() == [3, 3]
+    assert gradient["a"].get_raw_value() is gradient["b"].get_raw_value()
+
+
+def test_moments_are_of_parameters() -> None:
+    """An optimizer has no moments for state, and leaves it as it is."""
+    made = model()
+    optimizer = jaxinterop.optimizer(optax.adam(0.1))
+    state = optimizer.init(made)
+    assert len(jax.tree.leaves(state[0].mu)) == len({id(x) for x in held(made, nnx.Param)}) + 2
+    gradient = jaxinterop.grad(loss, update_argnums=0)(made)
+    updates, state = optimizer.update(gradient, state, made)
+    after = jaxinterop.apply_updates(made, updates)
+    for old, new in zip(held(made, nnx.BatchStat), held(after, nnx.BatchStat), strict=True):
+        assert old is new
