@@ -128,7 +128,17 @@ def _nnx(peers: Peers, module: Any, work: str) -> dict[str, Work]:
         nnx.update(model, jax.tree_util.tree_map(_shrunk, nnx.state(model)))
 
     function = {"read": read, "update": update}[work]
-    found = {"nnx.jit": Work(nnx.jit(function), module)}
+    interop = importlib.import_module("pydag.jaxinterop")
+    of_plain = _functions(jax.tree_util.tree_leaves, jax.tree_util.tree_map)[work]
+    found = {
+        "pydag jit, nnx module": Work(
+            interop.jit(_functions(pydag.dag_leaves, pydag.dag_map)[work]), module
+        ),
+        "jax.jit, nnx module": Work(jax.jit(of_plain), module),
+        "nnx.jit": Work(nnx.jit(function), module),
+    }
+    if hasattr(nnx, "cached_partial"):
+        found["nnx.cached_partial"] = Work(nnx.cached_partial(nnx.jit(function), module))
     if hasattr(nnx, "jit_partial"):
         found["nnx.jit_partial"] = Work(nnx.jit_partial(function, module, graph=False))
     return found

@@ -8,7 +8,7 @@ from cold import FRESH, HELD
 from copies import ARRAY_SIZE, ARRAYS, CONTAINERS
 from limit import BARE
 from models import MAPPINGS, NODE_COUNTS
-from modules import DATACLASS, EQUINOX, FIELDS, JAX, NNX, SLOTS
+from modules import DATACLASS, EQUINOX, FIELDS, JAX, NNX, OF_EQUINOX, OF_NNX, SLOTS
 from peers import WORKS
 from readme import mean_and_worst, short_table
 from records import Record, Results, chosen, geometric_mean
@@ -98,7 +98,7 @@ can be taken. *Never seen before*: each call gets a new tree, in which every key
 
 
 def _modules(records: list[Record]) -> str:
-    names = [FIELDS, SLOTS, DATACLASS, JAX, EQUINOX, NNX]
+    names = [FIELDS, SLOTS, DATACLASS, JAX, EQUINOX, NNX, OF_EQUINOX, OF_NNX]
     parts = []
     for work in ("flatten", "unflatten"):
         rows = []

@@ -73,7 +73,7 @@ def around() -> tuple[list[Any], list[Any]]:
     And those refs among it that the function has written into up to now. Nothing of what JAX
     doesn't tell.
     """
-    frame = getattr(getattr(_contexts, "trace", None), "frame", None)
+    frame: Any = getattr(getattr(_contexts, "trace", None), "frame", None)
     try:
         values = {id(var): referent(_constant(x)) for var, x in frame.constvar_to_val.items()}
         found: dict[int, Any] = {}
@@ -160,7 +160,7 @@ eval_jaxpr: Any = _optional("jax._src.core", "eval_jaxpr")
 array_class: "type | None" = _optional("jax._src.array", "ArrayImpl")
 """Of ordinary arrays."""
 
-write_effects: tuple[type, ...] = tuple(
+write_effects: tuple[Any, ...] = tuple(
     effect
     for effect in (
         _optional("jax._src.state.types", name) for name in ("WriteEffect", "AccumEffect")

@@ -60,7 +60,7 @@ class Contents:
     def _match(
         self, leaves: Sequence[Leaf], spec: PyDagSpec, refs: Sequence[int], source: Dag
     ) -> None:
-        found = spec.flatten_up_to(source)
+        found: Any = spec.flatten_up_to(source)
         for i in refs:
             new, ref = found[i], leaves[i]
             if new is not ref:

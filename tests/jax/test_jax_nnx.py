@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="attr-defined, no-untyped-call, assignment, type-arg, operator, arg-type"
 """NNX objects are opened and built by the core, and come out as flax's own functions give them."""
 
 from collections.abc import Iterator
@@ -248,7 +249,7 @@ def test_one_metadata_value_that_changes_in_place() -> None:
 
 
 def test_hooks_of_variables_do_not_run() -> None:
-    """Opening and building call no hook, as JAX's functions call none; the leaf is the raw value."""
+    """Opening and building call no hook, as in JAX: the leaf is the raw value."""
 
     class Doubled(nnx.Param):
         def get_value(self, **options: Any) -> Any:
@@ -628,3 +629,53 @@ def test_moments_are_of_parameters() -> None:
     after = jaxinterop.apply_updates(made, updates)
     for old, new in zip(held(made, nnx.BatchStat), held(after, nnx.BatchStat), strict=True):
         assert old is new
+
+
+def test_what_nnx_jit_has_updated() -> None:
+    """After a call of nnx.jit, which makes names anew, the core still opens all objects."""
+    made = nnx.List([nnx.Param(ONE) for _ in range(20)])
+    pydag.dag_leaves(made)
+    nnx.jit(lambda m: None)(made)
+    before = pydag.dag_structure(made)
+    check_as_flax(made)
+    assert is_opened_by_core(made)
+    assert pydag.dag_structure(made) == before
+
+
+# --- updates of arguments ---
+
+
+def test_a_training_step_of_nnx() -> None:
+    """`update_argnums` is nnx.jit's promise: model, optimizer, streams and metrics are updated."""
+
+    def made() -> Any:
+        fresh = model()
+        metrics = nnx.MultiMetric(loss=nnx.metrics.Average("loss"))
+        return fresh, nnx.Optimizer(fresh, optax.adam(1e-2), wrt=nnx.Param), metrics
+
+    def step_with(value_and_grad: Any) -> Any:
+        def step(model: Any, optimizer: Any, metrics: Any, x: Any) -> Any:
+            def loss_fn(model: Any) -> Any:
+                return jnp.mean((model(x) - 1) ** 2)
+
+            value, gradient = value_and_grad(loss_fn)(model)
+            optimizer.update(model, gradient)
+            metrics.update(loss=value)
+            return value
+
+        return step
+
+    ours, theirs, x = made(), made(), jnp.ones((3, 2))
+    step = jaxinterop.jit(
+        step_with(lambda f: jaxinterop.value_and_grad(f, update_argnums=0)),
+        update_argnums=(0, 1, 2),
+    )
+    other = nnx.jit(step_with(lambda f: nnx.value_and_grad(f, graph=True)))
+    for _ in range(3):
+        assert jnp.allclose(step(*ours, x), other(*theirs, x), atol=1e-5)
+    for mine, its in zip(ours, theirs, strict=True):
+        for a, b in zip(jax.tree.leaves(mine), jax.tree.leaves(its), strict=True):
+            if isinstance(a, jax.Array) and not jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+                assert jnp.allclose(a, b, atol=1e-4)
+    assert ours[0].again is ours[0].blocks[0]
+    assert ours[1].step[...] == 3

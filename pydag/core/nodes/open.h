@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each kind of node consists of. The other half, how to build one again, is build.h; no other
-// file tells the kinds apart.
+// What each kind of node consists of; build.h is the other half. No other file tells the kinds apart.
 //
 // There are three ways to the children of an object. `read_known_node`: it is probably what a structure says.
 // `read_node`: nothing is known of it. Both run no Python code, so that they may lend the children, and give up
@@ -48,7 +47,7 @@ nb::object default_factory_of(PyObject *dict);
 // No: Python code has to run to tell the order.
 bool is_in_order_of(const Keys &keys, PyObject *dict);
 PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs);
-PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs);
+PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
 bool has_default_factory(PyObject *dict, PyObject *expected);
 bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
 bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values);
@@ -92,11 +91,10 @@ inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack)
 // How this very object is opened, given how its class is: see Registration::is_strict. Runs no Python code.
 TypeInfo as_opened(PyObject *object, TypeInfo info);
 
-// The children of `object`, in the order of the structure, if it is what the node says: of this
-// kind and size, and with these very references. They stand in the object itself, or else in
-// `values`, where there is room for them. Null if it is anything else, and where that can't be told
-// without running Python code. They are borrowed, and hold until Python code runs; the caller keeps a
-// GcPause. `options` is null where the structure alone says in which order the keys of a dict come.
+// The children of `object`, in the order of the structure, if it is what the node says: of this kind and size,
+// and with these very references. They stand in the object itself, or else in `values`, where there is room for
+// them. Null if it is anything else, and where only Python code could tell. They are borrowed, and hold until Python
+// code runs; the caller keeps a GcPause. `options` is null where the structure alone says how dicts are ordered.
 [[gnu::always_inline]] inline PyObject *const *read_known_node(Node node, PyObject *const *refs, PyObject *object,
                                                                OpenOptions *options, PyObject **values) {
     using namespace detail;
@@ -185,12 +183,8 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
             if (values && info.kind == Kind::kDefaultDict) refs.push_new(default_factory_of(object));
             return values;
         }
-        case Kind::kFields: {
-            const size_t before = refs.size();
-            PyObject **const values = read_fields(object, info.registration, options, refs);
-            if (values) count = FieldsRefs{refs.data() + before}.keys().size();
-            return values;
-        }
+        case Kind::kFields:
+            return read_fields(object, info.registration, options, refs, count);
     }
     return nullptr;
 }
@@ -246,7 +240,7 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kList:
         case Kind::kDeque:
             return true;
-        default:  // what a flatten function opened is read by no walk that asks
+        default:
             return (kind == Kind::kFields || kind == Kind::kCustom) && options.owns_attributes;
     }
 }

@@ -161,7 +161,7 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *opt
     return true;
 }
 
-PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs) {
+PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs, uint32_t &count) {
     const Registration &registration = RegistrationBox::of(box);
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size()), **values;
@@ -179,11 +179,11 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
         };
         if (!read_all(object, registration, &options, add, found)) return nullptr;
         if (std::find(found, found + meta.size(), nullptr) != found + meta.size()) return nullptr;
-        const size_t count = names.size();
-        keys = keys_of(names.data(), count, false);
-        values = options.arena.take(count);
-        std::copy_n(items.data(), count, values);
+        keys = keys_of(names.data(), names.size(), false);
+        values = options.arena.take(names.size());
+        std::copy_n(items.data(), items.size(), values);
     }
+    count = KeysBox::of(keys).size();
     refs.push_borrowed(box);
     refs.push_new(std::move(keys));
     refs.push_new(tuple_of(found, meta.size()));

@@ -73,6 +73,8 @@ public:
     // Only for the cache, and while nobody else has the spec. Counts no reference.
     void set_ref(uint32_t i, PyObject *ref) { const_cast<PyObject **>(structure_.refs)[i] = ref; }
     void set_slot(int slot) { slot_ = slot; }
+    // Whether the next walk may follow it.
+    bool is_in_cache() const { return slot_ >= 0; }
 
 private:
     [[noreturn]] static void fail_empty();

@@ -51,8 +51,7 @@ Slot slot_in_layout(PyTypeObject *type, PyObject *name) {
 
 }  // namespace
 
-// A slot isn't found where a subclass has a value of the same name: then an assignment goes past the slot.
-// What was put over the slot in its own class came later, and doesn't count.
+// No slot that a subclass has hidden by a value: assignments go past it. One in its own class doesn't count.
 Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
     const ClassAttribute found = class_attribute(type, name);
     const Slot slot = slot_in_layout(type, name);

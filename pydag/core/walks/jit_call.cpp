@@ -145,11 +145,12 @@ nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &optio
                     nb::handle kwargs) {
     const uint64_t generation = cache_generation();
     Flattened parts(tree, options);
-    const bool is_known = parts.is_known();
     nb::object spec = parts.take_spec();
     const nb::object recipes = recipes_for(call, SpecKeyBox::make(spec));
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
-    if (is_known) call.last = {std::move(spec), recipes, generation, setting_of(options)};
+    // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
+    // objects of the user's, and would forget it with this spec.
+    if (nb::inst_ptr<Spec>(spec)->is_in_cache()) call.last = {std::move(spec), recipes, generation, setting_of(options)};
     return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 

@@ -4,7 +4,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import optree
 
 from pydag.jaxinterop.messages.naming import Source
@@ -20,10 +19,10 @@ from pydag.jaxinterop.prefixes.arguments import (
 )
 from pydag.jaxinterop.prefixes.treatments import COPIES, LeafNumbers, Question, shortened
 from pydag.jaxinterop.refs.access import is_top_level, new_ref
-from pydag.jaxinterop.refs.contents import check_not_around, lending, may_lend, read, write
+from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
 from pydag.jaxinterop.refs.table import RefNumber, RefTable
 from pydag.jaxinterop.static.bare_arrays import without_bare
-from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
+from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
 from pydag.ops.select import select, where_there
@@ -160,8 +159,7 @@ class Divided:
     def _can(leaf: Leaf, is_asked_for: bool, allow_int: bool) -> bool:
         """Whether a leaf can be differentiated by; refs only if they are selected."""
         if is_ref(leaf):
-            shape: Any = jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
-            return is_asked_for and is_differentiable(shape, allow_int)
+            return is_asked_for and is_differentiable(shape_of(leaf), allow_int)
         return is_differentiable(leaf, allow_int)
 
     def _wanted_numbers(self, numbers: LeafNumbers) -> list[int]:
@@ -311,11 +309,10 @@ class Divided:
         _owner, staged = kept_staged(fun, call._untraced.options, updated)
 
         def run(lent: list[Any]) -> tuple[Any, Update]:
-            refs = [*table.refs, *lent]
-            outcome, contents = staged.of_contents.lent(lent, read(refs), call)
-            what = Source(fun).text
-            check_not_around([staged.of_contents], table, call._untraced, what, CALL)
-            write(refs, contents, len(table.refs), staged.of_contents.written)
+            lender = staged.of_contents
+            outcome = Lent([(Source(fun).text, lender)], table, call._untraced, CALL, lent).run(
+                lambda contents: lender.lent(lent, contents, call)
+            )
             return table.show(result_of(outcome)).tree, Update.of(outcome)
 
         return lending(run)

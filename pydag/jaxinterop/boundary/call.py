@@ -171,11 +171,22 @@ def _staged(
     return Staged(named(plain, source), OfContents(named(with_refs, source, ARGUMENTS)))
 
 
-def per_leaf(call: Call, prefixes: dict[str, Any], question: Question, options: Options) -> Call:
-    """What the prefixes say about each leaf of a call."""
+def per_leaf(
+    call: Call,
+    prefixes: dict[str, Any],
+    question: Question,
+    options: Options,
+    shown: Call | None = None,
+) -> Call:
+    """What the prefixes say about each leaf of a call.
+
+    Args:
+        shown: Has numbers for refs, where these aren't meant.
+    """
+    wanted = (shown or call)._untraced
     args, kwargs = call.tree
     trees = {"args": args, "kwargs": kwargs} if kwargs else {"args": args}
     traced = frozenset(call._untraced.traced_positions())
     chosen = {root: prefixes[root] for root in trees}
     given = treatments(trees, chosen, question, options, traced)
-    return rebuilt(call._untraced, [given[i] for i in call._untraced.traced_positions()], Call)
+    return rebuilt(wanted, [given[i] for i in wanted.traced_positions()], Call)

@@ -149,6 +149,7 @@ def alike(
         hidden, returned_hidden = table.hide(given), table.hide(dag)
         found = meet(hidden._untraced, returned_hidden._untraced)
         if found.untraced == hidden._untraced:  # only the result shares more
+            _check_refs(what, root, hidden._untraced, returned, table)
             return found.match(dag)
         otherwise = SharedOtherwiseError(*error.args)
         otherwise.add_note(f"The function is {source.text}.")
@@ -159,6 +160,20 @@ def alike(
         raise
     hidden, found_hidden = table.hide(given), table.hide(dag)
     return rebuilt(hidden._untraced, found_hidden._leaves, InnerDag)
+
+
+def _check_refs(what: str, root: str, given: Untraced, returned: AnyDag, table: RefTable) -> None:
+    """Checks that the refs that were given stand at their places in what is returned."""
+    found = given.spec.flatten_up_to(returned)
+    for position, static in zip(given.positions, given.statics, strict=True):
+        if type(static.value) is RefNumber:
+            if found[position] is not table.refs[static.value.number]:
+                where = given.spec.accessors()[position].codify(root)
+                raise TypeError(
+                    f"{what} must have the same refs at the same places\n"
+                    f"  {where} is another ref than the one that was given there, or an array\n"
+                    "  A ref stays where it is: write into it, and return it at its place."
+                )
 
 
 def _static_difference(what: str, root: str, one: Side, other: Side, table: RefTable) -> str:

@@ -23,7 +23,7 @@ from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
 from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.refs.table import both_texts
-from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.differentiable import is_ref, shape_of
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -96,7 +96,8 @@ def run_with_contents(inner: Any, key: ExtraKey, donated: Any, kept: Any) -> Any
 
 
 def _pinned(content: Any, pin: Any) -> Any:
-    return content if pin is None else jax.lax.with_sharding_constraint(content, pin)
+    constrain: Any = jax.lax.with_sharding_constraint
+    return content if pin is None else constrain(content, pin)
 
 
 def written_refs(traced: Any, refs: Sequence[int]) -> frozenset[int]:
@@ -209,7 +210,7 @@ class Taken(NamedTuple):
 
 
 def _shape_of(leaf: Leaf) -> Any:
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_ref(leaf) else leaf
+    return shape_of(leaf) if is_ref(leaf) else leaf
 
 
 def contents_in(leaves: Sequence[Leaf], refs: Sequence[int]) -> list[Leaf]:

@@ -5,6 +5,7 @@ They may be given as a tree of the model's structure, a prefix of one, or a func
 one answer, whatever number of paths leads to it.
 """
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,6 @@ import numpy as np
 from pydag.errors import SharingError
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
-from pydag.jaxinterop.messages.callers import level_of_caller
 from pydag.jaxinterop.prefixes.treatments import Question, one_level, treatments
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
@@ -157,5 +157,11 @@ def _of_every_place(answer: EveryPlace, question: Question) -> list[Any]:
 
 def _tell(difference: str) -> None:
     """Warns, at the place of the user's call, of a mask that says both of a shared leaf."""
-    text = f"{difference}\n  Here True counts, at whichever path."
-    warnings.warn(text, stacklevel=level_of_caller() + 1)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{difference}\n  Here True counts, at whichever path.", stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("pydag", "optax", "jax", "contextlib", "functools")

@@ -20,7 +20,7 @@ from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.neutral import marked, neutral
 from pydag.jaxinterop.prefixes.treatments import shortened
-from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
+from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
@@ -165,7 +165,7 @@ def dags_in(state: Any) -> list[Dag]:
 
 def _shape_in(leaf: Any) -> Any:
     """For a ref the shape and type of its content."""
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_ref(leaf) else leaf
+    return shape_of(leaf) if is_ref(leaf) else leaf
 
 
 def with_contents(leaves: Sequence[Leaf], active: Sequence[bool]) -> list[Leaf]:

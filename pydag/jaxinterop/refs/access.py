@@ -12,7 +12,7 @@ from pydag import _core
 from pydag.jaxinterop import jax_private
 from pydag.typing import Leaf
 
-REF: "type | None" = getattr(jax, "Ref", None)
+REF: Any = getattr(jax, "Ref", None)
 """The class of concrete refs; None where JAX has none."""
 
 new_ref: Any = getattr(jax, "new_ref", None)

@@ -7,7 +7,10 @@ derivative, where JAX runs parts of such a function more than once, no write hap
 A ref that the function takes from around it, and writes into, is lent to it in the same way.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import jax
@@ -58,6 +61,14 @@ def _distinct(refs: Sequence[Any]) -> list[Any]:
     return list({id(ref): ref for ref in refs}.values())
 
 
+def _nothing() -> None:
+    pass
+
+
+class _Checks(threading.local):
+    check: Callable[[], None] = staticmethod(_nothing)
+
+
 class OfContents:
     """A function of refs and pytrees as one of contents and pytrees.
 
@@ -71,6 +82,9 @@ class OfContents:
         self._made: dict[str, Callable[..., Any]] = {}
         self.written: set[int] = set()
         """Which of the refs that it is given it was seen to write into."""
+        self.written_around: set[int] = set()
+        """The ids of the refs from around it into which it was seen to write."""
+        self._checks = _Checks()
 
     def alone(self, contents: Sequence[Any], *args: Any) -> Any:
         """What the function returns, and the contents afterwards."""
@@ -84,13 +98,14 @@ class OfContents:
             [jax_private.referent(x) for x in jax_private.closed_over(traced) if is_ref(x)]
         )
         self._around |= {id(ref): ref for ref in around}
+        self._checks.check()
         if not set(map(id, lent)).issuperset(map(id, around)):
             raise NeedsRefsError(around)
         self.written |= {i for i in jax_private.written_inputs(traced) if i < len(own)}
         return self._run(traced, lent, contents, own, args)
 
     def _traced(self, contents: Sequence[Any], args: tuple[Any, ...]) -> Any:
-        """The function as JAX traces it, for refs of these contents: at most once for their types."""
+        """What JAX traces for refs of these contents: at most once for the same types."""
         found: list[Any] = []
 
         def trace(contents: Sequence[Any]) -> None:
@@ -119,11 +134,14 @@ class OfContents:
         try:
             found, last = run_pure(jaxpr, given[:count], [*given[count:], *own, *rest])
         except UnknownStepError:
+            self.written_around.update(map(id, lent))
             return self._run_impure(traced, places, consts, contents, len(own), rest)
         # There is a content for each ref, in the order of the inputs.
         after = list(contents)
         order = [*(i for i in places if i is not None), *range(len(own))]
         for number, content in zip(order, last, strict=True):
+            if number >= len(own) and content is not contents[number]:
+                self.written_around.add(id(lent[number - len(own)]))
             after[number] = content
         return tree_util.tree_unflatten(traced.out_tree, found), after
 
@@ -155,26 +173,75 @@ class OfContents:
         """What is made of this function for a loop: always the same one, where nothing is lent."""
         return function if lent else self._made.setdefault(name, function)
 
+    @contextmanager
+    def checking(self, check: Callable[[], None]) -> Iterator[None]:
+        """Calls something now, and meanwhile whenever the function was traced."""
+        before, self._checks.check = self._checks.check, check
+        try:
+            check()
+            yield
+        finally:
+            self._checks.check = before
+
     def takes(self, ref: Any) -> bool:
         """Whether the function takes a ref from around it."""
         return id(ref) in self._around
 
 
-def check_not_around(
-    functions: Sequence[OfContents], table: RefTable, untraced: Untraced, what: str, roots: Roots
-) -> None:
-    """Raises what JAX raises where a ref of a call is taken from around a function, too.
+class Lent:
+    """Refs that are lent to functions for one call.
 
     Args:
-        untraced: Of the call, with the numbers of refs.
-        what: Says which function it is.
+        functions: With what errors call them.
+        table: The refs among the arguments.
+        untraced: Of the arguments, with the numbers of these refs.
+        roots: What errors call the arguments.
+        around: Refs that the functions take from around them.
     """
-    for number, ref in enumerate(table.refs):
-        if any(function.takes(ref) for function in functions):
-            pairs = zip(untraced.positions, untraced.statics, strict=True)
-            place = next(i for i, x in pairs if x.value == RefNumber(number))
-            where = place_text(untraced.spec.accessors()[place], roots)
-            raise ValueError(both_texts(what, where))
+
+    def __init__(
+        self,
+        functions: Sequence[tuple[str, OfContents]],
+        table: RefTable,
+        untraced: Untraced,
+        roots: Roots,
+        around: Sequence[Any],
+    ) -> None:
+        self.functions, self.table, self.around = functions, table, around
+        self.untraced, self.roots = untraced, roots
+        self.refs = [*table.refs, *around]
+
+    def run(self, call: Callable[[list[Any]], tuple[Any, Sequence[Any]]]) -> Any:
+        """What a call gives beside the contents, which are written.
+
+        Args:
+            call: Is given contents, and gives a pair: anything, and the contents afterwards.
+
+        Raises:
+            ValueError: A ref among the arguments is taken from around a function, too.
+        """
+        with ExitStack() as stack:
+            for name, function in self.functions:
+                stack.enter_context(function.checking(partial(self._check, name, function)))
+            result, contents = call(read(self.refs))
+        own = len(self.table.refs)
+        for number, (ref, content) in enumerate(zip(self.refs, contents, strict=True)):
+            if any(_writes(f, number if number < own else None, ref) for _, f in self.functions):
+                ref[...] = content
+        return result
+
+    def _check(self, name: str, function: OfContents) -> None:
+        """Raises what JAX raises where a ref of a call is taken from around a function, too."""
+        for number, ref in enumerate(self.table.refs):
+            if function.takes(ref):
+                pairs = zip(self.untraced.positions, self.untraced.statics, strict=True)
+                place = next(i for i, x in pairs if x.value == RefNumber(number))
+                where = place_text(self.untraced.spec.accessors()[place], self.roots)
+                raise ValueError(both_texts(name, where))
+
+
+def _writes(function: OfContents, number: int | None, ref: Any) -> bool:
+    return number in function.written if number is not None else id(ref) in function.written_around
 
 
 def may_lend(refs: Sequence[Any]) -> bool:
@@ -188,15 +255,3 @@ def may_lend(refs: Sequence[Any]) -> bool:
 def read(refs: Sequence[Any]) -> list[Any]:
     """The contents."""
     return [ref[...] for ref in refs]
-
-
-def write(refs: Sequence[Any], contents: Sequence[Any], own: int, written: set[int]) -> None:
-    """Writes into the refs that a function wrote into.
-
-    Args:
-        own: So many of the refs are arguments; the others were lent, and are written into.
-        written: Which of the arguments are.
-    """
-    for number, (ref, content) in enumerate(zip(refs, contents, strict=True)):
-        if number >= own or number in written:
-            ref[...] = content

@@ -27,8 +27,9 @@ class _Run:
         self.values: dict[int, Any] = {}
 
     def read(self, atom: Any) -> Any:
-        known = id(atom) in self.values  # only a literal has a `val`
-        return self.values[id(atom)] if known else atom.val
+        if id(atom) in self.values:
+            return self.values[id(atom)]
+        return atom.val  # a constant
 
     def write(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
         for variable, value in zip(variables, values, strict=True):

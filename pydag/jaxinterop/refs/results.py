@@ -110,7 +110,7 @@ class WithRefs:
 tree_util.register_pytree_with_keys(
     WithRefs,
     lambda w: (tuple(zip(w.paths(), w.leaves, strict=True)), (w.untraced, w.sources)),
-    lambda aux, leaves: WithRefs(leaves, *aux),
+    lambda aux, leaves: WithRefs(tuple(leaves), *aux),
     lambda w: (w.leaves, (w.untraced, w.sources)),
 )
 

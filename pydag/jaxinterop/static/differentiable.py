@@ -21,6 +21,12 @@ def is_ref(leaf: Any) -> bool:
     return isinstance(leaf, _REF) or hasattr(leaf, "inner_aval")
 
 
+def shape_of(leaf: Any) -> Any:
+    """A description of an array of the shape and type of a leaf."""
+    make: Any = jax.ShapeDtypeStruct
+    return make(leaf.shape, leaf.dtype)
+
+
 def _is_tracer(leaf: Any) -> bool:
     return isinstance(leaf, jax.core.Tracer)
 

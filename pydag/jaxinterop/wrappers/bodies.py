@@ -11,15 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
-from pydag.jaxinterop.refs.contents import (
-    OfContents,
-    check_around,
-    check_not_around,
-    lending,
-    may_lend,
-    read,
-    write,
-)
+from pydag.jaxinterop.refs.contents import Lent, OfContents, check_around, lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 
 from .coming_apart import with_the_sharing_that_holds
@@ -76,10 +68,10 @@ def looped(
     Args:
         carry: The first one.
         root: Its name, for paths in errors.
-        bodies: The functions, and what errors call them; the last one gives the next carry.
+        bodies: The functions, and what errors call them.
         plain: Calls JAX with a carry.
         of_contents: Calls JAX with the refs that are lent, contents, and a carry without refs.
-        others: What else the last body is given slices of.
+        others: What else the body, the last of the functions, is given.
 
     Returns:
         The last carry, what else there is, and the refs whose numbers stand in both.
@@ -93,14 +85,14 @@ def looped(
             return with_the_sharing_that_holds(plain, carry, bodies[-1][1], *others)
 
         def once(first: InnerDag) -> tuple[InnerDag, R]:
-            contents, last, rest = of_contents(lent, read(refs), first)
-            for name, body in bodies:
-                check_not_around([body], table, bare._untraced, name, root)
-            written = set().union(*(body.written for _, body in bodies))
-            write(refs, contents, len(table.refs), written)
-            return last, rest
+            def call(contents: list[Any]) -> Any:
+                after, last, rest = of_contents(lent, contents, first)
+                return (last, rest), after
 
-        return with_the_sharing_that_holds(once, bare)
+            found: tuple[InnerDag, R] = Lent(bodies, table, bare._untraced, root, lent).run(call)
+            return found
+
+        return with_the_sharing_that_holds(once, bare, bodies[-1][1], *others)
 
     last, rest = lending(run)
     return table.show(last), rest, table

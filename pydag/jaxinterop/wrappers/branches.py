@@ -13,7 +13,7 @@ from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.meet import meet
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
-from pydag.jaxinterop.refs.contents import check_not_around, lending, may_lend, read, write
+from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity
@@ -46,11 +46,11 @@ def _choose(
             return _chosen(choose, functions, branches, names, (call,)).tree
         lenders = [staged.of_contents for _, staged in made]
         functions = [_Branch(lender.for_jax(lent), table, True) for lender in lenders]
-        outcome, contents = _chosen(choose, functions, branches, names, (read(refs), bare))
-        for lender, branch in zip(lenders, branches, strict=True):
-            check_not_around([lender], table, bare._untraced, Source(branch).text, CALL)
-        written = set().union(*(lender.written for lender in lenders))
-        write(refs, contents, len(table.refs), written)
+        texts = [Source(branch).text for branch in branches]
+        pairs = list(zip(texts, lenders, strict=True))
+        outcome = Lent(pairs, table, bare._untraced, CALL, lent).run(
+            lambda contents: _chosen(choose, functions, branches, names, (contents, bare))
+        )
         return table.show(outcome).tree
 
     return lending(run)

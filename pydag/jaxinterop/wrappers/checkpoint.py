@@ -13,7 +13,7 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
-from pydag.jaxinterop.refs.contents import check_not_around, lending, may_lend, read, write
+from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options
@@ -76,25 +76,22 @@ def checkpoint(
         bare = table.hide(call, adds=True)
         _owner, staged = kept_staged(called, options, updated)
 
-        def cse_of(call: Call) -> Any:
-            if isinstance(prevent_cse, bool):
-                return prevent_cse
-            prefixes = {"args": tuple(prevent_cse), "kwargs": True}
-            return per_leaf(call, prefixes, _CSE, options)
+        def options_of(shown: Call, before: tuple[Any, ...] = ()) -> dict[str, Any]:
+            cse: Any = prevent_cse
+            if not isinstance(cse, bool):
+                prefixes = {"args": tuple(cse), "kwargs": True}
+                cse = (*before, per_leaf(call, prefixes, _CSE, options, shown))
+            return {"prevent_cse": cse, "policy": policy}
 
         def run(lent: list[Any]) -> Any:
-            refs = [*table.refs, *lent]
+            refs, lender = [*table.refs, *lent], staged.of_contents
             if not refs or not may_lend(refs):
-                cse = cse_of(call)
-                more = {"prevent_cse": cse if isinstance(cse, bool) else (cse,), "policy": policy}
-                return finished(jax.checkpoint(staged.plain, **more)(call), (args, kwargs), table)
-            cse = cse_of(bare)
-            more = {"prevent_cse": cse if isinstance(cse, bool) else (False, cse), "policy": policy}
-            lender = staged.of_contents
-            again = jax.checkpoint(lender.for_jax(lent), **more)
-            outcome, contents = again(read(refs), bare)
-            check_not_around([lender], table, bare._untraced, Source(fun).text, CALL)
-            write(refs, contents, len(table.refs), lender.written)
+                returned = jax.checkpoint(staged.plain, **options_of(call))(call)
+                return finished(returned, (args, kwargs), table)
+            again = jax.checkpoint(lender.for_jax(lent), **options_of(bare, (False,)))
+            outcome = Lent([(Source(fun).text, lender)], table, bare._untraced, CALL, lent).run(
+                lambda contents: again(contents, bare)
+            )
             return finished(outcome, (args, kwargs), table)
 
         result: R = lending(run)

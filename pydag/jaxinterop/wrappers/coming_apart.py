@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops whose body doesn't keep what the first carry shares: that comes apart, as in Python."""
 
-import warnings
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
@@ -12,7 +11,7 @@ from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.match import SharedOtherwiseError
 from pydag.jaxinterop.boundary.meet import Meeting, meet
 from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
-from pydag.jaxinterop.messages.callers import level_of_caller
+from pydag.jaxinterop.messages.at_call import warn_at_call
 
 R = TypeVar("R")
 
@@ -30,7 +29,7 @@ class Apart(NamedTuple):
 
 
 def with_the_sharing_that_holds(
-    run: Callable[[InnerDag], R], carry: InnerDag, body: Any = None, *others: InnerDag
+    run: Callable[[InnerDag], R], carry: InnerDag, body: Any, *others: InnerDag
 ) -> R:
     """Runs a loop, once more where its body gives back two objects for what is one in the carry.
 
@@ -38,10 +37,10 @@ def with_the_sharing_that_holds(
 
     Args:
         run: Calls JAX with the carry.
-        body: Stands for what JAX traces, and lives as long; None where that is made anew each time.
+        body: What JAX traces.
         others: What else the body is given.
     """
-    known = {} if body is None else _known.setdefault(body, {})
+    known = _known.setdefault(body, {})
     key = tuple((dag._untraced, tuple(map(_type_of, dag._leaves))) for dag in (carry, *others))
     given, apart = carry, known.get(key)
     if apart is not None:
@@ -80,11 +79,10 @@ def _type_of(leaf: Any) -> Hashable:
 
 
 def warn_of_modules(difference: Any) -> None:
-    """Says, at the place of the user's call, that modules, or what they hold, come apart."""
-    warnings.warn(
+    """Says that modules, or what they hold, come apart."""
+    warn_at_call(
         f"{difference}\n"
         "  In what comes out they are two. Map with pydag.dag_map where plain jax.tree.map is "
         "called, or tie the result again (pydag.retie).",
         LostTieWarning,
-        stacklevel=level_of_caller() + 1,
     )

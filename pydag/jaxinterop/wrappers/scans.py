@@ -63,7 +63,7 @@ def associative_scan(
     dag = argument(elems, options, "elems")
     try:
         result: T = with_the_sharing_that_holds(
-            lambda first: jax.lax.associative_scan(function, first, reverse, axis), dag
+            lambda first: jax.lax.associative_scan(function, first, reverse, axis), dag, function
         ).tree
     except ValueError as error:
         if axis == 0:

@@ -11,6 +11,7 @@ from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
 from pydag.jaxinterop.refs.table import RefTable
+from pydag.jaxinterop.static.differentiable import shape_of
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
@@ -20,7 +21,7 @@ P = ParamSpec("P")
 def table_of_shapes(call: Call) -> RefTable:
     """The shapes and types of the refs of a call."""
     refs: Any = RefTable.of(call._leaves).refs
-    return RefTable([jax.ShapeDtypeStruct(ref.shape, ref.dtype) for ref in refs])
+    return RefTable(list(map(shape_of, refs)))
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refs and derivatives: passed over unless `wrt=` selects them."""
+
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+if not hasattr(jax, "new_ref"):
+    pytest.skip("this JAX has no refs", allow_module_level=True)
+jnp = jax.numpy
+
+from pydag import jaxinterop as pj
+
+
+def add_to(ref: Any, value: Any) -> None:
+    """Adds to the content of a ref."""
+    ref[...] = ref[...] + value
+
+
+def plumbing(x: Any, model: Any) -> Any:
+    """A loss that counts its calls in a ref."""
+    add_to(model["a"], 1.0)
+    return x["w"] ** 2, model
+
+
+def given() -> tuple[Any, Any, Any]:
+    """A ref, a model that holds it twice, and parameters."""
+    ref = jax.new_ref(jnp.zeros(()))
+    return ref, {"a": ref, "b": ref}, {"w": jnp.float32(3.0)}
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_an_aux_hands_on_the_ref(is_compiled: bool) -> None:
+    """The ref in an aux is the caller's; it is written once."""
+    ref, model, x = given()
+    f = pj.value_and_grad(plumbing, has_aux=True)
+    (value, out), gradient = (pj.jit(f) if is_compiled else f)(x, model)
+    assert out["a"] is ref
+    assert out["b"] is ref
+    assert float(ref[...]) == 1.0
+    assert float(value) == 9.0
+    assert float(gradient["w"]) == 6.0
+
+
+def test_a_gradient_has_none_there() -> None:
+    """A ref in what is differentiated by has None in the gradient."""
+    ref, model, x = given()
+    gradient = pj.grad(lambda m: plumbing(m["x"], m["m"])[0])({"x": x, "m": model})
+    assert gradient == {"x": {"w": 6.0}, "m": {"a": None, "b": None}}
+    assert float(ref[...]) == 1.0
+
+
+def test_vjp_jvp_linearize() -> None:
+    """Cotangents and tangents have None at refs; what is given there may be anything."""
+    ref, model, x = given()
+    value, pullback, out = pj.vjp(plumbing, x, model, has_aux=True)
+    assert out["a"] is ref
+    assert float(value) == 9.0
+    assert pullback(jnp.float32(1.0)) == ({"w": 6.0}, {"a": None, "b": None})
+    one = {"w": jnp.float32(1.0)}
+    (value, out), (tangent, nothing) = pj.jvp(plumbing, (x, model), (one, {"a": None, "b": None}))
+    assert out["b"] is ref
+    assert float(tangent) == 6.0
+    assert nothing == {"a": None, "b": None}
+    (value, out), linear = pj.linearize(plumbing, x, model)
+    assert out["b"] is ref
+    assert linear(one, {"a": None, "b": None}) == (6.0, {"a": None, "b": None})
+    assert float(ref[...]) == 3.0
+
+
+def test_jacobian() -> None:
+    """`jacrev` passes refs over, and hands on an aux."""
+    ref, model, x = given()
+    rows, out = pj.jacrev(lambda x, m: (plumbing(x, m)[0][None], m), has_aux=True)(x, model)
+    assert rows["w"].tolist() == [6.0]
+    assert out["a"] is ref
+    assert float(ref[...]) == 1.0
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_wrt_selects_a_ref(is_compiled: bool) -> None:
+    """The derivative is by the content at the call, an array; a write reaches the caller."""
+    ref = jax.new_ref(jnp.float32(3.0))
+
+    def loss(m: Any) -> Any:
+        value = m["a"][...] * m["b"][...]
+        add_to(m["a"], 1.0)
+        return value
+
+    f = pj.value_and_grad(loss, wrt="**")
+    value, gradient = (pj.jit(f) if is_compiled else f)({"a": ref, "b": ref})
+    assert float(value) == 9.0
+    assert isinstance(gradient["a"], jax.Array)
+    assert gradient["a"] is gradient["b"]
+    assert float(gradient["a"]) == 6.0
+    assert float(ref[...]) == 4.0
+
+
+def test_wrt_by_class_and_jacobian() -> None:
+    """Refs may be selected by their class, beside arrays that are not."""
+    ref, x = jax.new_ref(jnp.float32(3.0)), jnp.float32(2.0)
+    gradient = pj.grad(lambda m: m["r"][...] * m["x"], wrt=jax.Ref)({"r": ref, "x": x})
+    assert gradient == {"r": 2.0, "x": None}
+    rows = pj.jacrev(lambda m: m["r"][...] * m["x"][None], wrt=jax.Ref)({"r": ref, "x": x})
+    assert rows["r"].tolist() == [2.0]
+    assert rows["x"] is None
+
+
+def test_refs_alone() -> None:
+    """Nothing but refs, and none selected, is an error that says what to do."""
+    _, model, _ = given()
+    with pytest.raises(TypeError, match=r"refs alone.*\n.*wrt="):
+        pj.grad(lambda m: m["a"][...])(model)
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_a_differentiated_value_in_a_plumbing_ref(is_compiled: bool) -> None:
+    """JAX's error, with our path and the cure; nothing is written where it is traced."""
+    ref, model, x = given()
+
+    def loss(x: Any, m: Any) -> Any:
+        m["a"][...] = x["w"]
+        return x["w"] ** 2
+
+    f = pj.jit(pj.grad(loss)) if is_compiled else pj.grad(loss)
+    with pytest.raises(Exception, match="differentiated value") as caught:
+        f(x, model)
+    notes = "\n".join(caught.value.__notes__)
+    assert "args[1]['a']" in notes
+    assert "stop_gradient" in notes
+    if is_compiled:  # else JAX has written it before it raises
+        assert float(ref[...]) == 0.0
+
+
+def test_stop_gradient_is_the_cure() -> None:
+    """So a statistic of activations is kept."""
+    ref, model, x = given()
+
+    def loss(x: Any, m: Any) -> Any:
+        m["a"][...] = jax.lax.stop_gradient(x["w"])
+        return x["w"] ** 2
+
+    for f in (pj.grad(loss), pj.jit(pj.grad(loss)), pj.grad(pj.checkpoint(loss))):
+        assert float(f(x, model)["w"]) == 6.0
+        assert float(ref[...]) == 3.0
+
+
+def loss_of(m: Any) -> Any:
+    add_to(m["a"], 1.0)
+    return m["b"][...] * m["w"], m["b"]
+
+
+def test_custom_vjp() -> None:
+    """A function with rules gets refs, passed once, and returns them; its rule counts."""
+    f = pj.custom_vjp(loss_of)
+    f.defvjp(
+        lambda m: (f(m), m), lambda m, c: ({"a": None, "b": None, "w": 10 * c[0] * m["b"][...]},)
+    )
+    ref = jax.new_ref(jnp.zeros(()))
+    model = {"a": ref, "b": ref, "w": jnp.float32(3.0)}
+    assert f(model)[1] is ref
+    assert pj.jit(f)(model)[1] is ref
+    assert float(ref[...]) == 2.0
+    assert float(pj.grad(lambda m: f(m)[0])(model)["w"]) == 30.0
+    assert float(pj.jit(pj.grad(lambda m: f(m)[0]))(model)["w"]) == 40.0
+    assert float(ref[...]) == 4.0
+
+
+def test_custom_jvp() -> None:
+    """The same for `custom_jvp`; one ref in two arguments is one."""
+    f = pj.custom_jvp(lambda m, r: (loss_of(m)[0] + 0 * r[...], r))
+
+    @f.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        return f(*primals), (100 * tangents[0]["w"], None)
+
+    ref = jax.new_ref(jnp.zeros(()))
+    model = {"a": ref, "b": ref, "w": jnp.float32(3.0)}
+    assert f(model, ref)[1] is ref
+    assert pj.jit(f)(model, ref)[1] is ref
+    assert float(pj.grad(lambda m: f(m, m["a"])[0])(model)["w"]) == 100.0
+    assert float(pj.jit(pj.grad(lambda m: f(m, m["a"])[0]))(model)["w"]) == 100.0
+    assert float(ref[...]) == 4.0

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refs and `jit`: passed once, returned as they are, written as arrays are."""
+
+import warnings
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+if not hasattr(jax, "new_ref"):
+    pytest.skip("this JAX has no refs", allow_module_level=True)
+jnp = jax.numpy
+
+from pydag import jaxinterop as pj
+
+
+def add_to(ref: Any, value: Any) -> None:
+    """Adds to the content of a ref."""
+    ref[...] = ref[...] + value
+
+
+def test_a_ref_at_two_places_is_one_and_comes_back() -> None:
+    """One ref at two places is one inside; what is returned is the caller's very object."""
+    ref, traced = jax.new_ref(jnp.zeros(2)), []
+
+    @pj.jit
+    def step(model: Any) -> Any:
+        traced.append(model["a"] is model["b"])
+        add_to(model["a"], 1.0)
+        return model, {"again": [model["b"], model["b"][...]]}
+
+    for count in (1.0, 2.0, 3.0):
+        out, more = step({"a": ref, "b": ref})
+        assert out["a"] is ref
+        assert out["b"] is ref
+        assert more["again"][0] is ref
+        assert more["again"][1].tolist() == [count, count]
+    assert traced == [True]
+    assert ref[...].tolist() == [3.0, 3.0]
+
+
+def test_two_arguments_and_keywords_share_a_ref() -> None:
+    """A ref in a positional and in a keyword argument is one."""
+    ref = jax.new_ref(jnp.zeros(()))
+
+    @pj.jit
+    def step(a: Any, *, b: Any) -> Any:
+        add_to(a["r"], 1.0)
+        return b["r"][...]
+
+    assert float(step({"r": ref}, b={"r": ref})) == 1.0
+
+
+def test_a_result_with_static_leaves_holds_the_ref() -> None:
+    """Text beside a ref in the result changes nothing: the very ref comes back."""
+    ref = jax.new_ref(jnp.ones(2))
+    out = pj.jit(lambda m: {"ref": m["r"], "name": "net", "sum": m["r"][...].sum()})({"r": ref})
+    assert out["ref"] is ref
+    assert out["name"] == "net"
+    assert float(out["sum"]) == 2.0
+
+
+def test_a_result_with_shardings_holds_the_ref() -> None:
+    """`out_shardings` that are a prefix leave refs to themselves."""
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    ref = jax.new_ref(jnp.ones(2))
+    step = pj.jit(lambda m: (m, m["r"][...] * 2), out_shardings=(None, sharding))
+    for _ in range(2):
+        out, twice = step({"r": ref})
+        assert out["r"] is ref
+        assert twice.tolist() == [2.0, 2.0]
+
+
+def test_a_ref_that_the_function_made_is_a_fresh_one() -> None:
+    """It has the last content, and is one object at all its places; another one at each call."""
+
+    @pj.jit
+    def make(x: Any) -> Any:
+        made = jax.new_ref(x)
+        made[...] = made[...] * 2
+        return {"a": made, "b": made}
+
+    one, other = make(jnp.ones(2)), make(jnp.ones(2))
+    assert one["a"] is one["b"]
+    assert one["a"] is not other["a"]
+    assert isinstance(one["a"], jax.Ref)
+    assert one["a"][...].tolist() == [2.0, 2.0]
+
+
+def test_what_is_only_read_is_not_donated() -> None:
+    """The content of a ref that is read stays the very array; of a written one it is replaced."""
+    read, written = jax.new_ref(jnp.ones(2)), jax.new_ref(jnp.zeros(2))
+    step = pj.jit(lambda m: add_to(m["w"], m["r"][...]))
+    contents = []
+    for _ in range(3):
+        step({"r": read, "w": written})
+        contents.append(read.unsafe_buffer_pointer())
+    assert len(set(contents)) == 1
+    assert written[...].tolist() == [3.0, 3.0]
+
+
+def test_other_arguments_may_write_more() -> None:
+    """A static flag, or another shape, may decide which refs are written."""
+    ref, other = jax.new_ref(jnp.zeros(2)), jax.new_ref(jnp.zeros(2))
+
+    def run(m: Any, x: Any, is_training: bool) -> Any:
+        if is_training:
+            add_to(m["a"], 1.0)
+        if x.ndim:
+            add_to(m["b"], x)
+        return m["a"][...].sum() + m["b"][...].sum()
+
+    step = pj.jit(run, static_argnums=2)
+    model = {"a": ref, "b": other}
+    scalar, vector = jnp.float32(1.0), jnp.ones(2)
+    rounds = [(scalar, False), (scalar, True), (vector, False), (vector, True), (scalar, False)]
+    assert [float(step(model, x, flag)) for x, flag in rounds] == [0.0, 2.0, 4.0, 8.0, 8.0]
+
+
+def test_a_ref_of_a_random_key() -> None:
+    """A key in a ref is read and written as an array is."""
+    ref = jax.new_ref(jax.random.key(0))
+
+    @pj.jit
+    def draw(m: Any) -> Any:
+        m["k"][...], now = jax.random.split(m["k"][...])
+        return jax.random.normal(now)
+
+    first, second = draw({"k": ref}), draw({"k": ref})
+    assert float(first) != float(second)
+
+
+def test_arrays_and_refs_at_one_place() -> None:
+    """The same function takes an array where it took a ref, and the other way round."""
+    step = pj.jit(lambda m: m["x"][...] * 2)
+    ref = jax.new_ref(jnp.ones(2))
+    for x in (jnp.ones(2), ref, jnp.ones(2), ref):
+        assert step({"x": x}).tolist() == [2.0, 2.0]
+
+
+def test_donation_of_refs_says_nothing() -> None:
+    """`donate_argnums` that covers refs is neither an error nor a warning."""
+    ref = jax.new_ref(jnp.zeros(2))
+    step = pj.jit(lambda a, b: add_to(a["r"], b["r"][...] + 1.0), donate_argnums=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            step({"r": ref}, {"r": ref})
+    assert ref[...].tolist() == [3.0, 3.0]
+
+
+def test_donated_arrays_beside_refs() -> None:
+    """Arrays beside a ref are donated as ever."""
+    ref, array = jax.new_ref(jnp.zeros(2)), jnp.ones(2)
+
+    def run(m: Any) -> Any:
+        add_to(m["r"], m["x"])
+        return m["x"] + 1
+
+    assert pj.jit(run, donate_argnums=0)({"r": ref, "x": array}).tolist() == [2.0, 2.0]
+    assert array.is_deleted()
+    assert ref[...].tolist() == [1.0, 1.0]
+
+
+def test_a_ref_of_a_kind_goes_the_way_of_jax() -> None:
+    """Refs with a kind are passed as they are, once; the same function takes both sorts."""
+    plain = jax.new_ref(jnp.zeros(2))
+    special = jax.new_ref(jnp.zeros(2), kind="no_grad_no_remat")
+
+    @pj.jit(donate_argnums=0)
+    def step(m: Any) -> Any:
+        add_to(m["a"], 1.0)
+        return m
+
+    for ref in (plain, special, plain, special):
+        assert step({"a": ref, "b": ref})["b"] is ref
+    assert plain[...].tolist() == special[...].tolist() == [2.0, 2.0]
+
+
+def test_nested_functions_hand_refs_on() -> None:
+    """Under another `jit`, plain or ours, a ref is passed once, and comes back."""
+    ref = jax.new_ref(jnp.zeros(()))
+    inner = pj.jit(lambda m: (add_to(m["a"], 1.0), m)[1])
+
+    @pj.jit
+    def outer(m: Any) -> Any:
+        again = inner(m)
+        assert again["a"] is m["a"]
+        return inner(again)
+
+    assert outer({"a": ref, "b": ref})["b"] is ref
+    jax.jit(lambda r: inner({"a": r, "b": r})["a"][...])(ref)
+    assert float(ref[...]) == 3.0
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_closed_over_and_passed(calls: int) -> None:
+    """A ref that the function takes from around it is refused as an argument, at each call."""
+    around, other = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.zeros(()))
+    step = pj.jit(lambda m: around[...] + m["x"][...])
+    assert float(step({"x": other})) == 0.0
+    for _ in range(calls):
+        with pytest.raises(ValueError, match=r"closed over .* argument args\[0\]\['x'\]"):
+            step({"x": around})
+    assert float(step({"x": other})) == 0.0
+
+
+def test_closed_over_by_a_static_object() -> None:
+    """So it is where a static object, or an inner function, holds the ref."""
+
+    class Holder:
+        def __init__(self, ref: Any) -> None:
+            self.ref = ref
+
+        def run(self, m: Any) -> Any:
+            return pj.checkpoint(lambda x: x * self.ref[...])(m["x"][...])
+
+    ref = jax.new_ref(jnp.ones(()))
+    step = pj.jit(lambda holder, m: holder.run(m), static_argnums=0)
+    with pytest.raises(ValueError, match="closed over"):
+        step(Holder(ref), {"x": ref})
+
+
+def test_a_closed_over_ref_is_written() -> None:
+    """A ref that is closed over alone works as in JAX."""
+    around, passed = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.ones(()))
+    step = pj.jit(lambda m: add_to(around, m["x"][...]))
+    for _ in range(2):
+        step({"x": passed})
+    assert float(around[...]) == 2.0
+
+
+def test_an_error_leaves_the_contents() -> None:
+    """What raises while it is traced has written nothing."""
+    ref = jax.new_ref(jnp.zeros(()))
+
+    @pj.jit
+    def step(m: Any) -> None:
+        add_to(m["r"], 1.0)
+        raise RuntimeError("half way")
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="half way"):
+            step({"r": ref})
+    assert float(ref[...]) == 0.0
+
+
+def test_a_deleted_content() -> None:
+    """A ref whose array is gone is JAX's error."""
+    ref = jax.new_ref(jnp.zeros(()))
+    step = pj.jit(lambda m: m["r"][...])
+    step({"r": ref})
+    ref._refs._buf.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        step({"r": ref})
+
+
+def test_in_shardings_that_differ() -> None:
+    """`in_shardings` other than the ref's own are an error with the path."""
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    own = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    host = own.with_memory_kind("pinned_host")
+    ref = jax.new_ref(jax.device_put(jnp.zeros(2), own))
+    assert pj.jit(lambda m: m["r"][...].sum(), in_shardings=own)({"r": ref}) == 0.0
+    with pytest.raises(ValueError, match=r"args\[0\]\['r'\]"):
+        pj.jit(lambda m: m["r"][...].sum(), in_shardings=host)({"r": ref})
+
+
+def test_stages() -> None:
+    """`eval_shape`, `trace`, `lower`, `compile`, and what was compiled, take refs."""
+    ref = jax.new_ref(jnp.zeros(2))
+    model = {"a": ref, "b": ref}
+
+    def run(m: Any) -> Any:
+        add_to(m["a"], 1.0)
+        return m, m["b"][...].sum()
+
+    step = pj.jit(run)
+    shapes, total = step.eval_shape(model)
+    assert shapes["a"] is shapes["b"]
+    assert shapes["a"].shape == (2,)
+    assert total.shape == ()
+    compiled = step.trace(model).lower().compile()
+    out, total = compiled(model)
+    assert out["a"] is ref
+    assert float(total) == 2.0
+    assert ref[...].tolist() == [1.0, 1.0]
+    assert pj.eval_shape(run, model)[0]["a"].shape == (2,)
+    jaxpr, shape = pj.make_jaxpr(run, return_shape=True)(model)
+    assert len(jaxpr.in_avals) == 1
+    assert shape[0]["b"].shape == (2,)
+    assert ref[...].tolist() == [1.0, 1.0]
+
+
+def test_export_says_so() -> None:
+    """`jax.export` has no refs: the error names the place."""
+    from jax import export
+
+    with pytest.raises(NotImplementedError, match=r"args\[0\]\['r'\] is a ref"):
+        export.export(pj.jit(lambda m: m["r"][...]))({"r": jax.new_ref(jnp.zeros(2))})
+
+
+def test_a_dag_of_refs() -> None:
+    """Plain JAX sees a ref once in a `Dag`, which gives it back."""
+    ref = jax.new_ref(jnp.zeros(2))
+    dag = pj.Dag({"a": ref, "b": ref})
+    jax.jit(lambda d: add_to(d.tree["a"], 1.0))(dag)
+    assert jax.tree.leaves(dag) == [ref]
+    assert dag.tree["b"] is ref
+    assert ref[...].tolist() == [1.0, 1.0]
+    assert pj.jit(lambda d: d)(dag).tree["a"] is ref

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models with refs: optimizers, copies, files, random generators, and JAX's own examples."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+if not hasattr(jax, "new_ref"):
+    pytest.skip("this JAX has no refs", allow_module_level=True)
+jnp = jax.numpy
+
+import pydag
+from pydag import jaxinterop as pj
+
+
+def add_to(ref: Any, value: Any) -> None:
+    """Adds to the content of a ref."""
+    ref[...] = ref[...] + value
+
+
+class Net(pj.Module):
+    """Two tied weights and a number."""
+
+    def __init__(self) -> None:
+        self.w = jnp.ones(3)
+        self.v = self.w
+        self.n = 3
+
+
+def test_a_model_of_refs_trains_in_place() -> None:
+    """One ref for a tied weight; a step that returns a loss and the optimizer's state."""
+    optax = pytest.importorskip("optax")
+    net = pj.tree.map(jax.new_ref, Net())
+    assert net.w is net.v
+    assert isinstance(net.w, jax.Ref)
+    ref, opt = net.w, pj.optimizer(optax.sgd(0.25), wrt=jax.Ref)
+    state = opt.init(net)
+
+    @pj.jit
+    def step(net: Net, state: Any) -> Any:
+        loss, gradient = pj.value_and_grad(lambda n: (n.w[...] * n.v[...]).sum(), wrt="**")(net)
+        updates, state = opt.update(gradient, state, net)
+        again = pj.apply_updates(net, updates)
+        assert again.w is net.w
+        assert again.v is net.w
+        return loss, state
+
+    losses = []
+    for _ in range(3):
+        loss, state = step(net, state)
+        losses.append(float(loss))
+    assert losses == [3.0, 0.75, 0.1875]
+    assert net.w is ref
+    assert ref[...].tolist() == [0.125] * 3
+
+
+def test_moments_only_for_selected_refs() -> None:
+    """Without `wrt` refs have no moments; `apply_updates` leaves the very ref where None stands."""
+    optax = pytest.importorskip("optax")
+    ref, w = jax.new_ref(jnp.ones(2)), jnp.ones(3)
+    tree = {"r": ref, "w": w}
+    assert [x.shape for x in jax.tree.leaves(pj.optimizer(optax.adam(1.0)).init(tree))] == [
+        (),
+        (3,),
+        (3,),
+    ]
+    chosen = pj.optimizer(optax.adam(1.0), wrt=jax.Ref).init(tree)
+    assert [x.shape for x in jax.tree.leaves(chosen)] == [(), (2,), (2,)]
+    new = pj.apply_updates(tree, {"r": None, "w": w})
+    assert new["r"] is ref
+    assert ref[...].tolist() == [1.0, 1.0]
+
+
+def test_untie_makes_a_ref_of_its_own() -> None:
+    """Its copy has a content of its own; `dag_copy` keeps the ref, being a leaf."""
+    ref = jax.new_ref(jnp.zeros(2))
+    tree = {"a": ref, "b": ref}
+    copy = pydag.untie(tree, ("a",))
+    copy["a"][...] = jnp.ones(2)
+    assert copy["b"] is ref
+    assert ref[...].tolist() == [0.0, 0.0]
+    assert pydag.dag_copy(tree)["a"] is ref
+
+
+def test_dag_update_writes_contents() -> None:
+    """Where the target holds a ref it stays, and the content is written: of a ref, of an array."""
+    ref, other = jax.new_ref(jnp.zeros(2)), jax.new_ref(jnp.ones(2))
+    target = {"a": ref, "b": ref, "n": [1.0]}
+    pydag.dag_update(target, {"a": other, "b": other, "n": [2.0]})
+    assert target["a"] is ref
+    assert target["n"] == [2.0]
+    assert ref[...].tolist() == [1.0, 1.0]
+    array = jnp.full(2, 5.0)
+    pydag.dag_update(target, {"a": array, "b": array, "n": [3.0]})
+    assert target["b"] is ref
+    assert ref[...].tolist() == [5.0, 5.0]
+    assert other[...].tolist() == [1.0, 1.0]
+
+
+def test_dag_update_is_all_or_nothing() -> None:
+    """A content that doesn't fit is an error with the path; nothing is written."""
+    ref = jax.new_ref(jnp.zeros(2))
+    target = {"n": [1.0], "r": ref, "s": jax.new_ref(jnp.zeros(2))}
+    for wrong in (jnp.ones(3), jnp.ones(2, int), 1.0):
+        with pytest.raises(ValueError, match=r"target\['s'\] is a ref of float32\[2\]"):
+            pydag.dag_update(target, {"n": [2.0], "r": jnp.ones(2), "s": wrong})
+    assert target["n"] == [1.0]
+    assert ref[...].tolist() == [0.0, 0.0]
+
+
+def test_files(tmp_path: Path) -> None:
+    """The content is written once; what comes back is fresh, or as `like` has it."""
+    ref = jax.new_ref(jnp.ones(2))
+    pj.save(tmp_path / "model", {"a": ref, "b": ref})
+    fresh = pj.load(tmp_path / "model")
+    assert fresh["a"] is fresh["b"]
+    assert fresh["a"] is not ref
+    assert isinstance(fresh["a"], jax.Ref)
+    array, other = jnp.zeros(2), jax.new_ref(jnp.zeros(2))
+    loaded = pj.load(tmp_path / "model", {"a": array, "b": array})
+    assert isinstance(loaded["a"], jax.Array)
+    assert loaded["a"].tolist() == [1.0, 1.0]
+    again = pj.load(tmp_path / "model", {"a": other, "b": other})
+    assert again["a"] is again["b"]
+    assert again["a"] is not other
+    assert again["a"][...].tolist() == [1.0, 1.0]
+    assert other[...].tolist() == [0.0, 0.0]
+
+
+def test_views_count_the_content() -> None:
+    """`view` says what a ref holds; totals count it once."""
+    ref = jax.new_ref(jnp.zeros(3))
+    text = str(pydag.view({"a": ref, "b": ref}))
+    assert "Ref f32[3]" in text
+    assert "3 parameters, 12 bytes" in text
+
+
+class Layer(pj.Module):
+    """A layer with dropout, whose generator may be that of others."""
+
+    def __init__(self, rng: Any) -> None:
+        self.w = jnp.ones(3)
+        self.rng = rng
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.w + self.rng.normal(3)
+
+
+def network(layers: list[Layer], x: Any) -> Any:
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def generator() -> Any:
+    return pytest.importorskip("jax.experimental.random").stateful_rng(0)
+
+
+def test_a_generator_shared_by_layers() -> None:
+    """One stream for all layers draws as it does outside of every wrapper."""
+    plain = generator()
+    expected = network([Layer(plain), Layer(plain)], jnp.ones(3))
+    branch = lambda layers, x: x  # noqa: E731
+    wrappers = {
+        "jit": lambda layers, x: pj.jit(network)(layers, x),
+        "cond": lambda layers, x: pj.cond(True, network, branch, layers, x),
+        "switch": lambda layers, x: pj.switch(0, [network, branch], layers, x),
+        "checkpoint": lambda layers, x: pj.checkpoint(network)(layers, x),
+        "scan": lambda layers, x: pj.scan(lambda c, _: (c, network(c, x)), layers, length=1)[1][0],
+        "jit of grad": lambda layers, x: pj.jit(
+            pj.value_and_grad(lambda m: (network(m, x).sum(), network.__name__), has_aux=True)
+        )(layers),
+        "grad of checkpoint": lambda layers, x: pj.grad(
+            lambda m: pj.checkpoint(network)(m, x).sum()
+        )(layers),
+    }
+    for name, run in wrappers.items():
+        rng = generator()
+        found = run([Layer(rng), Layer(rng)], jnp.ones(3))
+        assert int(rng._counter[...]) == 2, name
+        if "grad" not in name:
+            assert jnp.allclose(found, expected), name
+    gradient = wrappers["grad of checkpoint"]([Layer(generator())], jnp.ones(3))
+    assert gradient[0].rng is None
+    assert gradient[0].w.shape == (3,)
+
+
+def test_generators_in_loops_and_maps() -> None:
+    """A split generator is mapped; one in a carry stays where it is."""
+    rng = generator()
+    pair = rng.split(3)
+    run = lambda a, b, x: a.uniform() + b.uniform() + x  # noqa: E731
+    assert len(set(pj.vmap(run)(pair, pair, jnp.zeros(3)).tolist())) == 3
+    carried = pj.fori_loop(
+        0, 3, lambda _, c: {"r": c["r"], "x": c["r"].uniform()}, {"r": rng, "x": jnp.float32(0.0)}
+    )
+    assert carried["r"]._counter is rng._counter
+    assert int(rng._counter[...]) == 4
+
+
+def test_a_class_that_checks_what_it_holds() -> None:
+    """No wrapper builds a user's class around anything but arrays, tracers, shapes or None."""
+    import dataclasses
+
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Checked:
+        value: Any
+        other: Any
+
+        def __post_init__(self) -> None:
+            for x in (self.value, self.other):
+                if not isinstance(x, jax.Array | jax.core.Tracer | jax.ShapeDtypeStruct):
+                    raise ValueError(f"no array: {type(x).__name__}")
+
+    w = jnp.ones(2)
+    model, x = Checked(w, w), jnp.ones(2)
+
+    def run(m: Checked, x: Any) -> Any:
+        y = m.value * x
+        return Checked(y, y), y.sum()
+
+    pj.jit(run)(model, x)
+    pj.jit(run, donate_argnums=1)(model, jnp.ones(2))
+    pj.vmap(run, in_axes=(0, None))(model, jnp.float32(1.0))
+    pj.vmap(run, in_axes=(0, 0))(model, x)
+    pj.grad(lambda m, x: run(m, x)[1])(model, x)
+    pj.grad(lambda x, m: run(m, x)[1])(x, model)
+    pj.grad(lambda x, m: run(m, x)[1], argnums=(0, 1))(x, model)
+    apart = lambda c, _: (Checked(c.value * 2, c.other), None)  # noqa: E731
+    pj.scan(apart, model, length=2)
+    pj.cond(True, lambda m: Checked(m.value, m.value), lambda m: run(m, x)[0], model)
+    pj.checkpoint(run, prevent_cse=(True, False))(model, x)
+    pj.value_and_grad(lambda m: (run(m, x)[1], m), has_aux=True)(model)
+    pj.vjp(lambda m: run(m, x)[1], model)
+    pj.eval_shape(run, model, x)
+
+
+def test_none_stands_for_an_object_that_refuses_it() -> None:
+    """A gradient has None for the whole object whose class refuses None in the place of a leaf."""
+    rng = generator()
+    model = {"rng": rng, "w": jnp.float32(2.0)}
+    gradient = pj.jit(pj.grad(lambda m: m["w"] ** 2 * (1 + 0 * m["rng"].uniform())))(model)
+    assert gradient["rng"] is None
+    assert float(gradient["w"]) == 4.0
+
+
+def test_examples_of_the_documentation_of_refs() -> None:
+    """What JAX's pages do with one ref works with a ref that two modules share."""
+    shared = jax.new_ref(jnp.zeros(()))
+
+    class Meter(pj.Module):
+        def __init__(self) -> None:
+            self.seen = shared
+
+    one, other = Meter(), Meter()
+
+    @pj.jit
+    def count(a: Meter, b: Meter, x: Any) -> Any:
+        a.seen[...] += x
+        b.seen.addupdate(1.0) if hasattr(b.seen, "addupdate") else add_to(b.seen, 1.0)
+        return jnp.sin(x)
+
+    assert float(count(one, other, jnp.float32(0.0))) == 0.0
+    assert float(shared[...]) == 1.0
+
+    stats = jax.new_ref(jnp.zeros(3))
+
+    def dot(a: Any, b: Any, x: Any, y: Any) -> Any:
+        product = (x * y).sum()
+        a["stats"][0] = jax.lax.stop_gradient(product)
+        b["stats"][1] = 2.0
+        return product
+
+    x = jnp.arange(3.0)
+    layers = {"stats": stats}, {"stats": stats}
+    gradient = pj.grad(dot, argnums=2)(*layers, x, x)
+    assert gradient.tolist() == [0.0, 1.0, 2.0]
+    assert stats[...].tolist() == [5.0, 2.0, 0.0]
+    pj.jit(pj.grad(dot, argnums=2))(*layers, x + 1, x)
+    assert stats[...].tolist() == [8.0, 2.0, 0.0]
+
+    totals = jax.new_ref(jnp.zeros(()))
+    pj.jit(lambda m, xs: pj.scan(lambda c, x: ((add_to(c["t"], x), c)[1], None), m, xs)[1])(
+        {"t": totals, "u": totals}, jnp.arange(4.0)
+    )
+    assert float(totals[...]) == 6.0
