@@ -166,14 +166,15 @@ def _check_refs(what: str, root: str, given: Untraced, returned: AnyDag, table: 
     """Checks that the refs that were given stand at their places in what is returned."""
     found = given.spec.flatten_up_to(returned)
     for position, static in zip(given.positions, given.statics, strict=True):
-        if type(static.value) is RefNumber:
-            if found[position] is not table.refs[static.value.number]:
-                where = given.spec.accessors()[position].codify(root)
-                raise TypeError(
-                    f"{what} must have the same refs at the same places\n"
-                    f"  {where} is another ref than the one that was given there, or an array\n"
-                    "  A ref stays where it is: write into it, and return it at its place."
-                )
+        if type(static.value) is not RefNumber:
+            continue
+        if found[position] is not table.refs[static.value.number]:
+            where = given.spec.accessors()[position].codify(root)
+            raise TypeError(
+                f"{what} must have the same refs at the same places\n"
+                f"  {where} is another ref than the one that was given there, or an array\n"
+                "  A ref stays where it is: write into it, and return it at its place."
+            )
 
 
 def _static_difference(what: str, root: str, one: Side, other: Side, table: RefTable) -> str:
