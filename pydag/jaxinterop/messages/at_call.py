@@ -31,9 +31,9 @@ def place_of_call() -> Place:
     return Place(frame.f_code.co_filename, frame.f_lineno, name if type(name) is str else "?")
 
 
-def warn_at_call(text: str) -> None:
+def warn_at_call(text: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the innermost line of the user's."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)

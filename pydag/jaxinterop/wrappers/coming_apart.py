@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops whose body doesn't keep what the first carry shares: that comes apart, as in Python."""
 
-import warnings
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
@@ -12,6 +11,7 @@ from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.match import SharedOtherwiseError
 from pydag.jaxinterop.boundary.meet import Meeting, meet
 from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
+from pydag.jaxinterop.messages.at_call import warn_at_call
 
 R = TypeVar("R")
 
@@ -80,10 +80,9 @@ def _type_of(leaf: Any) -> Hashable:
 
 def warn_of_modules(difference: Any) -> None:
     """Says that modules, or what they hold, come apart."""
-    warnings.warn(
+    warn_at_call(
         f"{difference}\n"
         "  In what comes out they are two. Map with pydag.dag_map where plain jax.tree.map is "
         "called, or tie the result again (pydag.retie).",
         LostTieWarning,
-        stacklevel=4,
     )
