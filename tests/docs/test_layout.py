@@ -39,6 +39,7 @@ ROOMS = [
     "pydag.jaxinterop.messages",
     "pydag.jaxinterop.static",
     "pydag.jaxinterop.prefixes",
+    "pydag.jaxinterop.refs",
     "pydag.jaxinterop.boundary",
     "pydag.jaxinterop.compiled",
     "pydag.jaxinterop.wrappers",

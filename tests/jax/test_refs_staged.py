@@ -131,7 +131,10 @@ def test_branches_that_return_other_refs() -> None:
 
 def test_a_ref_that_a_branch_made() -> None:
     """JAX lets no ref out that a branch has made: the error has the path."""
-    make = lambda m: {"new": jax.new_ref(m["a"][...])}  # noqa: E731
+
+    def make(m: Any) -> Any:
+        return {"new": jax.new_ref(m["a"][...])}
+
     with pytest.raises(ValueError, match=r"result\['new'\]"):
         pj.cond(True, make, make, tied()[1])
 

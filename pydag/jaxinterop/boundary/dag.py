@@ -2,7 +2,7 @@
 """DAGs as JAX's own pytrees, for code that calls plain JAX."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import optree
 from jax import tree_util
@@ -109,6 +109,10 @@ class Dag(Generic[T]):
                 return memory.untraced, memory.leaves
             self._built = tree, None
         return take_apart(tree, self._untraced.options)
+
+    def _with(self, untraced: Untraced, leaves: Sequence[Leaf]) -> Self:
+        """A Dag of this class with another untraced part and other leaves."""
+        return rebuilt(untraced, leaves, type(self))
 
     def __contains__(self, item: object) -> bool:
         """Whether it is in the tree, where that can be asked; False where it can't."""

@@ -7,17 +7,24 @@ them stands, so the caller gets the very object that he passed.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
-if TYPE_CHECKING:
-    from pydag.jaxinterop.boundary.dag import Dag
 
-D = TypeVar("D", bound="Dag[Any]")
+class _Dag(Protocol):
+    _untraced: Untraced
+    _leaves: Sequence[Leaf]
+
+    def _take_apart(self) -> tuple[Untraced, Sequence[Leaf]]: ...
+
+    def _with(self, untraced: Untraced, leaves: Sequence[Leaf]) -> Any: ...
+
+
+D = TypeVar("D", bound=_Dag)
 
 
 class RefNumber:
@@ -129,9 +136,8 @@ def _with_statics(dag: D, untraced: Untraced, statics: dict[int, Static], leaves
 
 
 def _like(dag: D, untraced: Untraced, leaves: Sequence[Leaf]) -> D:
-    from pydag.jaxinterop.boundary.dag import rebuilt
-
-    return rebuilt(untraced, leaves, type(dag))
+    found: D = dag._with(untraced, leaves)
+    return found
 
 
 def both_texts(function: str, where: str) -> str:
