@@ -36,32 +36,33 @@ nb::object make_ref_access(nb::handle ref_class, nb::handle array_class, nb::han
                               nb::borrow(is_top_level), nb::borrow(new_ref));
 }
 
-bool RefContents::are_ordinary(const Leaves &leaves, const RefAccess &access, nb::tuple &known) {
+bool RefContents::find_holders(const Leaves &leaves, const RefAccess &access, nb::tuple &known) {
     const nb::tuple last = known;
     Leaves types;
     types.reserve(positions_.size());
+    holders_.reserve(positions_.size());
     bool is_known = true;
     for (size_t i = 0; i < positions_.size(); ++i) {
-        nb::object type = access.type_of(leaves[positions_[i]]);
+        PyObject *const ref = leaves[positions_[i]];
+        nb::object type = access.type_of(ref), holder = access.holder(ref);
+        prefetch(holder.ptr());
         if (item_or_null(last, i) != type.ptr()) {
             if (!access.is_ordinary(type)) return false;
             is_known = false;
         }
         types.push_new(std::move(type));
+        holders_.push_new(std::move(holder));
     }
     if (!is_known) known = nb::borrow<nb::tuple>(types.take_tuple());
     return true;
 }
 
 bool RefContents::read(const Leaves &leaves, const RefAccess &access, bool has_devices, nb::tuple &known) {
-    if (!are_ordinary(leaves, access, known)) return false;
+    if (!find_holders(leaves, access, known)) return false;
     contents_.reserve(positions_.size());
-    holders_.reserve(positions_.size());
-    for (const uint32_t position : positions_) {
-        nb::object holder = access.holder(leaves[position]);
-        nb::object content = access.content(holder, has_devices);
+    for (size_t i = 0; i < holders_.size(); ++i) {
+        nb::object content = access.content(holders_[i], has_devices);
         if (!content.is_valid()) return false;
-        holders_.push_new(std::move(holder));
         contents_.push_new(std::move(content));
     }
     return true;
@@ -72,6 +73,7 @@ void RefContents::exchange(Leaves &leaves) {
 }
 
 void RefContents::write(const Positions &written, nb::handle contents) {
+    for (size_t i = 0; i < holders_.size(); ++i) prefetch(holders_[i]);
     size_t ref = 0;
     for (size_t i = 0; i < written.size(); ++i) {
         while (positions_[ref] != written[i]) ++ref;

@@ -51,7 +51,8 @@ public:
     void write(const Positions &written, nb::handle contents);
 
 private:
-    bool are_ordinary(const Leaves &leaves, const RefAccess &access, nb::tuple &known);
+    // False if a ref isn't ordinary.
+    bool find_holders(const Leaves &leaves, const RefAccess &access, nb::tuple &known);
 
     const Positions &positions_;
     Leaves contents_, holders_;
