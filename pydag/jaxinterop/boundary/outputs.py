@@ -20,11 +20,12 @@ from pydag.jaxinterop.refs.results import (
     without_refs,
 )
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
+from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import paths_of, to_outcome
+from .dag import to_outcome
 
 Content = tuple[Untraced, tuple[int | None, ...], Sources | None]
 

@@ -13,8 +13,8 @@ from jax import tree_util
 
 from pydag import _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.dag import paths_of
 from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf

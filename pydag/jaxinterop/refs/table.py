@@ -7,17 +7,26 @@ them stands, so the caller gets the very object that he passed.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
-if TYPE_CHECKING:
-    from pydag.jaxinterop.boundary.dag import Dag
 
-D = TypeVar("D", bound="Dag[Any]")
+class _Dag(Protocol):
+    """What is asked of a `Dag`."""
+
+    _untraced: Untraced
+    _leaves: Sequence[Leaf]
+
+    def _take_apart(self) -> tuple[Untraced, Sequence[Leaf]]: ...
+
+    def _with(self, untraced: Untraced, leaves: Sequence[Leaf]) -> "Self": ...
+
+
+D = TypeVar("D", bound=_Dag)
 
 
 class RefNumber:
@@ -103,7 +112,7 @@ class RefTable:
     def show(self, dag: D) -> D:
         """A Dag that has the refs, which are static, for their numbers."""
         untraced = self.shown(dag._untraced)
-        return dag if untraced is dag._untraced else _like(dag, untraced, dag._leaves)
+        return dag if untraced is dag._untraced else dag._with(untraced, dag._leaves)
 
     def shown(self, untraced: Untraced) -> Untraced:
         """The same of the untraced part of a Dag."""
@@ -125,13 +134,7 @@ def _with_statics(dag: D, untraced: Untraced, statics: dict[int, Static], leaves
     changed = untraced._replace(
         positions=positions, statics=tuple(statics[position] for position in positions)
     )
-    return _like(dag, changed, leaves)
-
-
-def _like(dag: D, untraced: Untraced, leaves: Sequence[Leaf]) -> D:
-    from pydag.jaxinterop.boundary.dag import rebuilt
-
-    return rebuilt(untraced, leaves, type(dag))
+    return dag._with(changed, leaves)
 
 
 def both_texts(function: str, where: str) -> str:
