@@ -39,10 +39,10 @@ nb::object make_ref_access(nb::handle ref_class, nb::handle array_class, nb::han
 bool RefContents::are_ordinary(const Leaves &leaves, const RefAccess &access, nb::tuple &known) {
     const nb::tuple last = known;
     Leaves types;
-    types.reserve(refs_.size());
+    types.reserve(positions_.size());
     bool is_known = true;
-    for (size_t i = 0; i < refs_.size(); ++i) {
-        nb::object type = access.type_of(leaves[refs_[i]]);
+    for (size_t i = 0; i < positions_.size(); ++i) {
+        nb::object type = access.type_of(leaves[positions_[i]]);
         if (item_or_null(last, i) != type.ptr()) {
             if (!access.is_ordinary(type)) return false;
             is_known = false;
@@ -55,9 +55,9 @@ bool RefContents::are_ordinary(const Leaves &leaves, const RefAccess &access, nb
 
 bool RefContents::read(const Leaves &leaves, const RefAccess &access, bool has_devices, nb::tuple &known) {
     if (!are_ordinary(leaves, access, known)) return false;
-    contents_.reserve(refs_.size());
-    holders_.reserve(refs_.size());
-    for (const uint32_t position : refs_) {
+    contents_.reserve(positions_.size());
+    holders_.reserve(positions_.size());
+    for (const uint32_t position : positions_) {
         nb::object holder = access.holder(leaves[position]);
         nb::object content = access.content(holder, has_devices);
         if (!content.is_valid()) return false;
@@ -68,13 +68,13 @@ bool RefContents::read(const Leaves &leaves, const RefAccess &access, bool has_d
 }
 
 void RefContents::exchange(Leaves &leaves) {
-    for (size_t i = 0; i < refs_.size(); ++i) std::swap(leaves.data()[refs_[i]], contents_.data()[i]);
+    for (size_t i = 0; i < positions_.size(); ++i) std::swap(leaves.data()[positions_[i]], contents_.data()[i]);
 }
 
 void RefContents::write(const Positions &written, nb::handle contents) {
     size_t ref = 0;
     for (size_t i = 0; i < written.size(); ++i) {
-        while (refs_[ref] != written[i]) ++ref;
+        while (positions_[ref] != written[i]) ++ref;
         checked(PyObject_SetAttr(holders_[ref], constants.buf, item_of(contents, i).ptr()));
     }
 }

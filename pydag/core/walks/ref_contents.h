@@ -41,7 +41,7 @@ class RefContents {
 public:
     using Positions = std::vector<uint32_t>;
     // `refs`: where they stand.
-    explicit RefContents(const Positions &refs) : refs_(refs) {}
+    explicit RefContents(const Positions &refs) : positions_(refs) {}
 
     // False if a ref isn't ordinary. `known`: the types of refs that came last, which needn't be looked at again.
     bool read(const Leaves &leaves, const RefAccess &access, bool has_devices, nb::tuple &known);
@@ -53,7 +53,7 @@ public:
 private:
     bool are_ordinary(const Leaves &leaves, const RefAccess &access, nb::tuple &known);
 
-    const Positions &refs_;
+    const Positions &positions_;
     Leaves contents_, holders_;
 };
 
