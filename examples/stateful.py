@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -115,7 +115,8 @@ class Classifier(pj.Module):
 def loss(model: Classifier, data: Data, is_training: bool = True) -> Array:
     images, labels = data
     scores = model(images, is_training)
-    return optax.softmax_cross_entropy_with_integer_labels(scores, labels).mean()
+    found: Array = optax.softmax_cross_entropy_with_integer_labels(scores, labels).mean()
+    return found
 
 
 # --- the ways: what each of them calls with a batch ---
@@ -148,7 +149,7 @@ def values_out(it: Training) -> Step:
     def call(data: Data) -> Array:
         new, value = step(it, data)
         it.model, it.state = new.model, new.state
-        return value
+        return cast(Array, value)
 
     return call
 
@@ -200,7 +201,7 @@ def forgetful(it: Training) -> Step:
     def call(data: Data) -> Array:
         new, value = step(it, data)
         it.model, it.state = new.model, new.state
-        return value
+        return cast(Array, value)
 
     return call
 

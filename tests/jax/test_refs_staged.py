@@ -14,7 +14,7 @@ jnp = jax.numpy
 from pydag import jaxinterop as pj
 
 
-def add_to(ref: Any, value: Any) -> None:
+def add_to(ref: Any, value: Any) -> Any:
     """Adds to the content of a ref."""
     ref[...] = ref[...] + value
 
@@ -131,7 +131,7 @@ def test_branches_that_return_other_refs() -> None:
 
 def test_a_ref_that_a_branch_made() -> None:
     """JAX lets no ref out that a branch has made: the error has the path."""
-    make = lambda m: {"new": jax.new_ref(m["a"][...])}  # noqa: E731
+    make = lambda m: {"new": jax.new_ref(m["a"][...])}  # noqa: E731  it is short
     with pytest.raises(ValueError, match=r"result\['new'\]"):
         pj.cond(True, make, make, tied()[1])
 
@@ -209,7 +209,7 @@ def test_a_write_happens_once(name: str, is_passed: bool, how: str) -> None:
         return pj.checkpoint(lambda w: count(m, w))(w)
 
     given = model if is_passed else {}
-    derivatives = {
+    derivatives: dict[str, Any] = {
         "eager": pj.grad(loss),
         "jit": pj.jit(pj.grad(loss)),
         "grad of jit": pj.grad(pj.jit(loss)),
@@ -223,7 +223,7 @@ def test_a_write_happens_once(name: str, is_passed: bool, how: str) -> None:
 def test_rules_inside_are_kept() -> None:
     """A function with a derivative of its own keeps it where contents are lent."""
 
-    @jax.custom_jvp
+    @jax.custom_jvp  # type: ignore[untyped-decorator]  # JAX says no types
     def steep(x: Any) -> Any:
         return x
 
@@ -264,7 +264,7 @@ def test_a_plain_loop_inside() -> None:
     """Steps of plain JAX that are given refs, a loop or a compiled function, work inside."""
     ref, model = tied()
 
-    @jax.jit
+    @jax.jit  # type: ignore[untyped-decorator]  # JAX says no types
     def double(r: Any) -> None:
         r[...] = r[...] * 2
 
