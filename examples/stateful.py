@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -115,8 +115,8 @@ class Classifier(pj.Module):
 def loss(model: Classifier, data: Data, is_training: bool = True) -> Array:
     images, labels = data
     scores = model(images, is_training)
-    found: Array = optax.softmax_cross_entropy_with_integer_labels(scores, labels).mean()
-    return found
+    losses: Array = optax.softmax_cross_entropy_with_integer_labels(scores, labels)
+    return losses.mean()
 
 
 # --- the ways: what each of them calls with a batch ---
@@ -147,9 +147,10 @@ def values_out(it: Training) -> Step:
         return it, value
 
     def call(data: Data) -> Array:
+        value: Array
         new, value = step(it, data)
         it.model, it.state = new.model, new.state
-        return cast(Array, value)
+        return value
 
     return call
 
@@ -199,9 +200,10 @@ def forgetful(it: Training) -> Step:
         return it, value
 
     def call(data: Data) -> Array:
+        value: Array
         new, value = step(it, data)
         it.model, it.state = new.model, new.state
-        return cast(Array, value)
+        return value
 
     return call
 

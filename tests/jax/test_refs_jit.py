@@ -296,8 +296,8 @@ def test_export_says_so() -> None:
     """`jax.export` has no refs: the error names the place."""
     from jax import export
 
+    function: Any = pj.jit(lambda m: m["r"][...])
     with pytest.raises(NotImplementedError, match=r"args\[0\]\['r'\] is a ref"):
-        function: Any = pj.jit(lambda m: m["r"][...])
         export.export(function)({"r": jax.new_ref(jnp.zeros(2))})
 
 

@@ -72,7 +72,7 @@ def test_it_is_traced_no_more_than_needed(name: str) -> None:
     def small(model: Any) -> Any:
         return model["b"][...] < 3
 
-    runs = {
+    runs: dict[str, Any] = {
         "scan": lambda m: pj.scan(loop, m, length=3),
         "fori_loop": lambda m: pj.fori_loop(0, 3, lambda _, c: body(c), m),
         "while_loop": lambda m: pj.while_loop(small, body, m),
