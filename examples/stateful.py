@@ -115,7 +115,8 @@ class Classifier(pj.Module):
 def loss(model: Classifier, data: Data, is_training: bool = True) -> Array:
     images, labels = data
     scores = model(images, is_training)
-    return optax.softmax_cross_entropy_with_integer_labels(scores, labels).mean()
+    losses: Array = optax.softmax_cross_entropy_with_integer_labels(scores, labels)
+    return losses.mean()
 
 
 # --- the ways: what each of them calls with a batch ---
@@ -146,6 +147,7 @@ def values_out(it: Training) -> Step:
         return it, value
 
     def call(data: Data) -> Array:
+        value: Array
         new, value = step(it, data)
         it.model, it.state = new.model, new.state
         return value
@@ -198,6 +200,7 @@ def forgetful(it: Training) -> Step:
         return it, value
 
     def call(data: Data) -> Array:
+        value: Array
         new, value = step(it, data)
         it.model, it.state = new.model, new.state
         return value

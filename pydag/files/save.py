@@ -64,8 +64,8 @@ def save(
         path: By convention it ends in `.safetensors`.
         tree: The DAG.
         namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes": leaves have no identity, so an array that stands in two places is written
-            twice.
+        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
+            An array is then written for each of its places.
         structure: False leaves out the structure and every leaf that isn't an array. That is enough
             for `load(path, like=)`, which takes them from `like`.
         progress: Shows a progress bar (tqdm) while the arrays are copied to the host.

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .static.class_table import bases_of, names_in
+from pydag.registry.class_table import bases_of, names_in
 
 
 class BySlots(NamedTuple):

@@ -79,7 +79,8 @@ def _check_fits(ref: Any, new: Any, spec: PyDagSpec, number: int) -> None:
     given: tuple[Any, ...] = tuple(getattr(new, name, None) for name in ("shape", "dtype"))
     if given == (ref.shape, ref.dtype):
         return
-    shown = f"{given[1]}{list(given[0])}" if None not in given else f"a {type(new).__qualname__}"
+    shape, dtype = given
+    shown = f"a {type(new).__qualname__}" if shape is None else f"{dtype}{list(shape)}"
     raise ValueError(
         f"{spec.accessors()[number].codify('target')} is a ref of {ref.dtype}{list(ref.shape)}, "
         f"and source has {shown} there\n"

@@ -241,7 +241,8 @@ def test_inference_is_an_attribute_as_any_other() -> None:
             vars(self).update(attributes)
 
     assert not hasattr(Own(), "inference")
-    assert Own(inference=True).inference is True
+    own: Any = Own(inference=True)
+    assert own.inference is True
     assert equinox.nn.inference_mode(Own()).w.tolist() == [1.0, 1.0]
 
     @dataclasses.dataclass

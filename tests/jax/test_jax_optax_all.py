@@ -154,7 +154,7 @@ def test_like_bare_optax(name: str) -> None:
     if tx is None:
         pytest.fail(f"{name} needs arguments: name them in ARGUMENTS, or a reason in LEFT_OUT")
     w, is_pair = W, name == "lookahead"
-    model = {"b": B, "copy": w, "w": w}
+    model: Any = {"b": B, "copy": w, "w": w}
     ours = pj.optimizer(made(name, ["b", "copy", "w"]))
     theirs: Any = {"b": B, "w": w}
     if is_pair:
@@ -175,7 +175,7 @@ def test_like_bare_optax(name: str) -> None:
             extra = {"value": value, "grad": plain, "value_fn": distinct_loss}
         changes, expected = tx.update(plain, expected, theirs, **extra)
         theirs = optax.apply_updates(theirs, changes)
-    shown = zip(model, theirs, strict=True) if is_pair else [(model, theirs)]
+    shown: Any = zip(model, theirs, strict=True) if is_pair else [(model, theirs)]
     for mine, other in shown:
         assert mine["w"] is mine["copy"]
         np.testing.assert_allclose(mine["w"], other["w"], rtol=1e-6, atol=1e-7)

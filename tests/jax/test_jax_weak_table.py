@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("jax")
 
-from pydag.jaxinterop.static.class_table import ClassTable
+from pydag.registry.class_table import ClassTable
 from pydag.registry.weak_table import WeakTable
 
 

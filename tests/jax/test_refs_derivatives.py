@@ -13,7 +13,7 @@ jnp = jax.numpy
 from pydag import jaxinterop as pj
 
 
-def add_to(ref: Any, value: Any) -> None:
+def add_to(ref: Any, value: Any) -> Any:
     """Adds to the content of a ref."""
     ref[...] = ref[...] + value
 

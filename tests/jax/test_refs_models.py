@@ -15,7 +15,7 @@ import pydag
 from pydag import jaxinterop as pj
 
 
-def add_to(ref: Any, value: Any) -> None:
+def add_to(ref: Any, value: Any) -> Any:
     """Adds to the content of a ref."""
     ref[...] = ref[...] + value
 
@@ -162,11 +162,8 @@ def test_a_generator_shared_by_layers() -> None:
     """One stream for all layers draws as it does outside of every wrapper."""
     plain = generator()
     expected = network([Layer(plain), Layer(plain)], jnp.ones(3))
-
-    def branch(layers: Any, x: Any) -> Any:
-        return x
-
-    wrappers = {
+    branch = lambda layers, x: x  # noqa: E731  it is short
+    wrappers: dict[str, Any] = {
         "jit": lambda layers, x: pj.jit(network)(layers, x),
         "cond": lambda layers, x: pj.cond(True, network, branch, layers, x),
         "switch": lambda layers, x: pj.switch(0, [network, branch], layers, x),
@@ -194,10 +191,7 @@ def test_generators_in_loops_and_maps() -> None:
     """A split generator is mapped; one in a carry stays where it is."""
     rng = generator()
     pair = rng.split(3)
-
-    def run(a: Any, b: Any, x: Any) -> Any:
-        return a.uniform() + b.uniform() + x
-
+    run = lambda a, b, x: a.uniform() + b.uniform() + x  # noqa: E731  it is short
     assert len(set(pj.vmap(run)(pair, pair, jnp.zeros(3)).tolist())) == 3
     carried = pj.fori_loop(
         0, 3, lambda _, c: {"r": c["r"], "x": c["r"].uniform()}, {"r": rng, "x": jnp.float32(0.0)}
@@ -235,10 +229,7 @@ def test_a_class_that_checks_what_it_holds() -> None:
     pj.grad(lambda m, x: run(m, x)[1])(model, x)
     pj.grad(lambda x, m: run(m, x)[1])(x, model)
     pj.grad(lambda x, m: run(m, x)[1], argnums=(0, 1))(x, model)
-
-    def apart(c: Checked, _: Any) -> Any:
-        return Checked(c.value * 2, c.other), None
-
+    apart = lambda c, _: (Checked(c.value * 2, c.other), None)  # noqa: E731  it is short
     pj.scan(apart, model, length=2)
     pj.cond(True, lambda m: Checked(m.value, m.value), lambda m: run(m, x)[0], model)
     pj.checkpoint(run, prevent_cse=(True, False))(model, x)

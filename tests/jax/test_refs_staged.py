@@ -14,7 +14,7 @@ jnp = jax.numpy
 from pydag import jaxinterop as pj
 
 
-def add_to(ref: Any, value: Any) -> None:
+def add_to(ref: Any, value: Any) -> Any:
     """Adds to the content of a ref."""
     ref[...] = ref[...] + value
 
@@ -72,7 +72,7 @@ def test_it_is_traced_no_more_than_needed(name: str) -> None:
     def small(model: Any) -> Any:
         return model["b"][...] < 3
 
-    runs = {
+    runs: dict[str, Any] = {
         "scan": lambda m: pj.scan(loop, m, length=3),
         "fori_loop": lambda m: pj.fori_loop(0, 3, lambda _, c: body(c), m),
         "while_loop": lambda m: pj.while_loop(small, body, m),
@@ -131,10 +131,7 @@ def test_branches_that_return_other_refs() -> None:
 
 def test_a_ref_that_a_branch_made() -> None:
     """JAX lets no ref out that a branch has made: the error has the path."""
-
-    def make(m: Any) -> Any:
-        return {"new": jax.new_ref(m["a"][...])}
-
+    make = lambda m: {"new": jax.new_ref(m["a"][...])}  # noqa: E731  it is short
     with pytest.raises(ValueError, match=r"result\['new'\]"):
         pj.cond(True, make, make, tied()[1])
 
@@ -212,7 +209,7 @@ def test_a_write_happens_once(name: str, is_passed: bool, how: str) -> None:
         return pj.checkpoint(lambda w: count(m, w))(w)
 
     given = model if is_passed else {}
-    derivatives = {
+    derivatives: dict[str, Any] = {
         "eager": pj.grad(loss),
         "jit": pj.jit(pj.grad(loss)),
         "grad of jit": pj.grad(pj.jit(loss)),
@@ -226,7 +223,7 @@ def test_a_write_happens_once(name: str, is_passed: bool, how: str) -> None:
 def test_rules_inside_are_kept() -> None:
     """A function with a derivative of its own keeps it where contents are lent."""
 
-    @jax.custom_jvp
+    @jax.custom_jvp  # type: ignore[untyped-decorator]  # JAX says no types
     def steep(x: Any) -> Any:
         return x
 
@@ -267,7 +264,7 @@ def test_a_plain_loop_inside() -> None:
     """Steps of plain JAX that are given refs, a loop or a compiled function, work inside."""
     ref, model = tied()
 
-    @jax.jit
+    @jax.jit  # type: ignore[untyped-decorator]  # JAX says no types
     def double(r: Any) -> None:
         r[...] = r[...] * 2
 

@@ -527,3 +527,38 @@ def test_a_thousand_levels() -> None:
     while type(tree) is list:
         tree = tree[0]
     assert tree.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_training_object() -> None:
+    """A model and its optimizer's state, held by one object, are updated in place; ties stay."""
+    optax = pytest.importorskip("optax")
+    optimizer = pj.optimizer(optax.adamw(0.1))
+
+    class Training(pj.Module):
+        def __init__(self, model: Any) -> None:
+            self.model, self.state = model, optimizer.init(model)
+
+    def loss(model: Any, x: Any) -> Any:
+        return jnp.sum((model["a"] * model["b"] * x) ** 2)
+
+    @pj.jit(update_argnums=0)
+    def step(training: Any, x: Any) -> Any:
+        value, gradient = pj.value_and_grad(loss)(training.model, x)
+        updates, training.state = optimizer.update(gradient, training.state, training.model)
+        training.model = pj.apply_updates(training.model, updates)
+        return value
+
+    w, x = jnp.ones(3), jnp.ones(3)
+    training: Any = Training({"a": w, "b": w})
+    held = training.model, training.state
+    model, state = {"a": w, "b": w}, optimizer.init({"a": w, "b": w})
+    for _ in range(3):
+        value, gradient = pj.value_and_grad(loss)(model, x)
+        updates, state = optimizer.update(gradient, state, model)
+        model = pj.apply_updates(model, updates)
+        assert jnp.allclose(step(training, x), value)
+    assert training.model is held[0]
+    assert training.state is held[1]
+    assert training.model["a"] is training.model["b"]
+    assert jnp.allclose(training.model["a"], model["a"])
+    assert int(training.state[0].count) == 3

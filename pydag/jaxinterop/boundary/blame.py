@@ -15,10 +15,9 @@ from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.plain_functions import advise_plain
 from pydag.jaxinterop.messages.roots import Roots
+from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
-
-from .dag import paths_of
 
 Named = Iterable[tuple[str, Leaf]]
 """Leaves with their paths."""

@@ -22,11 +22,12 @@ from pydag.jaxinterop.prefixes.arguments import (
 from pydag.jaxinterop.prefixes.treatments import Question, treatments
 from pydag.jaxinterop.refs.contents import OfContents, check_around
 from pydag.jaxinterop.refs.table import RefTable
+from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .blame import blame_value
-from .dag import InnerDag, Outcome, checked_dag, hashable, paths_of, rebuilt, to_outcome
+from .dag import InnerDag, Outcome, checked_dag, hashable, rebuilt, to_outcome
 from .function_cache import cached_for_function, kept_with_function
 from .given import GivenTree
 from .updates import NOTHING, Update, update_of

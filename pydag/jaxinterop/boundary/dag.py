@@ -9,10 +9,10 @@ from jax import tree_util
 
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, tell_flax, to_state
-from pydag.jaxinterop.messages.path_texts import path_texts
 from pydag.jaxinterop.messages.roots import Roots
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.option import is_array
+from pydag.jaxinterop.static.paths import keys_of, paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.ops.select import masks, select, where_there
 from pydag.structure.listing import Listing
@@ -110,16 +110,16 @@ class Dag(Generic[T]):
             self._built = tree, None
         return take_apart(tree, self._untraced.options)
 
-    def _with(self, untraced: Untraced, leaves: Sequence[Leaf]) -> Self:
-        """A Dag of this class with another untraced part and other leaves."""
-        return rebuilt(untraced, leaves, type(self))
-
     def __contains__(self, item: object) -> bool:
         """Whether it is in the tree, where that can be asked; False where it can't."""
         try:
             return item in self.tree  # type: ignore[operator]  # else a TypeError
         except TypeError:
             return False
+
+    def _with(self, untraced: Untraced, leaves: Iterable[Leaf]) -> "Self":
+        """A Dag of the same class with another content."""
+        return rebuilt(untraced, leaves, type(self))
 
     def __repr__(self) -> str:
         untraced, leaves = self._take_apart()
@@ -264,20 +264,6 @@ def to_tree(dag: Dag) -> AnyDag:
 def dag_like(dag: D, tree: AnyDag, what: str, root: str) -> D:
     """A Dag structured as `dag`, with what `tree` has in the place of its leaves."""
     return rebuilt(dag._untraced, dag._untraced.match(tree, what, root), type(dag))
-
-
-def paths_of(untraced: Untraced, root: Roots = "") -> Sequence[str]:
-    """The path of each traced leaf as Python text."""
-    texts = path_texts(untraced.spec, root)
-    if not untraced.positions:
-        return texts
-    skipped = frozenset(untraced.positions)
-    return [text for i, text in enumerate(texts) if i not in skipped]
-
-
-def keys_of(untraced: Untraced, root: str) -> list[tree_util.GetAttrKey]:
-    """A name for each traced leaf; JAX writes a dot before it."""
-    return [tree_util.GetAttrKey(path.removeprefix(".")) for path in paths_of(untraced, root)]
 
 
 def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], Untraced]:

@@ -12,13 +12,20 @@ from jax import tree_util
 
 from pydag.jaxinterop.prefixes.treatments import Question, distinct, one_level, treatments
 from pydag.jaxinterop.refs.access import new_ref
+from pydag.jaxinterop.refs.results import (
+    ARRAY,
+    Given,
+    Sources,
+    with_refs,
+    without_refs,
+)
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
+from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import paths_of, to_outcome
-from .ref_results import ARRAY, Given, Sources, with_refs, without_refs
+from .dag import to_outcome
 
 Content = tuple[Untraced, tuple[int | None, ...], Sources | None]
 

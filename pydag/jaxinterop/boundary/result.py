@@ -6,13 +6,13 @@ from typing import Any
 from jax import tree_util
 
 from pydag import _core
+from pydag.jaxinterop.refs.results import Given, WithRefs, without_refs
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 from .dag import Outcome, rebuilt, to_outcome
 from .derivatives import Structures
-from .ref_results import Given, WithRefs, without_refs
 
 
 class OutcomeWithDerivatives(Outcome):
@@ -36,7 +36,7 @@ def _with_derivatives(dag: Outcome, structures: Structures) -> Any:
 
 
 def result(tree: AnyDag, options: Options, given: Given) -> Any:
-    """The result of a function, for JAX; `ref_results.built` makes a DAG of what comes back.
+    """The result of a function, for JAX; `refs.results.built` makes a DAG of what comes back.
 
     Args:
         given: The refs that it was given.

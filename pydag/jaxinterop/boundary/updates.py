@@ -94,7 +94,7 @@ class Update(NamedTuple):
         if type(returned) is not _core.Updated:
             return cls()
         _, plan, leaves = _core.open_updated(returned)
-        return cls(plan, leaves)
+        return cls(plan, tuple(leaves))
 
 
 tree_util.register_pytree_node(

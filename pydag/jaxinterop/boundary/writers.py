@@ -18,12 +18,19 @@ def writer_of(cls: type) -> Writer | None:
     """How instances of a class are written; None where that isn't known."""
     if issubclass(cls, Dag):
         return _write_dag
+    own: Writer | None = getattr(cls, "_write_children", None) if _is_ours(cls) else None
+    if own is not None:
+        return own
     nnx = sys.modules.get("flax.nnx")
     if nnx is None:
         return None
     if issubclass(cls, nnx.Variable):
         return _write_variable
     return _write_module if issubclass(cls, nnx.Pytree) else None
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.startswith("pydag.")
 
 
 def _write_dag(dag: Dag, leaves: Sequence[Leaf]) -> None:

@@ -15,11 +15,12 @@ from jax import export, tree_util
 
 from pydag import _core
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.dag import Dag, paths_of, rebuilt, to_dag
+from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
 from pydag.jaxinterop.boundary.updates import NOTHING
 from pydag.jaxinterop.messages.naming import COUNTED, named
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 

@@ -18,10 +18,10 @@ import jax
 from pydag import _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.ref_results import built
 from pydag.jaxinterop.boundary.updates import result_of
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
+from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.refs.table import both_texts
 from pydag.jaxinterop.static.differentiable import is_ref, shape_of
 from pydag.typing import Dag as AnyDag

@@ -13,12 +13,12 @@ import jax
 from pydag._core import Hashed
 from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.given import GivenTree
-from pydag.jaxinterop.boundary.ref_results import Given, given_refs
 from pydag.jaxinterop.boundary.result import result as plain_result
 from pydag.jaxinterop.boundary.updates import NOTHING, update_of
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Chosen
+from pydag.jaxinterop.refs.results import Given, given_refs
 from pydag.jaxinterop.static.untraced import Options
 from pydag.sharing.tie import num_unties
 from pydag.typing import Dag

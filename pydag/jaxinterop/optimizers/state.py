@@ -83,6 +83,10 @@ class OptimizerState:
     def _replace(self, **fields: Any) -> "OptimizerState":
         return self.like(self.inner._replace(**fields))
 
+    def _write_children(self, children: Iterable[Any]) -> None:
+        """Takes other children, as a class of `update_argnums` does whose functions are ours."""
+        self.inner = _open_without_keys(self)[1][1].unflatten(children)
+
     def like(self, inner: Any) -> "OptimizerState":
         """Another state for the same structure."""
         return OptimizerState(inner, self.structure)

@@ -7,7 +7,7 @@ them stands, so the caller gets the very object that he passed.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
@@ -16,12 +16,14 @@ from pydag.typing import Leaf
 
 
 class _Dag(Protocol):
+    """What is asked of a `Dag`."""
+
     _untraced: Untraced
     _leaves: Sequence[Leaf]
 
     def _take_apart(self) -> tuple[Untraced, Sequence[Leaf]]: ...
 
-    def _with(self, untraced: Untraced, leaves: Sequence[Leaf]) -> Any: ...
+    def _with(self, untraced: Untraced, leaves: Sequence[Leaf]) -> "Self": ...
 
 
 D = TypeVar("D", bound=_Dag)
@@ -110,7 +112,7 @@ class RefTable:
     def show(self, dag: D) -> D:
         """A Dag that has the refs, which are static, for their numbers."""
         untraced = self.shown(dag._untraced)
-        return dag if untraced is dag._untraced else _like(dag, untraced, dag._leaves)
+        return dag if untraced is dag._untraced else dag._with(untraced, dag._leaves)
 
     def shown(self, untraced: Untraced) -> Untraced:
         """The same of the untraced part of a Dag."""
@@ -132,12 +134,7 @@ def _with_statics(dag: D, untraced: Untraced, statics: dict[int, Static], leaves
     changed = untraced._replace(
         positions=positions, statics=tuple(statics[position] for position in positions)
     )
-    return _like(dag, changed, leaves)
-
-
-def _like(dag: D, untraced: Untraced, leaves: Sequence[Leaf]) -> D:
-    found: D = dag._with(untraced, leaves)
-    return found
+    return dag._with(changed, leaves)
 
 
 def both_texts(function: str, where: str) -> str:

@@ -11,7 +11,7 @@ import types
 from typing import Any, NamedTuple
 
 from pydag.jaxinterop import chex_private, equinox_private, jax_private
-from pydag.jaxinterop.static.class_table import bases_of, inherits, names_in
+from pydag.registry.class_table import bases_of, inherits, names_in
 
 Names = tuple[str, ...]
 

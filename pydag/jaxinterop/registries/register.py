@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from jax import tree_util
 
 from pydag import _core
-from pydag.jaxinterop.boundary.dag import keys_of
 from pydag.jaxinterop.boundary.derivatives import noted_for_jax, opens_as_pydag
 from pydag.jaxinterop.boundary.memory import memory_of, remember
 from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags
+from pydag.jaxinterop.static.paths import keys_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.fields import module_listeners
 from pydag.structure.listing import Listing

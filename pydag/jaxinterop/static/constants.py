@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any
 
+from pydag.registry.class_table import ClassTable
 from pydag.typing import Leaf
 
-from .class_table import ClassTable
 from .leaves import Static, compares
 from .parts import Readers, is_of_jax, readers_of
 

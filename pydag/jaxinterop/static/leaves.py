@@ -10,9 +10,8 @@ import jax
 import numpy as np
 
 from pydag.jaxinterop import jax_private
+from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
 from pydag.structure.text import bounded_repr
-
-from .class_table import ClassTable, bases_of, inherits, names_in
 
 # The commonest of the dtypes that JAX takes.
 _dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
 from pydag.structure.text import short_repr
 
-from .class_table import ClassTable, bases_of, inherits, names_in
 from .leaves import is_known_to_jax
 
 Part = tuple[str, Any, Any]

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.flax_private import variable_classes
+from pydag.registry.class_table import inherits
 from pydag.structure.listing import Listing, Record
-
-from .class_table import inherits
 
 _TRAINED, _STATE = 1, 2
 

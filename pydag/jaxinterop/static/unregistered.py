@@ -13,9 +13,9 @@ import jax
 import numpy as np
 
 from pydag.jaxinterop.messages.roots import shortened
+from pydag.registry.class_table import bases_of, inherits
 from pydag.structure.text import short_repr
 
-from .class_table import bases_of, inherits
 from .leaves import is_traced
 from .parts import (
     CONTAINERS,

@@ -12,9 +12,9 @@ from typing import Any
 from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots, place_text
+from pydag.registry.class_table import inherits
 from pydag.typing import Dag, Identity, Leaf
 
-from .class_table import inherits
 from .parts import is_of_jax, readers_of, search
 
 _KINDS: tuple[type, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)

@@ -5,7 +5,7 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pydag.registry.weak_table import WeakTable
+from .weak_table import WeakTable
 
 Answer = TypeVar("Answer")
 

@@ -13,13 +13,13 @@ from jax import tree_util
 
 from pydag import _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.refs.access import new_ref
 from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import paths_of
+from .access import new_ref
 
 ARRAY, NEW_REF = -1, -2  # as in the core
 
