@@ -6,6 +6,8 @@
 #include "base/tuples.h"
 #include "types/fields.h"
 
+#include <structmember.h>
+
 #include <algorithm>
 
 namespace pydag {
