@@ -124,8 +124,9 @@ class Bridge(Item):
 
 
 def energy_at(positions: jax.Array, bridge: Bridge) -> jax.Array:
-    bridge.move(list(positions))  # objects of this call: nobody else's bridge moves
-    energy: jax.Array = bridge.energy()
+    moved = pydag.dag_copy(bridge)  # for this sum alone: a change of `bridge` would be lost
+    moved.move(list(positions))
+    energy: jax.Array = moved.energy()
     return energy
 
 
