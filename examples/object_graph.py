@@ -153,8 +153,9 @@ def settle(bridge: Bridge) -> Bridge:
     # One step more, which hardly moves anything: its derivative is that of the place where the
     # forces vanish, as the implicit function theorem has it. So nothing before it needs any.
     positions, stiffness = jax.lax.stop_gradient(state)
-    bridge.move(list(positions + step(uphill(positions)[0], stiffness)))
-    return bridge
+    settled = pydag.dag_copy(bridge)
+    settled.move(list(positions + step(uphill(positions)[0], stiffness)))
+    return settled
 
 
 def largest_force(bridge: Bridge) -> jax.Array:
