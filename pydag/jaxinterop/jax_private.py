@@ -92,6 +92,8 @@ def _constant(value: Any) -> Any:
 
 
 _discharge_state: Any = _optional("jax._src.state.discharge", "discharge_state")
+_closed: Any = _optional("jax._src.core", "ClosedJaxpr")
+"""What was traced with its constants; JAX 0.12 has one class for both."""
 
 
 def discharged(jaxpr: Any, equation: Any, given: list[Any], wanted: list[Any]) -> Any:
@@ -103,16 +105,17 @@ def discharged(jaxpr: Any, equation: Any, given: list[Any], wanted: list[Any]) -
         jaxpr: What was traced.
         given, wanted: The variables that are the inputs and the outputs of the step.
     """
-    step = jaxpr.replace(
-        constvars=[],
-        consts=[],
-        invars=given,
-        outvars=wanted,
-        eqns=[equation],
-        effects=equation.effects,
-        debug_info=jaxpr.debug_info.with_unknown_names(),
-    )
-    return _discharge_state(step)
+    fields = {
+        "constvars": [],
+        "invars": given,
+        "outvars": wanted,
+        "eqns": [equation],
+        "effects": equation.effects,
+        "debug_info": jaxpr.debug_info.with_unknown_names(),
+    }
+    if _closed is None:
+        return _discharge_state(jaxpr.replace(consts=[], **fields))
+    return _discharge_state(_closed(jaxpr.replace(**fields), [])).jaxpr
 
 
 def has_rules(equation: Any) -> bool:
