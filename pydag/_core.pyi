@@ -401,7 +401,6 @@ def recipe(
     refs: Sequence[int] = ...,
     written: Sequence[int] = ...,
     function: Callable[..., Any] | None = None,
-    finish: Callable[[tuple[Any, ...], dict[str, Any], Any], object] | None = None,
     has_devices: bool = True,
 ) -> Recipe: ...
 

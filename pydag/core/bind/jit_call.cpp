@@ -64,17 +64,15 @@ void bind_jit_call(nb::module_ &module) {
         "recipe",
         [](nb::object key, nb::object tag, Positions static_positions, nb::tuple statics,
            std::optional<Positions> donated, std::optional<Positions> kept, Positions checked_positions,
-           nb::tuple classes, Positions refs, Positions written, nb::object function, nb::object finish,
-           bool has_devices) {
+           nb::tuple classes, Positions refs, Positions written, nb::object function, bool has_devices) {
             return make_recipe({std::move(key), std::move(tag), std::move(static_positions), std::move(statics),
                                 std::move(donated), std::move(kept), std::move(checked_positions), std::move(classes),
-                                std::move(refs), std::move(written), std::move(function), std::move(finish),
-                                has_devices});
+                                std::move(refs), std::move(written), std::move(function), has_devices});
         },
         nb::kw_only(), nb::arg("key").none(), nb::arg("tag").none(), nb::arg("static_positions"), nb::arg("statics"),
         nb::arg("donated").none(), nb::arg("kept").none(), nb::arg("checked_positions"), nb::arg("classes"),
         nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("function") = nb::none(),
-        nb::arg("finish") = nb::none(), nb::arg("has_devices") = true);
+        nb::arg("has_devices") = true);
     make_hashed_type();
     module.attr("Hashed") = HashedBox::type();
     add_operations(module, operations, std::size(operations));

@@ -83,7 +83,7 @@ nb::object finished(nb::handle returned, const std::function<nb::object()> &give
     return found;
 }
 
-// Passes the contents of refs, and writes the extra results.
+// Passes the contents of refs, and writes the new ones.
 nb::object call_with_extras(Recipe &recipe, const FlatCall &flat, Leaves &leaves, nb::handle args, nb::handle kwargs) {
     const nb::object access = flat.access;
     RefContents contents(recipe.refs);
@@ -94,9 +94,8 @@ nb::object call_with_extras(Recipe &recipe, const FlatCall &flat, Leaves &leaves
     }
     const nb::object donated = donated_of(recipe, leaves), kept = leaves_at(leaves, *recipe.kept);
     const nb::object pair = call(recipe.function, recipe.key, donated, kept);
-    const nb::object result = nb::borrow(item_of(pair, 0)), extras = nb::borrow(item_of(pair, 1));
-    contents.write(recipe.written, item_of(extras, 0));
-    if (!recipe.finish.is_none()) call(recipe.finish, args, kwargs, item_of(extras, 1));
+    const nb::object result = nb::borrow(item_of(pair, 0));
+    contents.write(recipe.written, item_of(pair, 1));
     contents.exchange(leaves);
     return finished(result, [&] { return leaves.take_list(); }, access, args, kwargs);
 }

@@ -25,13 +25,11 @@ struct Recipe {
     nb::tuple classes;                 // of these leaves
     Positions refs;                    // of refs whose contents are passed; no other leaf is a ref
     Positions written;                 // of those whose new contents come back
-    // The function that returns extra results, too, a pair of the result and a pair of these: the new contents
-    // of refs, and what `finish` is given after the arguments of the call. None, and null, without.
-    nb::object function, finish;
-    bool has_devices;       // whether there are several
-    nb::tuple types;        // of refs that came last, which needn't be looked at again
-    size_t num_leaves = 0;  // of the structure
-    auto python_refs() { return std::tie(key, tag, statics, classes, function, finish, types); }
+    nb::object function;               // which returns them beside its result; None where no contents are passed
+    bool has_devices;                  // whether there are several
+    nb::tuple types;                   // of refs that came last, which needn't be looked at again
+    size_t num_leaves = 0;             // of the structure
+    auto python_refs() { return std::tie(key, tag, statics, classes, function, types); }
     bool has_extras() const { return !function.is_none(); }
 };
 using RecipeBox = Box<Recipe>;

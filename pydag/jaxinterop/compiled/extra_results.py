@@ -6,11 +6,10 @@ content of each that the function wrote into; these contents are donated. Which 
 once the function is traced, with the refs themselves: `jax.jit` keeps what it traced, so the
 function that takes contents calls it and traces nothing anew.
 
-The compiled function returns `(result, (contents, more))`: the new contents of refs, and whatever
-else a `finish(args, kwargs, more)` is to write when the call returns.
+The compiled function returns `(result, contents)`: beside the result the new contents.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -29,8 +28,6 @@ from pydag.typing import Leaf
 
 from .division import Division, join
 from .key import Key
-
-Finish = Callable[[Any, Any, Any], object]
 
 
 class Hidden:
@@ -92,7 +89,7 @@ def run_with_contents(inner: Any, key: ExtraKey, donated: Any, kept: Any) -> Any
     contents = tuple(
         _pinned(leaves[place][...], pin) for place, pin in zip(key.written, key.pins, strict=True)
     )
-    return result, (contents, ())
+    return result, contents
 
 
 def _pinned(content: Any, pin: Any) -> Any:
@@ -192,7 +189,7 @@ class Taken(NamedTuple):
     def finish(self, found: Any) -> AnyDag:
         """The result, from what the function has returned."""
         if self.written is not None:
-            found, (contents, _) = found
+            found, contents = found
             for ref, content in zip(self.written, contents, strict=True):
                 write(ref, content)
         tree = built(result_of(found), self.leaves)

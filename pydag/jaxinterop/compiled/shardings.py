@@ -101,11 +101,11 @@ class Shardings:
     def for_jax(
         self, options: Options, updates: bool = False, has_extras: bool = False
     ) -> dict[str, Any]:
-        """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.build`.
+        """The options of `jax.jit` for a function of `(donated, kept)`; see `Key.join`.
 
         Args:
             updates: Whether it updates arguments.
-            has_extras: Whether it returns a pair: the result, and extra results.
+            has_extras: Whether it returns a pair: the result, and new contents.
         """
         found = {}
         if self.given_in is not UNSPECIFIED:
