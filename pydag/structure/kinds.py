@@ -24,7 +24,6 @@ class NodeKind(NamedTuple):
 
 
 NODE_KINDS = tuple(NodeKind._make(row) for row in _core.node_kinds())
-BY_NAME = {kind.name: kind for kind in NODE_KINDS}
 MAPPINGS = frozenset(kind.name for kind in NODE_KINDS if kind.is_mapping)
 # Their children are found by a key or by the name of a field.
 NAMED = frozenset(kind.name for kind in NODE_KINDS if {"keys", "names"} & set(kind.roles))

@@ -256,11 +256,6 @@ def unhashable(where: str, error: TypeError, leaf: Leaf) -> TypeError:
     )
 
 
-def to_tree(dag: Dag) -> AnyDag:
-    """A tree of its own, which a user's function may change: `dag.tree` may be the caller's."""
-    return dag._untraced.build(dag._leaves)
-
-
 def dag_like(dag: D, tree: AnyDag, what: str, root: str) -> D:
     """A Dag structured as `dag`, with what `tree` has in the place of its leaves."""
     return rebuilt(dag._untraced, dag._untraced.match(tree, what, root), type(dag))

@@ -44,11 +44,6 @@ def _works() -> bool:
         return False
 
 
-def is_concrete_ref(leaf: Leaf) -> bool:
-    """Whether it is a ref itself, not one that JAX traces."""
-    return REF is not None and type(leaf) is REF
-
-
 def refs_among(leaves: Sequence[Leaf]) -> tuple[int, ...]:
     """Where concrete refs stand."""
     return tuple(i for i, leaf in enumerate(leaves) if type(leaf) is REF) if REF else ()
