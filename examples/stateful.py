@@ -132,6 +132,17 @@ class Training(pj.Module):
         self.model, self.state = model, optimizer.init(model)
 
 
+def _exchanging(it: Training, step: Callable[..., tuple[Training, Array]]) -> Step:
+    """Calls a step that returns a new training, and goes on with that."""
+
+    def call(data: Data) -> Array:
+        new, value = step(it, data)
+        it.model, it.state = new.model, new.state
+        return value
+
+    return call
+
+
 def values_out(it: Training) -> Step:
     """The changed model is a result, of the loss and of the step."""
 
@@ -146,13 +157,7 @@ def values_out(it: Training) -> Step:
         it.model = pj.apply_updates(it.model, updates)
         return it, value
 
-    def call(data: Data) -> Array:
-        value: Array
-        new, value = step(it, data)
-        it.model, it.state = new.model, new.state
-        return value
-
-    return call
+    return _exchanging(it, step)
 
 
 def by_update_argnums(it: Training) -> Step:
@@ -199,13 +204,7 @@ def forgetful(it: Training) -> Step:
         it.model = pj.apply_updates(it.model, updates)
         return it, value
 
-    def call(data: Data) -> Array:
-        value: Array
-        new, value = step(it, data)
-        it.model, it.state = new.model, new.state
-        return value
-
-    return call
+    return _exchanging(it, step)
 
 
 WAYS = {

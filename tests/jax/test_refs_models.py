@@ -11,13 +11,10 @@ if not hasattr(jax, "new_ref"):
     pytest.skip("this JAX has no refs", allow_module_level=True)
 jnp = jax.numpy
 
+from ref_writes import add_to
+
 import pydag
 from pydag import jaxinterop as pj
-
-
-def add_to(ref: Any, value: Any) -> Any:
-    """Adds to the content of a ref."""
-    ref[...] = ref[...] + value
 
 
 class Net(pj.Module):
