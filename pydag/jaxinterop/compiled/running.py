@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls that are running: what they were given tells whether a plain function lost a tie.
+"""The calls that are running, whose arguments show that a plain function of JAX lost a tie.
 
-A plain `jax.lax.scan` inside of a function of ours hands its body a model that is untied. Where the
-body gives that model to a function of ours, the model is held against what the outer one was given.
+A plain `jax.lax.scan` inside of a wrapped function hands its body an untied model. If the body
+gives that model to another wrapped function, it is compared with the arguments of the outer call.
 """
 
 import threading
@@ -16,7 +16,7 @@ from .lost_tie import LostTieWarning, Ties
 
 
 class _Running(threading.local):
-    """The calls that run in this thread, the innermost behind."""
+    """The calls that run in this thread; the innermost comes last."""
 
     def __init__(self) -> None:
         self.calls: list[RunningCall] = []
@@ -26,9 +26,10 @@ _running = _Running()
 
 
 class RunningCall:
-    """A context, in which a function runs that was given these arguments.
+    """A context in which a function runs that was given these arguments.
 
-    What was noticed meanwhile is told at its end: an error says more.
+    The warning about what was noticed meanwhile comes at its end, and not if an error is raised,
+    which says more.
     """
 
     __slots__ = ("args", "found", "kwargs", "options")
@@ -48,10 +49,10 @@ class RunningCall:
 
 
 def check_tied(args: Args, what: str) -> None:
-    """Notices if an argument is what an outer function was given, and a plain trace untied it.
+    """Notices that an argument is one of an outer call's that a plain trace has untied.
 
     Args:
-        what: The function of ours that is called.
+        what: Names the wrapper that is called.
     """
     calls = _running.calls
     if not calls or not (advice := plain_trace_advice()):

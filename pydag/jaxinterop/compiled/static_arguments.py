@@ -33,10 +33,10 @@ class KeywordOrder:
 
 
 class StaticArguments:
-    """Puts a leaf in the place of each static argument: one leaf for all values that are equal.
+    """Replaces each static argument by a leaf: the same leaf for all values that are equal.
 
-    So whether a call has the same static arguments as another is seen by `is`. A value that may
-    change while it stays the same object is compared each time.
+    So calls with the same static arguments are recognized by identity. A value that may change
+    while it stays the same object is compared each time.
     """
 
     def __init__(self, chosen: Chosen) -> None:
@@ -74,7 +74,7 @@ class StaticArguments:
         try:
             leaf.check_hashable()
             same = self._known.setdefault(leaf, leaf)
-        except Exception:  # told, with the place, when a key is made for it
+        except Exception:  # the error comes, with the path, when a key is made of it
             return leaf
         if same is leaf:
             if len(self._known) > MOST:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant objects that are looked at before the core makes a call by a recipe."""
+"""Constant objects that are compared before the core makes a call by a recipe."""
 
 from collections.abc import Sequence
 
@@ -37,6 +37,6 @@ class Watched:
         self.states += [state for state in states if id(state) not in known]
 
     def forget(self) -> None:
-        """Lets the next calls be looked at in full."""
+        """Forgets all recipes, so the next calls are taken apart in full."""
         self.states.clear()
         _core.forget_recipes(self._flat_call, None)
