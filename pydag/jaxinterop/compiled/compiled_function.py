@@ -123,7 +123,7 @@ class CompiledFunction:
             if self.functions.unties.found:
                 note_untie()
             try:
-                if watched.states and not watched.is_current():
+                if watched.states and not watched.look_again():
                     answer = NotImplemented
                 elif has_static or kwargs:
                     answer = short(flat_call, *arranged(args, kwargs))
@@ -187,11 +187,11 @@ class CompiledFunction:
         args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
-        place = spec_key, refs_among(leaves)
-        groups = self.leaf_groups.get(place)
+        key = spec_key, refs_among(leaves)
+        groups = self.leaf_groups.get(key)
         is_wrong = groups is not None and groups.positions != self.positions(leaves, spec)[0]
         if is_wrong:
-            self.leaf_groups.pop(place, None)
+            self.leaf_groups.pop(key, None)
             _core.forget_recipes(self.flat_call, spec_key)
         return is_wrong
 

@@ -78,7 +78,7 @@ def _without_static(arguments: Arguments) -> Arguments:
     )
 
 
-def _places(untraced: Untraced) -> list[int]:
+def _first_indices(untraced: Untraced) -> list[int]:
     """For each traced leaf, its first index among the leaves that JAX sees.
 
     Raises:
@@ -87,11 +87,11 @@ def _places(untraced: Untraced) -> list[int]:
     marks = [_struct((), "float32") for _ in untraced.traced_positions()]
     found = tree_util.tree_leaves_with_path(_without_static(untraced.build(marks)))
     first: dict[int, int] = {}
-    for place, (path, leaf) in enumerate(found):
+    for index, (path, leaf) in enumerate(found):
         if type(leaf) is not jax.ShapeDtypeStruct:
             root = ("args", "kwargs")[path[0].idx]
             raise _not_of_jax(root + tree_util.keystr(path[1:]), leaf, untraced.spec.namespace)
-        first.setdefault(id(leaf), place)
+        first.setdefault(id(leaf), index)
     return [first[id(mark)] for mark in marks]
 
 
@@ -160,11 +160,11 @@ class Exported:
                 "a function with update_argnums can't be exported: what is exported only returns\n"
                 "  Export a function that returns what it changed."
             )
-        places = _places(untraced)
+        indices = _first_indices(untraced)
 
         def plain(*args: Any, **kwargs: Any) -> Any:
             given = tree_util.tree_leaves((args, kwargs))
-            call = rebuilt(untraced, [given[place] for place in places], Call)
+            call = rebuilt(untraced, [given[i] for i in indices], Call)
             return _for_jax(call.run(compiled.call), compiled.options)
 
         args, kwargs = _without_static(untraced.build(self.leaves))

@@ -87,7 +87,7 @@ def run_with_contents(inner: Any, key: ExtraKey, donated: Any, kept: Any) -> Any
         raise WritesMoreError(key.inner, written)
     result = inner(key.inner, key.tag.value, leaves)
     contents = tuple(
-        _pinned(leaves[place][...], pin) for place, pin in zip(key.written, key.pins, strict=True)
+        _pinned(leaves[i][...], pin) for i, pin in zip(key.written, key.pins, strict=True)
     )
     return result, contents
 

@@ -101,7 +101,7 @@ class LeafGroups:
         static = self.pick_static(leaves)
         recent = self.recent
         is_recent = recent is not None and all(map(is_, static, recent[0]))
-        if recent is not None and is_recent and all(state.is_current() for state in self.watched):
+        if recent is not None and is_recent and all(state.look_again() for state in self.watched):
             return recent[1]
         found = self.keys.get(tuple(with_state(Static(leaf)) for leaf in static))
         if found is not None:
@@ -127,8 +127,8 @@ class LeafGroups:
 
     def numbers(self, positions: Sequence[int]) -> tuple[int, ...]:
         """Which of the traced leaves stand at these positions."""
-        places = {position: i for i, position in enumerate(self.traced)}
-        return tuple(places[position] for position in positions)
+        numbers = {position: i for i, position in enumerate(self.traced)}
+        return tuple(numbers[position] for position in positions)
 
     def undivided(self) -> Division:
         """The division in which all leaves are kept, without shardings."""

@@ -7,7 +7,7 @@ gives that model to another wrapped function, it is compared with the arguments 
 
 import threading
 
-from pydag.jaxinterop.messages.at_call import Place, place_of_call
+from pydag.jaxinterop.messages.at_call import CodeLine, line_of_call
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.untraced import Options
@@ -36,7 +36,7 @@ class RunningCall:
 
     def __init__(self, args: Args, kwargs: Kwargs, options: Options) -> None:
         self.args, self.kwargs, self.options = args, kwargs, options
-        self.found: tuple[Place, str] | None = None
+        self.found: tuple[CodeLine, str] | None = None
 
     def __enter__(self) -> None:
         _running.calls.append(self)
@@ -44,8 +44,8 @@ class RunningCall:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         _running.calls.pop()
         if self.found is not None and error is None:
-            place, text = self.found
-            place.warn(text, LostTieWarning)
+            line, text = self.found
+            line.warn(text, LostTieWarning)
 
 
 def check_tied(args: Args, what: str) -> None:
@@ -63,5 +63,5 @@ def check_tied(args: Args, what: str) -> None:
             lost = ties.lost(arg, f"args[{i}]") if ties is not None else None
             if lost is not None:
                 told = f"{what} gets what an outer function was given, but with a tie lost\n"
-                call.found = place_of_call(), f"{told}{lost.text('here')}  {advice}"
+                call.found = line_of_call(), f"{told}{lost.text('here')}  {advice}"
                 return

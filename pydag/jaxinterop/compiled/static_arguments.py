@@ -50,14 +50,14 @@ class StaticArguments:
         settled = self._settled
         if self._numbers:
             items, count = list(args), len(args)
-            for place in self._numbers:
-                if place < 0:
-                    place += count
-                if 0 <= place < count:
-                    value = items[place]
+            for i in self._numbers:
+                if i < 0:
+                    i += count
+                if 0 <= i < count:
+                    value = items[i]
                     known = settled.get(id(value))
                     is_known = known is not None and known.value is value
-                    items[place] = known if is_known else self._leaf(value)
+                    items[i] = known if is_known else self._leaf(value)
             args = tuple(items)
         if kwargs and self._names:
             kwargs = {

@@ -22,9 +22,12 @@ class Watched:
         self._flat_call = flat_call
         self.states: list[State] = []
 
-    def is_current(self) -> bool:
-        """Whether they still hold the same; else no recipe is left."""
-        if all(state.is_current() for state in self.states):
+    def look_again(self) -> bool:
+        """Looks at the objects; if one holds something else, forgets all recipes.
+
+        Returns whether all still hold the same.
+        """
+        if all(state.look_again() for state in self.states):
             return True
         self.forget()
         return False

@@ -128,17 +128,17 @@ class OfContents:
         others = dict(zip(map(id, lent), range(len(own), len(contents)), strict=True))
         around = list(getattr(jaxpr, "consts", ()))
         consts = [*around, *getattr(traced, "_consts", ())]
-        places = [others.get(id(jax_private.referent(value))) for value in consts]
-        given = [x if i is None else contents[i] for x, i in zip(consts, places, strict=True)]
+        indices = [others.get(id(jax_private.referent(value))) for value in consts]
+        given = [x if i is None else contents[i] for x, i in zip(consts, indices, strict=True)]
         rest, count = tree_util.tree_leaves(args), len(around)
         try:
             found, last = run_pure(jaxpr, given[:count], [*given[count:], *own, *rest])
         except UnknownStepError:
             self.written_around.update(map(id, lent))
-            return self._run_impure(traced, places, consts, contents, len(own), rest)
+            return self._run_impure(traced, indices, consts, contents, len(own), rest)
         # There is a content for each ref, in the order of the inputs.
         after = list(contents)
-        order = [*(i for i in places if i is not None), *range(len(own))]
+        order = [*(i for i in indices if i is not None), *range(len(own))]
         for number, content in zip(order, last, strict=True):
             if number >= len(own) and content is not contents[number]:
                 self.written_around.add(id(lent[number - len(own)]))
@@ -148,7 +148,7 @@ class OfContents:
     @staticmethod
     def _run_impure(
         traced: Any,
-        places: Sequence[int | None],
+        indices: Sequence[int | None],
         consts: Sequence[Any],
         contents: Sequence[Any],
         own: int,
@@ -156,7 +156,7 @@ class OfContents:
     ) -> Any:
         """As `_run`, with refs made of the contents."""
         refs = [new_ref(content) for content in contents]
-        given = [x if i is None else refs[i] for x, i in zip(consts, places, strict=True)]
+        given = [x if i is None else refs[i] for x, i in zip(consts, indices, strict=True)]
         jaxpr = traced.jaxpr
         count = len(getattr(jaxpr, "consts", ()))
         inner = getattr(jaxpr, "jaxpr", jaxpr)
@@ -235,8 +235,8 @@ class Lent:
         for number, ref in enumerate(self.table.refs):
             if function.takes(ref):
                 pairs = zip(self.untraced.positions, self.untraced.statics, strict=True)
-                place = next(i for i, x in pairs if x.value == RefNumber(number))
-                where = place_text(self.untraced.spec.accessors()[place], self.roots)
+                position = next(i for i, x in pairs if x.value == RefNumber(number))
+                where = place_text(self.untraced.spec.accessors()[position], self.roots)
                 raise ValueError(both_texts(name, where))
 
 
