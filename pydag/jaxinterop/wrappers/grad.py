@@ -72,6 +72,8 @@ def value_and_grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Gradient[A, P, tuple[R, A]]: ...
 @overload
 def value_and_grad(
@@ -86,6 +88,8 @@ def value_and_grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Callable[P, R],
@@ -191,6 +195,8 @@ def grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Gradient[A, P, A]: ...
 @overload
 def grad(
@@ -205,6 +211,8 @@ def grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Gradient[A, P, tuple[A, Aux]]: ...
 @overload
 def grad(
@@ -219,6 +227,8 @@ def grad(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, Any]: ...
 def grad(
     fun: Callable[P, Any],
