@@ -113,11 +113,11 @@ class _Optimizer:
     def _divided(
         self, untraced: Untraced, values: list[Leaf] | None, gradients: list[Leaf]
     ) -> tuple[OptimizerView, list[bool], list[Leaf] | None]:
-        """What takes part, and which leaves have a gradient, which is set to zero for the others.
+        """The view of what takes part, which leaves have a gradient, and the values.
 
-        And the values, with contents for refs that take part.
-
-        Without the model there are no zeros of the right form: then those don't take part.
+        A leaf without a gradient takes part with a gradient of zeros. Without the model there are
+        no zeros of the right form, and it doesn't take part. In the values, contents stand for the
+        refs that take part.
         """
         active = which_are_trained(untraced, gradients if values is None else values, self.wrt)
         if values is not None:
@@ -214,7 +214,7 @@ def optimizer(
             "optimizer needs optax, which is not installed: pip install optax"
         ) from error
     tell_flax()
-    if hasattr(tx, "gradient_transformation"):  # MultiSteps is none, and makes one
+    if hasattr(tx, "gradient_transformation"):  # `MultiSteps` is no transformation, and makes one
         tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
     takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
     tx = optax_private.WithTrees(fitted)(tx)
