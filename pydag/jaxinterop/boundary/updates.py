@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that a function changes, as the caller sees it: `update_argnums`, `update_argnames`.
 
-What changed is told when the function is traced. Arrays are returned besides the result, and
-written into the caller's objects at the end of a call; static leaves that changed are part of the
-plan that says where.
+What changes is found when the function is traced. New arrays are returned beside the result, and
+written into the caller's objects at the end of a call. Static leaves that changed are part of the
+plan that says where to write.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,7 +77,7 @@ class Update(NamedTuple):
     Args:
         plan: Says where; None where nothing changed.
         leaves: The arrays that are written.
-        positions: Of these among the leaves of the call.
+        positions: Where these stand among the leaves of the call.
     """
 
     plan: Any = None
@@ -85,12 +85,12 @@ class Update(NamedTuple):
     positions: tuple[int, ...] = ()
 
     def beside(self, result: Any) -> Any:
-        """What JAX gets for a result; `_core.finish_call` makes of it the result, and writes."""
+        """What JAX gets for a result. `_core.finish_call` writes what stands beside the result."""
         return _core.make_updated(None, (result, self.plan, self.leaves))
 
     @classmethod
     def of(cls, returned: Any) -> "Update":
-        """What stands beside a result."""
+        """The update that stands beside a result."""
         if type(returned) is not _core.Updated:
             return cls()
         _, plan, leaves = _core.open_updated(returned)
@@ -111,7 +111,7 @@ def result_of(returned: Any) -> Any:
 
 
 def finished(returned: Any, call: tuple[Args, Kwargs], table: RefTable) -> Any:
-    """The result of a call, whose refs have numbers; what stands beside it is written.
+    """Writes what stands beside the result of a call; returns the result, with refs for numbers.
 
     Args:
         call: The caller's arguments.
@@ -130,13 +130,13 @@ def update_of(
     donated: Iterable[int] = (),
     tries: bool = False,
 ) -> Update:
-    """What is written into the arguments of a call; what is lost elsewhere is told.
+    """What is written into the arguments of a call; warns of changes elsewhere, which are lost.
 
     Args:
         given: The arguments, as the function left them.
         chosen: Those that are updated.
         donated: Positions of leaves that are gone after the call, and so are written in any case.
-        tries: Whether it is tried out that all can be written.
+        tries: Whether to find out, before anything is written, that all can be written.
 
     Raises:
         ValueError: The structure of an argument isn't as it was.
@@ -193,7 +193,7 @@ def _roots(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
 
 
 def _below(listing: Listing, roots: Iterable[int]) -> set[int]:
-    """All nodes that are reached from some; at their anchors."""
+    """The anchors of all nodes that can be reached from `roots`."""
     seen: set[int] = set()
     pending = list(roots)
     while pending:
@@ -227,7 +227,7 @@ class _Updated:
         return tuple(args[s] if isinstance(s, int) else kwargs[s] for s in self._spots)
 
     def compare(self) -> _Found:
-        """What is another object, or value, than it was."""
+        """Which leaves are other objects, and which static attributes have other values, now."""
         given, options = self._given, self._given.untraced.options
         spec = given.untraced.spec
         listing, roots = self._listing, list(_roots(self._listing, self._spots))
@@ -264,10 +264,10 @@ class _Updated:
         return found
 
     def check_elsewhere(self, changed: Changed, written: dict[int, Leaf]) -> None:
-        """Checks that what changed isn't held by an object that stays as it is.
+        """Checks that nothing that changed is held by an object that stays as it is.
 
         Raises:
-            SharingError: It is.
+            SharingError: Something is.
         """
         listing, after = self._listing, changed.listing
         now = dict(zip(after.leaves, changed.leaves, strict=True))
@@ -336,7 +336,7 @@ class _Updated:
 
 
 def _followed(listing: Listing, records: Sequence[Any]) -> int | None:
-    """The node to which entries lead; at its anchor."""
+    """The anchor of the node to which the entries lead."""
     at = 0
     for record in records:
         for child in listing.children(at):

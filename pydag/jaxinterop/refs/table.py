@@ -115,7 +115,7 @@ class RefTable:
         return dag if untraced is dag._untraced else dag._with(untraced, dag._leaves)
 
     def shown(self, untraced: Untraced) -> Untraced:
-        """The same of the untraced part of a Dag."""
+        """`show`, for the untraced part of a Dag."""
         if not any(type(static.value) is RefNumber for static in untraced.statics):
             return untraced
         statics = tuple(

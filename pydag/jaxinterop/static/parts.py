@@ -123,7 +123,7 @@ CONTAINERS: dict[type, Contents] = {
     **dict.fromkeys(VIEWS, _of_referents),
 }
 
-# Of these modules are the iterators that hold nothing but what they lead to.
+# The modules whose iterators hold nothing but references to what they iterate over.
 _MODULES_OF_ITERATORS = ("builtins", "itertools", "collections")
 
 # What may hold an array without being data: functions, and what is made once for all.
@@ -136,7 +136,7 @@ _NO_ARRAYS = (*_NUMBERS_AND_TEXT, np.generic, jax.ShapeDtypeStruct)
 
 
 def is_bound(leaf: Any) -> bool:
-    """Whether it is a method with its object."""
+    """Whether it is a bound method."""
     return CONTAINERS.get(type(leaf)) is _of_method
 
 
@@ -200,7 +200,7 @@ readers_of = ClassTable(_readers).of
 
 
 def readers_with_functions(part: Any) -> Readers:
-    """The same, where functions and classes are opened, too."""
+    """How parts are read if functions and classes are opened, too."""
     if type(part) is types.FunctionType:
         return _FUNCTION
     if type(part) is _JITTED:
@@ -246,12 +246,12 @@ def search(
     is_found: Callable[[Any], bool],
     most: int | None = None,
 ) -> Hidden | None:
-    """The first part that is meant, directly or below.
+    """The first part for which `is_found` is true, directly in a leaf or further below.
 
     Args:
-        reader: Tells how parts are read.
-        is_found: Whether it is this one.
-        most: So many objects are looked into.
+        reader: Tells how the parts of an object are read.
+        is_found: Asked of each part.
+        most: The number of objects that are looked into.
     """
     seen = {id(leaf)}
     ways: list[tuple[int, str, Any]] = [(-1, "", None)]  # (the whole, how the part is got from it)
@@ -277,9 +277,9 @@ def search(
 
 def _text(ways: list[tuple[int, str, Any]]) -> str:
     steps = []
-    place = len(ways) - 1
-    while place > 0:
-        place, form, name = ways[place]
+    index = len(ways) - 1
+    while index > 0:
+        index, form, name = ways[index]
         steps.append(form.format(short_repr(name) if form == "[{}]" else name))
     return "".join(reversed(steps))
 

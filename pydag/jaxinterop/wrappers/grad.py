@@ -2,7 +2,7 @@
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 import jax
 
@@ -16,8 +16,37 @@ from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
 
+# The first argument. The gradient has its type, though None stands where nothing is derived.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    A = TypeVarWithDefault("A", bound=Any, default=Any)  # so that a lambda may do anything with it
+else:
+    A = TypeVar("A")
+Aux = TypeVar("Aux")
 P = ParamSpec("P")
 R = TypeVar("R")
+A_contra = TypeVar("A_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Differentiated(Protocol[A_contra, P, R_co]):
+    """A function of at least one argument; by `Concatenate`, mypy would refuse some lambdas."""
+
+    def __call__(self, first: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class Gradient(Protocol[A_contra, P, R_co]):
+    """A function that is called as the function is, and returns its gradient by the first."""
+
+    def __call__(self, first: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    # As an attribute of a class it is a method.
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> "Gradient[A_contra, P, R_co]": ...
+    @overload
+    def __get__(self, instance: object, owner: type, /) -> Callable[P, R_co]: ...
+    def __get__(self, instance: Any, owner: type, /) -> Any: ...
 
 
 def pair(result: Any) -> tuple[Any, Any]:
@@ -30,6 +59,38 @@ def pair(result: Any) -> tuple[Any, Any]:
     return result
 
 
+@overload
+def value_and_grad(
+    fun: Differentiated[A, P, R],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Gradient[A, P, tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Iterable[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Callable[P, R],
     argnums: int | Iterable[int] = 0,
@@ -121,6 +182,54 @@ def value_and_grad(
     return value_and_gradient
 
 
+@overload
+def grad(
+    fun: Differentiated[A, P, Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Gradient[A, P, A]: ...
+@overload
+def grad(
+    fun: Differentiated[A, P, tuple[Any, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Gradient[A, P, tuple[A, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Iterable[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Callable[P, Any]: ...
 def grad(
     fun: Callable[P, Any],
     argnums: int | Iterable[int] = 0,

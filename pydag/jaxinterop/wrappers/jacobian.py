@@ -43,9 +43,9 @@ def _jacobian(
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
         divided = Divided(by, wrt, args, kwargs, options, jax_options.get("allow_int", False))
 
-        def placed(row: Any, depth: int) -> Any:
-            """The trees for the lists that JAX makes, one in the other."""
-            inner = row if depth == 1 else [placed(below, depth - 1) for below in row]
+        def nested(row: Any, depth: int) -> Any:
+            """A tree for each of the nested lists that JAX makes."""
+            inner = row if depth == 1 else [nested(below, depth - 1) for below in row]
             return divided.gradient(inner)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Any]:
@@ -62,7 +62,7 @@ def _jacobian(
                 blame_gradient(error, source, divided.by_with_paths(), kind)
                 raise
             # In the place of each leaf of the value there is a list: an array for each of `by`.
-            found = [placed(row, order) for row in rows._leaves]
+            found = [nested(row, order) for row in rows._leaves]
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
             rows, (aux, contents) = flat((), divided.others)
             found = [divided.gradient(()) for _ in rows._leaves]

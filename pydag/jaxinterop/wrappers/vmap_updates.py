@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a function that is mapped changes in its arguments: it comes out with the axes of these."""
+"""What a mapped function changes in its arguments: it is returned with their axes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ class MappedUpdates:
         self._axes = dict(zip(call._untraced.traced_positions(), axes, strict=True))
         self._groups = list(dict.fromkeys(axes))
         if None not in self._groups:
-            self._groups.append(None)  # of numbers that were configuration and are arrays now
+            self._groups.append(None)  # for static numbers that are arrays now
         self.out_axes = outputs.prefix, None, tuple(self._groups)
 
         def flat(call: Call) -> Any:
@@ -74,7 +74,7 @@ class MappedUpdates:
                 )
 
     def finish(self, returned: Any, args: Args, kwargs: Kwargs) -> Any:
-        """The result; the arguments are changed before."""
+        """Writes the changes into the arguments, and returns the result."""
         packed, shell, groups = returned
         plan, order = shell.content
         waiting = list(map(iter, groups))
