@@ -30,14 +30,17 @@ _fallbacks: list[Lookup] = []
 _fallback_classes: list[Callable[[], Iterable[object]]] = []
 
 
-def add_fallback(lookup: Lookup, classes: Callable[[], Iterable[object]] = lambda: ()) -> None:
-    """Ask `lookup` about every class that neither pydag nor optree knows, in every namespace.
+def add_fallback(
+    lookup: Lookup, registry: dict[Any, Any], classes: Callable[[], Iterable[object]] = lambda: ()
+) -> None:
+    """Ask `lookup` about the classes in `registry` that neither pydag nor optree knows.
 
     Args:
         classes: Lists the classes that it knows.
     """
     _fallbacks.append(lookup)
     _fallback_classes.append(classes)
+    _core.watch_registry(registry)
     _core.clear_caches()
 
 

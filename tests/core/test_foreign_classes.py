@@ -12,6 +12,8 @@ from pydag import _core
 from pydag.registry import lookup
 
 OPENED: list[Any] = []  # by the other library's function
+FOUND: dict[type, object] = {}  # the other library's registry
+_core.watch_registry(FOUND)
 
 
 class Known:
@@ -36,19 +38,18 @@ def unflatten(name: Any, children: Any) -> Any:
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Tells pydag of a class as another library would."""
-    found: dict[type, object] = {}
-    monkeypatch.setattr(lookup, "_fallbacks", [found.get])
+    monkeypatch.setattr(lookup, "_fallbacks", [FOUND.get])
 
     def tell(cls: type, *, by_fields: bool = True, is_strict: bool = True) -> None:
         resolve = (lambda: (("w",), (), ("name",))) if by_fields else None
-        found[cls] = _core.foreign_registration(
+        FOUND[cls] = _core.foreign_registration(
             cls, flatten, unflatten, optree.GetAttrEntry, resolve, is_strict, False
         )
         _core.clear_caches()
 
     OPENED.clear()
     yield tell
-    found.clear()
+    FOUND.clear()
     _core.clear_caches()
 
 

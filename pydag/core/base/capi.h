@@ -179,10 +179,20 @@ private:
 // A reference to an object that is there, but may be in the middle of being destroyed; null then.
 inline nb::object owned_if_alive(PyObject *object) { return Py_REFCNT(object) > 0 ? nb::borrow(object) : nb::object(); }
 
-// Tells whether any of a few dicts changed since it was last asked. From 3.12 on the interpreter
-// calls a watcher; before, each dict carries a version that every change renews.
+struct DictChanges {
+    static constexpr int kMostKeys = 16;
+    PyObject *keys[kMostKeys];  // may be gone: only their addresses say something
+    int num_keys = 0;
+    bool are_unknown = false;  // which keys it was
+    bool is_empty() const { return num_keys == 0 && !are_unknown; }
+};
+
+// Tells which keys of a few dicts changed since it was last asked. From 3.12 on the interpreter calls a watcher;
+// before, each dict carries a version that every change renews, and the keys aren't known.
 class DictWatch {
 public:
+    // `address_of(key)`: what a key is known by; null for a key that must not be told apart from others.
+    explicit DictWatch(PyObject *(*address_of)(PyObject *key)) { address_of_ = address_of; }
     void add(nb::handle dict) {
         if (std::find(dicts_, dicts_ + count_, dict.ptr()) != dicts_ + count_) return;
 #if PY_VERSION_HEX >= 0x030C0000
@@ -191,32 +201,41 @@ public:
 #endif
         if (count_ == kMax) nb::raise("too many watched dicts");
         dicts_[count_++] = incref(dict.ptr());
-        changed_ = true;
+        changes_.are_unknown = true;
     }
-    bool take_changed() {
+    DictChanges take_changes() {
 #if PY_VERSION_HEX < 0x030C0000
         for (int i = 0; i < count_; ++i) {
             const uint64_t version = reinterpret_cast<PyDictObject *>(dicts_[i])->ma_version_tag;
-            if (version != versions_[i]) versions_[i] = version, changed_ = true;
+            if (version != versions_[i]) versions_[i] = version, changes_.are_unknown = true;
         }
+#else
+        if (changes_.is_empty()) [[likely]]
+            return changes_;
 #endif
-        const bool changed = changed_;
-        changed_ = false;
-        return changed;
+        return std::exchange(changes_, DictChanges());
+    }
+    // Whether one of the dicts has the key. Runs the key's own hash and comparison.
+    bool has(nb::handle key) const {
+        return std::any_of(dicts_, dicts_ + count_,
+                           [=](PyObject *dict) { return checked(PyDict_Contains(dict, key.ptr())) != 0; });
     }
 
 private:
     static constexpr int kMax = 8;
 #if PY_VERSION_HEX >= 0x030C0000
-    static int on_event(PyDict_WatchEvent, PyObject *, PyObject *, PyObject *) {
-        changed_ = true;
+    static int on_event(PyDict_WatchEvent, PyObject *, PyObject *key, PyObject *) {
+        PyObject *const address = key ? address_of_(key) : nullptr;
+        if (!address || changes_.num_keys == DictChanges::kMostKeys) changes_.are_unknown = true;
+        else changes_.keys[changes_.num_keys++] = address;
         return 0;
     }
     int id_ = -1;
 #else
     uint64_t versions_[kMax] = {};
 #endif
-    static inline bool changed_ = false;
+    static inline DictChanges changes_;
+    static inline PyObject *(*address_of_)(PyObject *) = nullptr;
     PyObject *dicts_[kMax] = {};  // owned, for the life of the process
     int count_ = 0;
 };

@@ -19,9 +19,9 @@ inline nb::object referent_of(nb::handle weakref) {
 }
 
 // A weak reference to a class that may die; a null object for any other one.
-inline nb::object weak_reference_to(PyTypeObject *type, PyObject *callback = nullptr) {
+inline nb::object weak_reference_to(PyTypeObject *type) {
     if (!is_heap_type(type)) return nb::object();
-    return checked(PyWeakref_NewRef(as_object(type), callback));
+    return checked(PyWeakref_NewRef(as_object(type), nullptr));
 }
 
 }  // namespace pydag

@@ -24,7 +24,6 @@ NB_MODULE(_core, module) {
     });
     pydag::make_constants();
     pydag::make_exceptions(module);
-    pydag::make_namespaces();
     pydag::add_builtin_classes();
     pydag::tell_when_types_are_forgotten(pydag::forget_specs);
     pydag::detail::try_out_ordered_dicts();

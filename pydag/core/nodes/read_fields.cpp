@@ -22,29 +22,22 @@ nb::object dict_of(PyObject *object) {
 }
 
 // Remembers the order in which an instance has the fields that are in its `__dict__`: mostly the next instance of
-// the class has them in the same order.
-void learn_order(const Registration &registration, PyObject *dict) {
-    auto &order = registration.dict_order;
-    size_t next = 0;
-    Py_ssize_t position = 0;
-    for (PyObject *key, *value; next < order.size() && PyDict_Next(dict, &position, &key, &value); ++next) {
-        const auto is_key = [=](const DictField &field) { return field.name == key; };
-        const auto found = std::find_if(order.begin() + next, order.end(), is_key);
-        if (found == order.end()) return;
-        std::iter_swap(order.begin() + next, found);
-    }
-}
-
-// False also for an instance whose attributes stand in another order than those of the instance before it.
+// the class has them in the same order. Other attributes may stand between them.
 bool read_dict_fields(const Registration &registration, PyObject *dict, PyObject **values, PyObject **meta) {
-    const auto size = static_cast<Py_ssize_t>(registration.dict_order.size());
-    if (registration.is_strict && PyDict_GET_SIZE(dict) != size) return false;
+    auto &order = registration.dict_order;
+    if (registration.is_strict && PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(order.size())) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    for (const DictField &field : registration.dict_order) {
+    for (auto field = order.begin(); field != order.end();) {
         if (!PyDict_Next(dict, &position, &key, &value)) return false;
-        if (key != field.name) return learn_order(registration, dict), false;
-        (field.is_meta ? meta : values)[field.index] = value;
+        if (key != field->name) [[unlikely]] {
+            const auto is_key = [=](const DictField &later) { return later.name == key; };
+            const auto found = std::find_if(field + 1, order.end(), is_key);
+            if (found == order.end()) continue;
+            std::iter_swap(field, found);
+        }
+        (field->is_meta ? meta : values)[field->index] = value;
+        ++field;
     }
     return true;
 }

@@ -38,6 +38,10 @@ struct Entry {
         return std::exchange(last_mark, mark) == mark;
     }
 
+    bool has_nodes_of(PyTypeObject *type) {
+        return living ? nb::inst_ptr<Spec>(nb::handle(living))->has_nodes_of(type) : kept.has_nodes_of(type);
+    }
+
     // Empties the entry. Releasing what it held may run code that calls this function again.
     void reset() {
         if (!living && kept.is_empty()) return;
@@ -52,17 +56,20 @@ Entry *entries() {
     return table;
 }
 
-uint64_t generation = 0;  // how often the cache has been emptied
+uint64_t generation = 0;
 
-// A hash of a few objects: of their classes, and the numbers of their items.
+// A hash of a few objects: of their classes, the numbers of their items, and the first keys of dicts.
 class RootHash {
 public:
     void add(PyObject *object) {
         size_t size = 0;
         if (!object) return;
         if (PyTuple_Check(object) || PyList_Check(object)) size = static_cast<size_t>(Py_SIZE(object));
-        if (PyDict_Check(object)) size = static_cast<size_t>(PyDict_GET_SIZE(object));
-        hash_ = (hash_ ^ (hash_address(Py_TYPE(object)) + size)) * 0xC2B2AE3D27D4EB4Fu;
+        if (PyDict_Check(object)) {
+            size = static_cast<size_t>(PyDict_GET_SIZE(object));
+            add_keys(object);
+        }
+        mix(hash_address(Py_TYPE(object)) + size);
     }
     // The first items of a tuple; returns the very first, or null.
     PyObject *add_items(PyObject *object) {
@@ -74,11 +81,19 @@ public:
     uint64_t value() const { return hash_ >> 32; }
 
 private:
+    void mix(uint64_t value) { hash_ = (hash_ ^ value) * 0xC2B2AE3D27D4EB4Fu; }
+    void add_keys(PyObject *dict) {
+        constexpr int kMost = 2;
+        Py_ssize_t position = 0;
+        PyObject *key;
+        for (int i = 0; i < kMost && PyDict_Next(dict, &position, &key, nullptr); ++i) mix(hash_address(key));
+    }
+
     uint64_t hash_ = 0;
 };
 
-// Depends on the class and size of the root; and of a tuple's items, since the arguments of a call are a tuple
-// in a tuple.
+// Depends on the class, the size and the first keys of the root; and of a tuple's items, since the arguments of a call
+// are a tuple in a tuple.
 size_t slot_of(PyObject *root, const Setting &setting) {
     RootHash hash;
     hash.add(root);
@@ -182,9 +197,10 @@ void Spec::leave_cache() {
 
 // Releasing a structure may run code that begins a walk. That walk may take a structure that is still there,
 // but must not put it back afterwards: the second increment sees to that.
-void forget_specs() {
+void forget_specs(PyTypeObject *type) {
     ++generation;
-    for (size_t i = 0; i < kSize; ++i) entries()[i].reset();
+    for (size_t i = 0; i < kSize; ++i)
+        if (!type || entries()[i].has_nodes_of(type)) entries()[i].reset();
     ++generation;
 }
 

@@ -6,7 +6,8 @@
 // A living spec owns its structure, and the cache only points to it. A spec that dies leaves its
 // structure to the cache, if that may keep it (kept_structure.h). So the cache never keeps a spec alive,
 // but up to kSize structures, of 50 MB in all and without any object of the user's. It is emptied by
-// `clear_caches()`, and whenever a class is registered or unregistered, or is found to have been destroyed.
+// `clear_caches()`. If a class is registered or unregistered, it forgets the structures with nodes of that class. (The
+// classes of leaves are part of no structure: a walk looks them up each time.)
 #pragma once
 
 #include "spec/kept_structure.h"
@@ -45,12 +46,12 @@ public:
 private:
     void register_spec(nb::handle spec);
 
-    // Whether the cache has not been emptied since the walk began. If it has, the walk's structure isn't put into it:
+    // Whether the cache has forgotten nothing since the walk began. If it has, the walk's structure isn't put into it:
     // its classes may have been registered anew.
     bool is_current() const;
 
     size_t slot_;
-    uint64_t generation_;  // how often the cache had been emptied before the walk
+    uint64_t generation_;  // of the cache, when the walk began
     Setting setting_;
     nb::object living_;  // a PyDagSpec, or
     Spec structure_;     // a structure that no spec owns
@@ -58,8 +59,10 @@ private:
     bool may_put_back_ = true;
 };
 
-void forget_specs();
-// How often it was emptied: a structure that was taken from it holds for as long as this stays the same.
+// Forgets the structures with nodes of this class, which need not exist any more; null: all structures.
+void forget_specs(PyTypeObject *type = nullptr);
+// Changes whenever something is forgotten: a structure that was taken from the cache holds for as long as this stays
+// the same.
 uint64_t cache_generation();
 
 }  // namespace pydag

@@ -29,6 +29,7 @@ Holdings holdings_of(const Structure &structure);
 class KeptStructure {
 public:
     bool is_empty() const { return spec_.is_empty(); }
+    bool has_nodes_of(PyTypeObject *type) { return spec_.has_nodes_of(type); }
     // Takes the structure from `from` if it may be kept and there is room.
     void put(Spec &from, Holdings &&holdings);
     // Gives it back to `to`, which is empty; or nothing, where one of its classes is gone.

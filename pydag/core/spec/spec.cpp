@@ -7,6 +7,7 @@
 #include "base/text_hash.h"
 #include "structure/compare.h"
 #include "structure/cursor.h"
+#include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/class_hash.h"
 #include "types/keys.h"
@@ -28,6 +29,33 @@ Spec::Spec(StructureBuilder &&builder) : structure_(builder.view()) {
     structure_.refs = refs;
     builder.refs.forget_to(0);
     builder.namespace_.release();
+}
+
+namespace {
+
+// The class of a node that may be of one or of another; null for other nodes.
+PyObject *class_of_node(Kind kind, PyObject *const *refs) {
+    if (!has_many_classes(kind)) return nullptr;
+    return is_registered(kind) ? node_registration(refs).type.ptr() : TupleClassRefs{refs}.type();
+}
+
+uint64_t mark_of_class(PyObject *type) { return uint64_t{1} << (hash_address(type) >> 58); }
+
+}  // namespace
+
+bool Spec::has_nodes_of(PyTypeObject *cls) {
+    PyObject *const type = as_object(cls);
+    if (is_empty()) return false;
+    constexpr uint64_t kMade = 1;  // so the classes with this mark are always looked for
+    if (!class_marks_) {
+        class_marks_ = kMade;
+        for (Cursor at(structure_); at.is_at_node(); at.step())
+            if (PyObject *const found = class_of_node(at.kind(), at.refs())) class_marks_ |= mark_of_class(found);
+    }
+    if (!(class_marks_ & mark_of_class(type))) return false;
+    for (Cursor at(structure_); at.is_at_node(); at.step())
+        if (class_of_node(at.kind(), at.refs()) == type) return true;
+    return false;
 }
 
 size_t Spec::size_in_bytes() const {

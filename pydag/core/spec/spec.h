@@ -21,6 +21,7 @@ public:
         if (!is_empty()) clear();
     }
     void swap(Spec &other) noexcept {
+        std::swap(class_marks_, other.class_marks_);
         std::swap(structure_, other.structure_);
         std::swap(hash_, other.hash_);
         std::swap(paths_, other.paths_);
@@ -59,6 +60,9 @@ public:
         nb::steal(std::exchange(paths_, nullptr)).reset();
     }
 
+    // Whether there is a node of this class, which need not exist any more. Only addresses are compared.
+    bool has_nodes_of(PyTypeObject *type);
+
     // structure/text.h
     std::string text(SpecText which = SpecText::kWhole) const;
 
@@ -85,6 +89,7 @@ private:
 
     Structure structure_ = {};
     mutable Py_hash_t hash_ = -1;
+    uint64_t class_marks_ = 0;  // a bit for the address of each class of nodes; 0: not made yet
     PyObject *paths_ = nullptr;
     size_t bytes_of_paths_ = 0;
     int slot_ = -1;  // in the cache

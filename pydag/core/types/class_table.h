@@ -22,8 +22,11 @@ public:
         PyTypeObject *type = nullptr;
         nb::object weakref;  // null: the class doesn't die
         Value value;
+        bool is_known = true;  // false: what was known has been taken out
 
-        bool is_alive() const { return !weakref.is_valid() || *referent_address(weakref) == as_object(type); }
+        bool is_alive() const {
+            return is_known && (!weakref.is_valid() || *referent_address(weakref) == as_object(type));
+        }
     };
 
     // Null where nothing is known of the class.
@@ -31,10 +34,12 @@ public:
         const Entry *const entry = find_address(type);
         return entry && entry->is_alive() ? entry : nullptr;
     }
-    // Whether something is known of a class that was at this address and is gone.
-    bool has_dead(PyTypeObject *type) const {
-        const Entry *const entry = find_address(type);
-        return entry && !entry->is_alive();
+    // Takes out what is known of the class at this address, for the caller to release; false if that is nothing.
+    bool take_out(PyTypeObject *type, Entry &to) {
+        auto *const entry = const_cast<Entry *>(find_address(type));
+        if (!entry || !entry->is_known) return false;
+        to = std::exchange(*entry, {type, nb::object(), Value(), false});
+        return true;
     }
     // Whether `make_room` has to come before the next `add`.
     bool is_full() const { return (used_ + 1) * 2 > entries_.size(); }

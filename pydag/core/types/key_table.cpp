@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kLongestRun = 256, kLargestRun = size_t{48} << 10;
 constexpr size_t kTableSize = 512;
 PyObject *remembered[2][kTableSize];  // [sorted], owned
-// At each index the first key of the run that was looked up last. The Keys of a run are remembered instead of
+// At each index the last key of the run that was looked up last. The Keys of a run are remembered instead of
 // others only when the run comes for the second time in succession, since most runs come only once. Not owned, only
 // compared.
 PyObject *came_once[2][kTableSize];
@@ -28,15 +28,20 @@ void replace(PyObject *&slot, nb::object box) {
     slot = box.release().ptr();
 }
 
-size_t index_of(PyObject *first, size_t count) { return ((hash_address(first) >> 32) + count * 31) % kTableSize; }
+// Runs of one length that begin with the same key, as records do, have indices of their own.
+size_t index_of(PyObject *const *keys, size_t count) {
+    const uint64_t hash = hash_address(keys[0]) + 3 * hash_address(keys[count / 2]) + 5 * hash_address(keys[count - 1]);
+    return ((hash >> 32) + count * 31) % kTableSize;
+}
 
 // Remembers new Keys, unless others are remembered at the same index and these come for the first time.
 void remember(nb::handle box) {
     const Keys &keys = KeysBox::of(box);
     const bool sorted = keys.is_sorted;
     if (!keys.has_only_strings || keys.size() > kLongestRun) return;
-    const size_t i = index_of(keys.inserted_key(0), keys.size());
-    const bool came = std::exchange(came_once[sorted][i], keys.inserted_key(0)) == keys.inserted_key(0);
+    const size_t i = index_of(keys.inserted(), keys.size());
+    PyObject *const last = keys.inserted_key(keys.size() - 1);
+    const bool came = std::exchange(came_once[sorted][i], last) == last;
     if (!came && remembered[sorted][i]) return;
     const size_t num_bytes = keys.num_bytes();
     if (num_bytes == 0 || num_bytes > kLargestRun) return;
@@ -48,7 +53,7 @@ void remember(nb::handle box) {
 
 PyObject *find_keys(PyObject *const *keys, size_t count, bool sorted) {
     if (count == 0) return nullptr;
-    PyObject *const box = remembered[sorted][index_of(keys[0], count)];
+    PyObject *const box = remembered[sorted][index_of(keys, count)];
     const bool fits =
         box && KeysBox::of(box).size() == count && std::equal(keys, keys + count, KeysBox::of(box).inserted());
     return fits ? box : nullptr;

@@ -17,22 +17,14 @@ namespace {
 struct Globals {
     std::unordered_map<std::string, std::unique_ptr<Namespace>> spaces;
     Namespace *unnamed = nullptr;
-    void (*listener)() = nullptr;  // set when the module is made
-    uint64_t epoch = 0;            // how often the tables have been emptied
+    void (*listener)(PyTypeObject *) = nullptr;  // set when the module is made
+    uint64_t epoch = 0;                          // how often something has been forgotten
     uint64_t num_made = 0;
 };
 Globals &globals() {
     static Globals *const instance = new Globals;
     return *instance;
 }
-
-PyObject *on_type_death(PyObject *, PyObject *) {
-    forget_types();
-    Py_RETURN_NONE;
-}
-PyMethodDef on_type_death_def = {"forget_types", on_type_death, METH_O, nullptr};
-
-PyObject *on_type_death_function = nullptr;
 
 // Takes the namespaces that nobody is using out of the table.
 std::vector<std::unique_ptr<Namespace>> take_unused() {
@@ -63,12 +55,7 @@ std::string namespace_text(nb::handle name) {
     return text_of(name);
 }
 
-void make_namespaces() {
-    if (!on_type_death_function)
-        on_type_death_function = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
-}
-
-void tell_when_types_are_forgotten(void (*listener)()) { globals().listener = listener; }
+void tell_when_types_are_forgotten(void (*listener)(PyTypeObject *)) { globals().listener = listener; }
 
 Namespace::Namespace(nb::handle name)
     : name_(checked(PyUnicode_FromObject(name.ptr()))),  // no subclass
@@ -79,8 +66,7 @@ Namespace::~Namespace() = default;
 NamespaceRef Namespace::get(nb::handle name) {
     constexpr size_t kMost = 64;
     Globals &state = globals();
-    if (take_changes_elsewhere()) [[unlikely]]
-        forget_types();
+    forget_changes_elsewhere();
     const bool is_unnamed = PyUnicode_Check(name.ptr()) && PyUnicode_GET_LENGTH(name.ptr()) == 0;
     if (is_unnamed && state.unnamed) [[likely]]
         return NamespaceRef(*state.unnamed);
@@ -95,7 +81,7 @@ NamespaceRef Namespace::get(nb::handle name) {
     if (state.spaces.size() >= kMost) dropped = take_unused();
     state.spaces.emplace(std::move(text), std::move(made));
     if (is_unnamed) state.unnamed = result.get();
-    if (!dropped.empty()) state.listener();
+    if (!dropped.empty()) state.listener(nullptr);
     return result;
 }
 
@@ -110,11 +96,10 @@ TypeInfo Namespace::look_up_class_of(PyObject *object) {
 
 TypeInfo Namespace::find_in_table(PyTypeObject *type) {
     if (const TypeInfo *const info = find_known_in_table(type)) return *info;
-    if (table_ && table_->has_dead(type)) forget_types();  // as a weak reference's callback would do
     // What was looked up counts only if nothing was registered meanwhile.
     for (;;) {
         const uint64_t epoch = globals().epoch;
-        nb::object weakref = weak_reference_to(type, on_type_death_function);
+        nb::object weakref = weak_reference_to(type);
         const TypeInfo info = look_up_type(type, name_);
         nb::object registration = nb::steal(info.registration);
         if (epoch != globals().epoch) continue;
@@ -137,12 +122,15 @@ void Namespace::remember(PyTypeObject *type, nb::object weakref, const TypeInfo 
         forget_recent();  // they may point to what goes
         table_->make_room();
     }
+    forget_recent(type);  // another class may have been at this address
     table_->add({type, std::move(weakref), {std::move(registration), info}});
 }
 
 void Namespace::forget_recent() {
     for (Recent &recent : recent_) recent.reset();
 }
+
+void Namespace::forget_recent(PyTypeObject *type) { recent_[recent_index(type)].reset(); }
 
 bool Namespace::is_dict_insertion_ordered() const { return pydag::is_dict_insertion_ordered(name_, true); }
 
@@ -160,8 +148,23 @@ void forget_types() {
         space->table_->next = std::move(released);
         released = std::move(space->table_);
     }
-    globals().listener();
+    globals().listener(nullptr);
     while (released) released = std::move(released->next);
+}
+
+// As above, objects are released last.
+void forget_type(PyTypeObject *type) {
+    constexpr size_t kMost = 8;
+    TypeTable::Entry released[kMost];
+    size_t num_released = 0;
+    for (auto &[name, space] : globals().spaces) {
+        if (!space->table_ || !space->table_->find(type)) continue;
+        if (num_released == kMost) return forget_types();
+        space->forget_recent(type);
+        space->table_->take_out(type, released[num_released++]);
+    }
+    ++globals().epoch;
+    globals().listener(type);
 }
 
 }  // namespace pydag

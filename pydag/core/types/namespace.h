@@ -3,9 +3,9 @@
 // What the library knows about classes: which are nodes, in which namespace.
 //
 // A class is looked up once per namespace and remembered by address, for as long as it lives
-// (class_table.h). The memory is emptied when anything is registered or unregistered, here or with another
-// library; and also when a remembered class is known to have died, so that little is kept of what is gone. A
-// namespace itself is forgotten if nobody is using it and there are many of them.
+// (class_table.h). It is forgotten when it is registered or unregistered, here or with another library. Of a class
+// that died nothing is kept but its entry, until the table needs room: no registration is, since that would keep the
+// class alive. A namespace itself is forgotten if nobody is using it and there are many of them.
 #pragma once
 
 #include "base/weak_reference.h"
@@ -70,6 +70,7 @@ public:
 private:
     friend class NamespaceRef;
     friend void forget_types();
+    friend void forget_type(PyTypeObject *type);
     explicit Namespace(nb::handle name);
     // What the table said last of a class.
     struct Recent {
@@ -95,6 +96,7 @@ private:
     const TypeInfo *find_known_in_table(PyTypeObject *type);
     void remember(PyTypeObject *type, nb::object weakref, const TypeInfo &info, nb::object registration);
     void forget_recent();
+    void forget_recent(PyTypeObject *type);
     nb::object name_;
     uint64_t id_;
     uint32_t num_users_ = 0;
@@ -127,10 +129,10 @@ private:
 
 // Forgets all that was looked up. Needs no memory, so it can't fail.
 void forget_types();
-// Sets the function that is called after all classes were forgotten. It must forget what was made of them:
-// the cache of structures does, since its structures depend on what was registered.
-void tell_when_types_are_forgotten(void (*listener)());
-
-void make_namespaces();  // when the module is made
+// Forgets what was looked up of one class, which need not exist any more. Can't fail either.
+void forget_type(PyTypeObject *type);
+// Sets the function that is called after a class was forgotten, or all of them: then it is given null. It must forget
+// what was made of them: the cache of structures does, since its structures depend on what was registered.
+void tell_when_types_are_forgotten(void (*listener)(PyTypeObject *type));
 
 }  // namespace pydag

@@ -13,10 +13,16 @@ namespace pydag {
 
 namespace {
 
+// The class that a key of another library's registry is about; null for any other object.
+PyObject *class_in_key(PyObject *key) {
+    if (PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) == 2) key = PyTuple_GET_ITEM(key, 1);
+    return key && PyType_Check(key) ? key : nullptr;
+}
+
 // Lives as long as the process: destroying it after the interpreter is gone would crash.
 struct Globals {
     nb::object find_foreign, is_value, is_insertion_ordered;
-    DictWatch watch;
+    DictWatch registries{class_in_key};
     PyTypeObject *builtin_classes[kNumKinds] = {};  // owned, for the life of the process
 };
 Globals &globals() {
@@ -24,8 +30,20 @@ Globals &globals() {
     return *instance;
 }
 
+// Whether a dict finds a class by its address: a metaclass could make it equal to any other.
+bool is_found_by_identity(PyTypeObject *type) {
+    const PyTypeObject *const meta = Py_TYPE(type);
+    return meta->tp_hash == PyType_Type.tp_hash && meta->tp_richcompare == PyType_Type.tp_richcompare;
+}
+
+bool may_be_foreign(nb::handle namespace_, nb::handle type) {
+    if (!is_found_by_identity(reinterpret_cast<PyTypeObject *>(type.ptr()))) return true;
+    if (PyUnicode_GET_LENGTH(namespace_.ptr()) == 0) return globals().registries.has(type);
+    return globals().registries.has(checked(PyTuple_Pack(2, namespace_.ptr(), type.ptr())));
+}
+
 nb::object find_foreign(nb::handle namespace_, nb::handle type) {
-    if (!globals().find_foreign.is_valid()) return nb::object();
+    if (!globals().find_foreign.is_valid() || !may_be_foreign(namespace_, type)) return nb::object();
     const nb::object answer = call(globals().find_foreign, type, namespace_);
     if (answer.is_none()) return nb::object();
     if (RegistrationBox::check(answer)) return answer;
@@ -47,11 +65,19 @@ Kind builtin_kind(PyTypeObject *type) {
     return found < kNumKinds ? static_cast<Kind>(found) : Kind::kLeaf;
 }
 
-TypeInfo classify_unregistered(nb::handle type) {
-    const Kind kind = kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(type.ptr()));
+// Most classes are made by `class`, without a metaclass: they are no enums, and their instances no classes. So they
+// have an identity, and nobody has to be asked.
+bool is_plain_class(PyTypeObject *type) {
+    return is_heap_type(type) && Py_TYPE(type) == &PyType_Type && !PyType_IsSubtype(type, &PyType_Type);
+}
+
+TypeInfo classify_unregistered(nb::handle cls) {
+    auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
+    const Kind kind = kind_of_tuple_class(type);
     if (!is_leaf(kind)) return {nullptr, kind, kNoIdentity};
+    if (is_plain_class(type)) return {nullptr, Kind::kLeaf, kObjectLeaf};
     const nb::object ask = globals().is_value;
-    const bool is_value = ask.is_valid() && call(ask, type).is(nb::handle(Py_True));
+    const bool is_value = ask.is_valid() && call(ask, cls).is(nb::handle(Py_True));
     return {nullptr, Kind::kLeaf, is_value ? kNoIdentity : kObjectLeaf};
 }
 
@@ -108,8 +134,9 @@ void add_registration(nb::object box) {
         fail(PyExc_ValueError, "PyTree type %R is already registered in namespace %R.", type.ptr(),
              registration.namespace_.ptr());
     }
+    auto *const cls = reinterpret_cast<PyTypeObject *>(type.ptr());  // the registry has it from here on
     add_own(std::move(box));
-    forget_types();
+    forget_type(cls);
 }
 
 nb::object remove_registration(nb::handle type, nb::handle namespace_) {
@@ -125,7 +152,7 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_) {
         fail(PyExc_ValueError, "PyTree type %R is not registered in namespace %R.", type.ptr(), namespace_.ptr());
     }
     remove_own(namespace_, type);  // `found` keeps it alive
-    forget_types();
+    forget_type(reinterpret_cast<PyTypeObject *>(type.ptr()));
     return found;
 }
 
@@ -143,9 +170,15 @@ void set_builtin_class(Kind kind, PyTypeObject *type) {
     globals().builtin_classes[static_cast<size_t>(kind)] = type;
 }
 
-void watch_registry(nb::handle dict) { globals().watch.add(dict); }
+void watch_registry(nb::handle dict) { globals().registries.add(dict); }
 
-bool take_changes_elsewhere() { return globals().watch.take_changed(); }
+void forget_changes_elsewhere() {
+    const DictChanges changes = globals().registries.take_changes();
+    if (changes.is_empty()) [[likely]]
+        return;
+    if (changes.are_unknown) return forget_types();
+    for (int i = 0; i < changes.num_keys; ++i) forget_type(reinterpret_cast<PyTypeObject *>(changes.keys[i]));
+}
 
 bool is_dict_insertion_ordered(nb::handle namespace_, bool or_global) {
     const nb::object ask = globals().is_insertion_ordered;

@@ -11,8 +11,8 @@
 namespace pydag {
 
 struct KnownType {
-    nb::object registration;  // what `info` borrows
-    TypeInfo info;
+    nb::object registration = {};  // what `info` borrows
+    TypeInfo info = {};
 };
 
 struct TypeTable : ClassTable<KnownType> {

@@ -175,5 +175,4 @@ def _known_to_jax_alone() -> list[type]:
     return [cls for cls in list(jax_private.registry) if asked_pydag.get(cls, None) is None]
 
 
-lookup.add_fallback(_look_up, _known_to_jax_alone)
-_core.watch_registry(jax_private.registry)
+lookup.add_fallback(_look_up, jax_private.registry, _known_to_jax_alone)
