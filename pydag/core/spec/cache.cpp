@@ -2,7 +2,7 @@
 #include "spec/cache.h"
 
 #include "base/identity_table.h"
-#include "structure/node_refs.h"
+#include "structure/asked_nodes.h"
 #include "types/keys.h"
 #include "types/registration.h"
 
@@ -29,6 +29,7 @@ struct Entry {
     PyObject *living = nullptr;
     KeptStructure kept;
     Holdings living_holdings;  // of a living spec whose structure was kept before
+    bool must_ask = false;     // of the structure that is here, living or kept
     uint64_t last_mark = 0;    // of the structure that came last
 
     // Notes this structure as the last one. Returns whether it, or one like it, also came last time. Only then it
@@ -101,27 +102,13 @@ size_t slot_of(PyObject *root, const Setting &setting) {
     return (hash.value() ^ setting.space * 31 ^ setting.none_is_leaf) % kSize;
 }
 
-// Whether `flatten_known` could follow the structure to its end, and would find what the other walks
-// find. Keys of other classes could be sorted in another order the next time.
-bool can_be_followed(const Structure &structure) {
-    PyObject *const *refs = structure.refs;
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-        const Kind kind = structure.nodes[i].kind;
-        if (is_callback(kind) && !node_registration(refs).stand_in) return false;
-        refs += num_refs(kind);
-    }
-    for (PyObject *const ref : structure.all_refs()) {
-        if (KeysBox::check(ref) && !KeysBox::of(ref).has_constant_hashes) return false;
-    }
-    return true;
-}
-
 }  // namespace
 
 CachedStructure::CachedStructure(PyObject *root, const Setting &setting)
     : slot_(slot_of(root, setting)), generation_(generation), setting_(setting) {
     Entry &entry = entries()[slot_];
     if (entry.setting != setting) return;
+    must_ask_ = entry.must_ask;
     if (entry.living) living_ = owned_if_alive(entry.living);
     else holdings_ = entry.kept.take(structure_);
 }
@@ -130,6 +117,7 @@ CachedStructure::~CachedStructure() {
     Entry &entry = entries()[slot_];
     if (!may_put_back_ || !is_current() || structure_.is_empty() || entry.living || !entry.kept.is_empty()) return;
     entry.setting = setting_;
+    entry.must_ask = must_ask_;
     try {
         entry.kept.put(structure_, std::move(holdings_));
     } catch (const std::bad_alloc &) {  // then it isn't kept
@@ -144,6 +132,12 @@ nb::object CachedStructure::paths() {
     return living_.is_valid() ? nb::inst_ptr<Spec>(living_)->keep_paths() : structure_.keep_paths();
 }
 
+bool CachedStructure::replace_refs(OtherRefs &others) {
+    if (living_.is_valid()) return false;
+    for (auto &[index, ref] : others) ref = structure_.replace_ref(index, std::move(ref));
+    return true;
+}
+
 bool CachedStructure::is_current() const { return generation_ == generation; }
 
 void CachedStructure::register_spec(nb::handle object) {
@@ -151,6 +145,7 @@ void CachedStructure::register_spec(nb::handle object) {
     if (is_current()) entry.reset();  // may run code that empties the cache
     if (!is_current()) return;
     entry.setting = setting_;
+    entry.must_ask = must_ask_;
     entry.living = object.ptr();
     entry.living_holdings = std::move(holdings_);
     nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_));
@@ -166,7 +161,8 @@ nb::object CachedStructure::take_spec() {
 nb::object CachedStructure::take_spec(StructureBuilder &&builder) {
     nb::object spec = make_spec(Spec(std::move(builder)));
     holdings_ = {};
-    if (can_be_followed(nb::inst_ptr<Spec>(spec)->structure())) register_spec(spec);
+    must_ask_ = must_ask_any(nb::inst_ptr<Spec>(spec)->structure());
+    register_spec(spec);
     return spec;
 }
 
@@ -175,7 +171,8 @@ void CachedStructure::keep(StructureBuilder &&builder) {
     Spec(std::move(builder)).swap(structure_);
     holdings_ = {};
     Entry &entry = entries()[slot_];
-    may_put_back_ = entry.note_and_compare(structure_.structure()) && can_be_followed(structure_.structure());
+    must_ask_ = must_ask_any(structure_.structure());
+    may_put_back_ = entry.note_and_compare(structure_.structure());
     if (may_put_back_) holdings_ = holdings_of(structure_.structure());
     may_put_back_ = holdings_.may_be_kept;
     if (may_put_back_) entry.reset();

@@ -12,7 +12,16 @@
 
 #include "spec/kept_structure.h"
 
+#include <vector>
+
 namespace pydag {
+
+// A reference that a structure has otherwise, by its index.
+struct OtherRef {
+    uint32_t index;
+    nb::object ref;
+};
+using OtherRefs = std::vector<OtherRef>;
 
 // What a structure depends on besides the tree.
 struct Setting {
@@ -33,6 +42,11 @@ public:
 
     // Empty where nothing is remembered.
     const Structure &structure() const;
+
+    // Whether it has nodes that must be asked (structure/asked_nodes.h).
+    bool must_ask() const { return must_ask_; }
+    // Puts these references into the structure; what stood there is in `others` then. False if a spec owns it.
+    bool replace_refs(OtherRefs &others);
 
     // A tuple of the paths of its leaves, kept with it; null where they are too many.
     nb::object paths();
@@ -57,6 +71,7 @@ private:
     Spec structure_;     // a structure that no spec owns
     Holdings holdings_;  // of that
     bool may_put_back_ = true;
+    bool must_ask_ = false;
 };
 
 // Forgets the structures with nodes of this class, which need not exist any more; null: all structures.

@@ -4,8 +4,8 @@
 #include "base/constant_size.h"
 #include "base/identity_table.h"
 #include "base/weak_reference.h"
-#include "structure/cursor.h"
-#include "structure/node_refs.h"
+#include "structure/asked_nodes.h"
+#include "types/key_table.h"
 
 #include <new>
 #include <utility>
@@ -42,7 +42,7 @@ size_t harmless_size(PyObject *ref) {
 // About how many bytes a reference keeps alive; 0 if it must not be kept.
 size_t size_to_keep(PyObject *ref) {
     if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes();
-    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).is_fields ? 1 : 0;
+    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).stand_in ? 0 : 1;
     if (!PyTuple_CheckExact(ref)) return harmless_size(ref);
     size_t total = 64;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i) {
@@ -53,16 +53,26 @@ size_t size_to_keep(PyObject *ref) {
     return total;
 }
 
+// Whether a node that is asked says this itself.
+bool is_answer(Role role) {
+    return role == Role::kAuxData || role == Role::kEntries || role == Role::kSortedKeys || role == Role::kKeys;
+}
+
 Holdings find_holdings(const Structure &structure) {
     if (structure.num_nodes * sizeof(Node) > kMostBytes) return {};
     Holdings holdings;
     Sizes sizes;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         const NodeRefs node{at.kind(), at.refs()};
+        const bool is_asked = must_ask(at.node(), at.refs());
         for (uint32_t i = 0; i < node.size(); ++i) {
             PyObject *const ref = node.ref(i);
             if (node.role(i) == Role::kClass && is_users_class(ref)) {
                 holdings.classes.push_back({at.extent().ref + i, checked(PyWeakref_NewRef(ref, nullptr))});
+                continue;
+            }
+            if (is_asked && is_answer(node.role(i))) {
+                holdings.answers.push_back(at.extent().ref + i);
                 continue;
             }
             const size_t size = size_to_keep(ref);
@@ -98,8 +108,21 @@ bool KeptStructure::let_go(const Structure &structure, const std::vector<Holding
     return true;
 }
 
+std::vector<nb::object> KeptStructure::leave_out(Spec &spec, const std::vector<uint32_t> &answers) {
+    std::vector<nb::object> left_out;
+    if (answers.empty()) return left_out;
+    left_out.reserve(answers.size());
+    const nb::object no_keys = keys_of(nullptr, 0, false);
+    for (const uint32_t i : answers) {
+        const bool are_keys = KeysBox::check(spec.structure().all_refs()[i]);
+        left_out.push_back(spec.replace_ref(i, are_keys ? no_keys : nb::none()));
+    }
+    return left_out;
+}
+
 void KeptStructure::put(Spec &from, Holdings &&holdings) {
     if (!is_empty() || !holdings.may_be_kept || total_bytes_ + holdings.num_bytes > kMostBytes) return;
+    std::vector<nb::object> left_out = leave_out(from, holdings.answers);  // released last
     if (!let_go(from.structure(), holdings.classes)) return;
     if (total_bytes_ + holdings.num_bytes + from.bytes_of_paths() > kMostBytes) from.forget_paths();
     num_bytes_ = holdings.num_bytes + from.bytes_of_paths();

@@ -4,7 +4,8 @@
 //
 // It keeps nothing alive that anybody could miss or that is large: its references are small constants,
 // what the registry holds anyway, and classes that aren't the user's. The classes of namedtuples are
-// known by weak references meanwhile: a structure is of no use any more once one of them is gone.
+// known by weak references meanwhile: a structure is of no use any more once one of them is gone. What a node
+// says each time that it is asked (structure/asked_nodes.h) is left out.
 #pragma once
 
 #include "spec/spec.h"
@@ -21,7 +22,8 @@ struct Holdings {
     };
     bool may_be_kept = false;
     size_t num_bytes = 0;
-    std::vector<Class> classes;  // that must not be owned
+    std::vector<Class> classes;     // that must not be owned
+    std::vector<uint32_t> answers;  // where references stand that are left out
 };
 // May run Python code: a collection of garbage. Without memory nothing may be kept.
 Holdings holdings_of(const Structure &structure);
@@ -40,6 +42,9 @@ public:
 private:
     // Gives up the references to these classes, which stand in `spec`; false if that would be the end of one.
     static bool let_go(const Structure &spec, const std::vector<Holdings::Class> &classes);
+
+    // Puts None, or no keys, in the place of what nodes said; returns that.
+    static std::vector<nb::object> leave_out(Spec &spec, const std::vector<uint32_t> &answers);
 
     Spec spec_;  // without a reference to the classes in it that must not be owned
     Holdings holdings_;

@@ -76,6 +76,14 @@ public:
 
     // Only for the cache, and while nobody else has the spec. Counts no reference.
     void set_ref(uint32_t i, PyObject *ref) { const_cast<PyObject **>(structure_.refs)[i] = ref; }
+    // Returns what stood there.
+    nb::object replace_ref(uint32_t i, nb::object ref) {
+        hash_ = -1;
+        forget_paths();
+        nb::object old = nb::steal(structure_.all_refs()[i]);
+        set_ref(i, ref.release().ptr());
+        return old;
+    }
     void set_slot(int slot) { slot_ = slot; }
     // Whether the next walk may follow it.
     bool is_in_cache() const { return slot_ >= 0; }

@@ -11,10 +11,29 @@
 namespace pydag {
 namespace {
 
-// Whether no code of the key's class says what its hash is.
-bool has_constant_hash(PyObject *key) {
+bool is_constant(PyObject *key) {
     return is_exact_str(key) || PyLong_CheckExact(key) || PyFloat_CheckExact(key) || PyComplex_CheckExact(key) ||
            PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
+}
+
+// Whether no code of the key's class says what its hash is, and how it compares.
+bool has_constant_hash(PyObject *key) {
+    if (!PyTuple_CheckExact(key)) return is_constant(key);
+    PyObject *const *const items = &PyTuple_GET_ITEM(key, 0);
+    return std::all_of(items, items + PyTuple_GET_SIZE(key), [](PyObject *item) { return item && is_constant(item); });
+}
+
+// About how many bytes a key takes that may be kept; 0 for any other.
+size_t size_to_keep(PyObject *key) {
+    if (!PyTuple_CheckExact(key)) return small_constant_size(key);
+    size_t total = 64;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+        PyObject *const item = PyTuple_GET_ITEM(key, i);
+        const size_t size = item ? small_constant_size(item) : 0;
+        if (size == 0) return 0;
+        total += size;
+    }
+    return total;
 }
 
 }  // namespace
@@ -37,7 +56,7 @@ nb::object Keys::order() const {
 size_t Keys::num_bytes() const {
     size_t total = sizeof(Keys);
     for (uint32_t i = 0; i < count; ++i) {
-        const size_t size = small_constant_size(inserted_key(i));
+        const size_t size = size_to_keep(inserted_key(i));
         if (size == 0) return 0;
         constexpr size_t kInTemplate = 40;
         total += size + kItemSize + kInTemplate;

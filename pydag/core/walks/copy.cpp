@@ -96,7 +96,7 @@ private:
 nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     const CachedStructure known(tree.ptr(), options.setting());
     BorrowedObjects objects;
-    if (!look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
+    if (known.must_ask() || !look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
     try {
         return KnownCopy(known.structure(), objects.data()).run();
     } catch (nb::python_error &) {  // the general way meets the error again, and says where

@@ -4,14 +4,43 @@
 #include "walks/flatten_general.h"
 #include "walks/flatten_known.h"
 
+#include <algorithm>
+
 namespace pydag {
+namespace {
+
+// Makes `builder` a structure like this one, but with other references.
+void copy_with(const Structure &structure, const OtherRefs &others, StructureBuilder &builder) {
+    std::copy_n(structure.nodes, structure.num_nodes, builder.nodes.extend(structure.num_nodes));
+    builder.add_refs(structure.refs, structure.num_refs);
+    builder.num_leaves = structure.num_leaves;
+    builder.num_shared = structure.num_shared;
+    builder.none_is_leaf = structure.none_is_leaf;
+    builder.namespace_ = nb::borrow(structure.namespace_);
+    for (const auto &[index, ref] : others) builder.refs.replace(index, ref);
+}
+
+}  // namespace
 
 Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects)
     : cached_(tree.ptr(), options.setting()) {
-    is_cached_ = flatten_known(cached_.structure(), tree.ptr(), options, leaves_, objects);
-    if (is_cached_) return;
-    if (!flatten_pure(tree.ptr(), options, builder_, leaves_, objects))
-        GeneralWalk(options, builder_, leaves_, objects).run(tree.ptr());
+    if (cached_.must_ask()) follow_asking(tree.ptr(), options, objects);
+    else if (flatten_known(cached_.structure(), tree.ptr(), options, leaves_, objects)) is_cached_ = true;
+    else take_apart(tree.ptr(), options, objects, nullptr);
+}
+
+void Flattened::follow_asking(PyObject *tree, const FlattenOptions &options, NodeObjects *objects) {
+    NodeAnswers answers;
+    OtherRefs others;
+    const bool is_followed = flatten_asking(cached_.structure(), tree, options, leaves_, objects, answers, others);
+    if (!is_followed) return take_apart(tree, options, objects, &answers);
+    is_cached_ = others.empty() || cached_.replace_refs(others);
+    if (!is_cached_) copy_with(cached_.structure(), others, builder_);
+}
+
+void Flattened::take_apart(PyObject *tree, const FlattenOptions &options, NodeObjects *objects, NodeAnswers *answers) {
+    if (!flatten_pure(tree, options, builder_, leaves_, objects))
+        GeneralWalk(options, builder_, leaves_, objects, answers).run(tree);
     is_cached_ = is_same(cached_.structure(), builder_.view());
 }
 

@@ -21,6 +21,8 @@ public:
     Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects = nullptr);
 
     Leaves &leaves() { return leaves_; }
+    // Whether the structure has nodes that must be asked.
+    bool must_ask() const { return cached_.must_ask(); }
     // Whether the structure was taken from the cache.
     bool is_known() const { return is_cached_; }
     // Valid until the spec is taken.
@@ -37,6 +39,9 @@ private:
     StructureBuilder builder_;
     Leaves leaves_;
     bool is_cached_ = false;
+
+    void follow_asking(PyObject *tree, const FlattenOptions &options, NodeObjects *objects);
+    void take_apart(PyObject *tree, const FlattenOptions &options, NodeObjects *objects, NodeAnswers *answers);
 };
 
 }  // namespace pydag

@@ -8,6 +8,7 @@
 #include "nodes/open.h"
 #include "walks/flatten_pure.h"
 #include "walks/frames.h"
+#include "walks/node_answers.h"
 #include "walks/open_objects.h"
 #include "walks/opened_by_prefix.h"
 #include "walks/options.h"
@@ -18,11 +19,14 @@ namespace pydag {
 
 class GeneralWalk {
 public:
-    GeneralWalk(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves, NodeObjects *objects)
+    // `answers`: of nodes that were asked before, or null.
+    GeneralWalk(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves, NodeObjects *objects,
+                NodeAnswers *answers = nullptr)
         : options_(options),
           builder_(builder),
           leaves_(leaves),
           objects_(objects),
+          answers_(answers),
           open_options_{options.space.get(), {}, options.known_order()} {}
 
     // Walks the whole tree; then the structure is finished.
@@ -136,7 +140,8 @@ private:
         try {
             if (info.registration) admit(object, info, frame);
             builder_.add(info.kind, 0);
-            count = open_node(object.ptr(), info, open_options_, stack_, builder_.refs);
+            count = answers_ ? answers_->open(object.ptr(), info, open_options_, stack_, builder_.refs)
+                             : open_node(object.ptr(), info, open_options_, stack_, builder_.refs);
         } catch (...) {
             give_up(std::move(object), frame, num_refs);
             throw;
@@ -192,6 +197,7 @@ private:
     StructureBuilder &builder_;
     Leaves &leaves_;
     NodeObjects *const objects_;
+    NodeAnswers *const answers_;
     OpenOptions open_options_;
     bool has_registered_ = false, has_aliases_ = false;
     Stack stack_;

@@ -4,9 +4,12 @@
 #include "base/interrupt.h"
 #include "base/object_set.h"
 #include "nodes/open.h"
+#include "structure/asked_nodes.h"
+#include "walks/asking.h"
 #include "walks/borrowed_frame.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace pydag {
 namespace {
@@ -39,28 +42,34 @@ enum class Use {
     kFlatten,
     kFlattenWithObjects,
     kLook,            // only the objects are asked for
+    kAsk,             // kFlatten, for a structure with nodes that must be asked
+    kAskWithObjects,  // likewise
     kMatch,           // any object is a leaf where the structure has one
     kMatchOfClasses,  // and classes may have been registered otherwise since the structure was made
 };
 
 template <Use use>
 class KnownFlatten {
-    static constexpr bool flattens = use == Use::kFlatten || use == Use::kFlattenWithObjects || use == Use::kLook;
-    static constexpr bool keeps_objects = use == Use::kFlattenWithObjects;
+    static constexpr bool asks = use == Use::kAsk || use == Use::kAskWithObjects;
+    static constexpr bool flattens =
+        use == Use::kFlatten || use == Use::kFlattenWithObjects || use == Use::kLook || asks;
+    static constexpr bool keeps_objects = use == Use::kFlattenWithObjects || use == Use::kAskWithObjects;
 
 public:
     // `options`: null for a match. `space`: null, unless classes are looked up in it.
     KnownFlatten(const Structure &structure, const FlattenOptions *options, Leaves &leaves,
-                 NodeObjects *objects = nullptr, Namespace *space = nullptr, BorrowedObjects *borrowed = nullptr)
+                 NodeObjects *objects = nullptr, Namespace *space = nullptr, BorrowedObjects *borrowed = nullptr,
+                 Asking *asking = nullptr)
         : structure_(structure),
           options_(options),
           objects_(objects),
           space_(space),
           borrowed_(borrowed),
+          asking_(asking),
           taken_(leaves, use == Use::kLook ? 0 : structure.num_leaves) {}
 
     bool run(PyObject *tree) {
-        const GcPause pause;  // a collection could run finalizers
+        pause_.emplace();  // a collection could run finalizers
         OpenOptions open_options{
             flattens ? options_->space.get() : nullptr, {}, flattens ? options_->known_order() : -1};
         const Node *node = structure_.nodes, *const end = node + structure_.num_nodes;
@@ -92,12 +101,15 @@ public:
                 // A restored structure may share what the class, as it is registered now, would not.
                 if (expected.is_anchor || has_identity(expected.kind, refs)) {
                     if (!meet(object, expected, level)) return false;
+                    if constexpr (asks) asking_->keep(object);
                     is_opened_once = true;
                 }
                 if constexpr (use == Use::kMatchOfClasses)
                     if (!is_still_class_of(expected.kind, refs, object)) return false;
                 PyObject *const *const children =
-                    read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
+                    asks && must_ask(expected, refs)
+                        ? ask(object, expected, refs, open_options, level)
+                        : read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
                 if (!children) return false;
                 refs += num_refs(expected);
                 if (expected.count == 0) continue;
@@ -106,7 +118,9 @@ public:
                 level.next = children;
                 level.end = children + expected.count;
                 if (children == values) values += expected.count;
-                level.owns_slots = flattens && is_opened_once && owns_its_slots(expected.kind, object, open_options);
+                // What a node is asked may return any object.
+                level.owns_slots =
+                    flattens && !asks && is_opened_once && owns_its_slots(expected.kind, object, open_options);
             }
             if (node < end && is_signal_waiting()) return false;
         }
@@ -115,6 +129,15 @@ public:
     }
 
 private:
+    PyObject *const *ask(PyObject *object, Node expected, PyObject *const *refs, OpenOptions &open_options,
+                         BorrowedFrame &level) {
+        pause_.reset();
+        PyObject *const *const children = asking_->ask(object, expected, refs, open_options, level, levels_);
+        pause_.emplace();
+        leaf_type_ = nullptr;  // may have been registered
+        return children;
+    }
+
     // Whether instances of this class are still what they were when the structure was made.
     bool is_still_class_of(Kind kind, PyObject *const *refs, PyObject *object) {
         if (!has_many_classes(kind)) return true;
@@ -162,6 +185,7 @@ private:
     NodeObjects *const objects_;
     Namespace *const space_;
     BorrowedObjects *const borrowed_;
+    Asking *const asking_;
     Taken taken_;
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;
@@ -169,6 +193,7 @@ private:
     Buffer<PyObject *, 192> values_;
     Buffer<PyObject *, 16> anchors_;  // by number
     ObjectSet seen_;
+    std::optional<GcPause> pause_;
 };
 
 }  // namespace
@@ -178,6 +203,19 @@ bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOpti
     if (structure.num_nodes == 0 || options.asks()) return false;
     if (!objects) return KnownFlatten<Use::kFlatten>(structure, &options, leaves).run(tree);
     if (KnownFlatten<Use::kFlattenWithObjects>(structure, &options, leaves, objects).run(tree)) return true;
+    objects->drop_to(0);
+    return false;
+}
+
+bool flatten_asking(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
+                    NodeObjects *objects, NodeAnswers &answers, OtherRefs &other_refs) {
+    if (structure.num_nodes == 0 || options.asks() || !options.opens_callbacks) return false;
+    Asking asking(structure, answers, other_refs);
+    const auto walk = [&]<Use use>() {
+        return KnownFlatten<use>(structure, &options, leaves, objects, nullptr, nullptr, &asking).run(tree);
+    };
+    if (!objects) return walk.template operator()<Use::kAsk>();
+    if (walk.template operator()<Use::kAskWithObjects>()) return true;
     objects->drop_to(0);
     return false;
 }

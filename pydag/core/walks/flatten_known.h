@@ -8,6 +8,7 @@
 #pragma once
 
 #include "walks/flatten_pure.h"
+#include "walks/node_answers.h"
 
 namespace pydag {
 
@@ -15,6 +16,11 @@ namespace pydag {
 // before, gets the leaves. False also if that can't be known without running Python code.
 bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                    NodeObjects *objects);
+
+// The same for a structure with nodes that must be asked. `other_refs` gets what they say otherwise than the structure:
+// that is the tree's with these references. Else `answers` has what they said, for the walk that comes after.
+bool flatten_asking(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
+                    NodeObjects *objects, NodeAnswers &answers, OtherRefs &other_refs);
 
 // The object at each node of a structure, by its position, borrowed.
 using BorrowedObjects = Buffer<PyObject *, 192>;

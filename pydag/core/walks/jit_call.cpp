@@ -149,7 +149,7 @@ nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &optio
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
     // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
     // objects of the user's, and would forget it with this spec.
-    if (nb::inst_ptr<Spec>(spec)->is_in_cache())
+    if (nb::inst_ptr<Spec>(spec)->is_in_cache() && !parts.must_ask())
         call.last = {std::move(spec), recipes, generation, setting_of(options)};
     return follow(recipes, call, parts.leaves(), args, kwargs);
 }
