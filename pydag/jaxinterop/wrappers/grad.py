@@ -177,7 +177,7 @@ def value_and_grad(
         # The gradient first: where something fails, nothing is written.
         gradient = divided.gradient(gradients)
         divided.write(contents)
-        return finished(result, (args, kwargs), divided.table), gradient
+        return finished(result, (args, kwargs), divided.table.tree), gradient
 
     return value_and_gradient
 
