@@ -160,7 +160,7 @@ def _selected(
 ) -> Loaded:
     if only is None:
         return Loaded(spec, leaves, is_array, source=file)
-    chosen = select(only, Listing.of(spec), leaves, spec.namespace)
+    chosen = select(only, spec, leaves, spec.namespace)
     kept = [leaf if keep else None for leaf, keep in zip(leaves, chosen, strict=True)]
     return Loaded(spec, kept, {i for i in is_array if chosen[i]}, source=file)
 
@@ -178,7 +178,7 @@ def _filled(
     listing = Listing.of(spec)
     chosen = [True] * len(leaves)
     if only is not None:
-        chosen = select(only, listing, leaves, namespace)
+        chosen = select(only, spec, leaves, namespace)
     filler = Filler(listing, leaves, repr(file.path), chosen)
     names_of: dict[str, list[str]] = {name: [name] for name in file.entries}
     for alias, name in file.names().items():

@@ -7,12 +7,10 @@ The core makes the list (`PyDagSpec._listing`); nothing here looks at an object 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.structure.kinds import MAPPINGS, NAMED
-from pydag.structure.text import short_repr
 from pydag.typing import Path
-
-_EXACT = (str, int, float, bool, bytes, type(None))
 
 
 class Record(NamedTuple):
@@ -51,16 +49,6 @@ class Record(NamedTuple):
         return self.kind == other.kind and has_one_class
 
 
-def python_text(entry: Any) -> str:
-    """`repr(entry)`; an outline where that raises."""
-    if type(entry) in _EXACT:
-        return repr(entry)
-    try:
-        return str(repr(entry))
-    except Exception:
-        return short_repr(entry)
-
-
 def shorten(text: str, longest: int = 400) -> str:
     """The text, without its middle where it is long."""
     if len(text) <= longest:
@@ -71,9 +59,7 @@ def shorten(text: str, longest: int = 400) -> str:
 
 def step_text(record: Record) -> str:
     """The step from the parent to this node as Python text: `.name` or `[entry]`."""
-    if record.attribute is not None and record.attribute.isidentifier():
-        return "." + record.attribute
-    return f"[{python_text(record.entry if record.attribute is None else record.attribute)}]"
+    return _core.step_text(record.entry, record.attribute)
 
 
 class Listing:
