@@ -109,6 +109,23 @@ class Dag(Generic[T]):
             self._built = tree, None
         return take_apart(tree, self._untraced.options)
 
+    if not TYPE_CHECKING:  # to a type checker a Dag would have every attribute and item
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"'{type(self).__name__}' object has no attribute '{name}'"
+            if not name.startswith("_"):
+                text += f"\n  The DAG that it stands for is its .tree: write dag.tree.{name}"
+            # With `name` and `obj` Python itself proposes names with a similar spelling.
+            raise AttributeError(text, name=name, obj=self)
+
+        def __getitem__(self, item: Any) -> Any:
+            raise TypeError(
+                f"'{type(self).__name__}' object is not subscriptable\n"
+                f"  The DAG that it stands for is its .tree: write dag.tree[{bounded_repr(item)}]"
+            )
+
+        __iter__ = None  # else Python would ask for the items 0, 1, 2, ...
+
     def __contains__(self, item: object) -> bool:
         """Whether the tree contains an item; False for a tree that can't be asked."""
         try:

@@ -25,6 +25,7 @@ from pydag.sharing.tie import note_untie
 from pydag.typing import Leaf
 
 from .changes import Changes
+from .deleted import blame_deleted, is_about_deleted, note_donor
 from .difference import explain_cache_miss
 from .division import Division
 from .extra_results import (
@@ -75,6 +76,8 @@ class CompiledFunction:
         self.changes = Changes(source)
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
+        if donated.numbers or donated.names:
+            note_donor(self)
         self.updated = updated
         self.options = options
         # By the structure, and where refs are among the leaves.
@@ -108,6 +111,9 @@ class CompiledFunction:
                 return use(self.take_apart(args, kwargs))
             except WritesMoreError as error:
                 self.add_written(error)
+            except RuntimeError as error:
+                self.blame(error, args, kwargs)
+                raise
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
         """`run`, with the signature of the function."""
@@ -133,6 +139,9 @@ class CompiledFunction:
                 if not self.forget_wrong_groups(args, kwargs):
                     raise
                 answer = NotImplemented
+            except RuntimeError as error:
+                self.blame(error, args, kwargs)
+                raise
             except WritesMoreError as error:
                 self.add_written(error)
                 answer = NotImplemented
@@ -178,6 +187,13 @@ class CompiledFunction:
             if error.key in groups.extras:
                 groups.extras[error.key].add_written(error.written)
                 _core.forget_recipes(self.flat_call, groups.spec_key)
+
+    def blame(self, error: RuntimeError, args: Args, kwargs: Kwargs) -> None:
+        """Says which array was deleted, if that is what an error is about."""
+        if is_about_deleted(error):
+            leaves, spec = self.options.flatten(self.arranged(args, kwargs), CALL)
+            spots = self.donated.spots(args, kwargs)
+            blame_deleted(error, self.source, leaves, spec, spots)
 
     def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
         """Forgets the groups for these arguments if they were made for other types of leaves.

@@ -33,6 +33,7 @@ from .optimizer_view import (
     with_contents,
 )
 from .state import OptimizerState, Structure
+from .transformation import Optimizer
 
 T = TypeVar("T")
 
@@ -156,7 +157,7 @@ def _shown(
 
 def optimizer(
     tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
-) -> Any:
+) -> Optimizer:
     """An optax transformation whose `init` and `update` take and return DAGs.
 
     A shared array is one parameter: it has one moment, one decay, one share of a norm. What has no
@@ -218,7 +219,8 @@ def optimizer(
     takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
     tx = optax_private.WithTrees(fitted)(tx)
     made = _Optimizer(tx, takes_extra, wrt, Options(namespace, identity))
-    return optax.GradientTransformationExtraArgs(made.init, made.update)
+    result: Optimizer = optax.GradientTransformationExtraArgs(made.init, made.update)
+    return result
 
 
 def _added(parameter: Leaf, update: Leaf) -> Leaf:
