@@ -134,7 +134,7 @@ def _checked_classes(classes: type | Iterable[type]) -> tuple[type, ...]:
 def _leaf(
     file: File, i: int, described: dict[str, Any], names: ClassNames, arrays: dict[str, Any]
 ) -> Leaf:
-    kind, content = next(iter(described.items()))
+    [(kind, content)] = described.items()
     if kind == "value":
         try:
             return decode_leaf(content, names)
@@ -209,6 +209,8 @@ def _dangling(file: File) -> dict[str, str]:
 def _put_values(file: File, structure: Any, filler: Filler, classes: ClassNames) -> None:
     """Fills in the numbers, text and other values that the file has for a name of `like`."""
     document, described = structure
+    if not any("value" in leaf for leaf in described):
+        return
     try:
         _, names = leaf_names(document.listing())
     except ValueError as error:

@@ -192,7 +192,7 @@ void bind_class(nb::module_ &module) {
             "_listing",
             [](nb::handle self, nb::handle record_class) { return listing(spec_of(self).structure(), record_class); },
             nb::arg("record_class") = nb::handle(as_object(&PyTuple_Type)),
-            nb::sig("def _listing(self, record_class: builtins.type = tuple, /) -> list[Any]"))
+            nb::sig("def _listing(self, record_class: type = tuple, /) -> list[Any]"))
         .def("_shared", on_structure(shared_of),
              nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
         .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),
