@@ -10,8 +10,8 @@
 namespace pydag {
 
 // While it lives, or until it ends, the collector isn't asked for a run, however many containers are
-// made. No Python code may run meanwhile, since that could ask whether the collector is on, or set it. Where threads run
-// at the same time, some may: there the collector is left alone, which runs less often than with the GIL.
+// made. No Python code may run meanwhile, since that could ask whether the collector is on, or set it. Where threads
+// run at the same time, some may: there the collector is left alone, which runs less often than with the GIL.
 class BuildPause {
 public:
     BuildPause() : was_enabled_(turn_off()) {}

@@ -27,6 +27,8 @@ public:
 #ifdef Py_GIL_DISABLED
     void lock() { PyMutex_Lock(&mutex_); }
     void unlock() { PyMutex_Unlock(&mutex_); }
+    // For the child of a fork: another thread may have been about to get it.
+    void reset() { mutex_ = {}; }
 
 private:
     PyMutex mutex_ = {};
@@ -35,6 +37,11 @@ private:
     void unlock() {}
 #endif
 };
+
+// That of the registrations.
+extern Mutex registry_mutex;
+// When the module is made.
+void make_mutexes();
 
 class Guard {
 public:

@@ -3,8 +3,8 @@
 // What each kind of node consists of; build.h is the other half. No other file tells the kinds apart.
 //
 // There are three ways to the children of an object. `read_known_node`: it is probably what a structure says.
-// `read_node`: nothing is known of it. Both run no Python code, so that they may lend the children (see base/held.h), and
-// give up where some would have to run. `open_node` never gives up.
+// `read_node`: nothing is known of it. Both run no Python code, so that they may lend the children (see base/held.h),
+// and give up where some would have to run. `open_node` never gives up.
 //
 // A container is read at one moment: other threads may change it only before and behind that.
 #pragma once
@@ -27,8 +27,8 @@ struct OpenOptions {
     Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
     // Whether dicts keep their insertion order here; -1 until `ask_insertion_order` has asked for a dict.
     int insertion_ordered = -1;
-    bool wants_entries = true;     // false: a flatten function's names for the children are not looked at
-    bool owns_attributes = false;  // whether the instance that was read last alone holds its attributes
+    bool wants_entries = true;             // false: a flatten function's names for the children are not looked at
+    bool owns_attributes = false;          // whether the instance that was read last alone holds its attributes
     [[no_unique_address]] Held held = {};  // what was lent
     bool ask_insertion_order() {
         if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();

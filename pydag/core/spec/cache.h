@@ -8,8 +8,8 @@
 // but up to kSize structures, of 50 MB in all and without any object of the user's. It is emptied by
 // `clear_caches()`, and whenever a class is registered or unregistered, or is found to have been destroyed.
 //
-// Where threads run at the same time, each has a cache of its own, of that size. A spec is in the cache of the thread that
-// made it; if another thread destroys it, its structure is not kept.
+// Where threads run at the same time, each has a cache of its own, of that size. A spec is in the cache of the thread
+// that made it; if another thread destroys it, its structure is not kept.
 #pragma once
 
 #include "spec/kept_structure.h"

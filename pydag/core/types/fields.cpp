@@ -118,10 +118,8 @@ Resolved ask_for_fields(const Registration &registration, nb::handle resolve) {
     return fields;
 }
 
-Mutex mutex;  // of the fields of all registrations that aren't resolved yet
-
 nb::object unresolved(const Registration &registration) {
-    const Guard guard(mutex);
+    const Guard guard(registry_mutex);
     return registration.resolve_fields;
 }
 
@@ -132,7 +130,7 @@ void resolve_fields(Registration &registration) {
     if (resolve.is_none()) return;
     Resolved fields = ask_for_fields(registration, resolve);
     std::vector<DictField> order;
-    const Guard guard(mutex);
+    const Guard guard(registry_mutex);
     // The call may have run code that used the class, and so resolved its fields already; or another thread has done
     // so. Then those stand, since there may be specs that were made with them.
     if (registration.resolve_fields.is_none()) return;

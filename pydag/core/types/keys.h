@@ -36,11 +36,11 @@ struct Keys {
 
     DictTemplate dict_template;                      // a dict with these keys, copied to build one; made at first use
     mutable std::atomic<uint64_t> content_hash = 0;  // 0: not made yet
-    uint32_t count = 0;                 // of the keys that are there
-    bool in_order = true;               // traversed as they were inserted: the ranks say nothing
-    bool is_sorted = false;             // the order was made by sorting, not taken from the mapping
-    bool has_only_strings = false;      // exact ones: comparing them runs no code
-    bool has_constant_hashes = false;   // strings, numbers and the like: a dict made of them stays right
+    uint32_t count = 0;                              // of the keys that are there
+    bool in_order = true;                            // traversed as they were inserted: the ranks say nothing
+    bool is_sorted = false;                          // the order was made by sorting, not taken from the mapping
+    bool has_only_strings = false;                   // exact ones: comparing them runs no code
+    bool has_constant_hashes = false;                // strings, numbers and the like: a dict made of them stays right
 
     Keys() = default;
     Keys(const Keys &) = delete;

@@ -19,7 +19,6 @@ Table &table() {
     static Table *const instance = new Table;
     return *instance;
 }
-Mutex mutex;
 
 // Where a class is registered; the end of `registrations` where it isn't. Both are exact strings.
 std::vector<nb::object>::iterator find_in(std::vector<nb::object> &registrations, nb::handle namespace_) {
@@ -31,7 +30,7 @@ std::vector<nb::object>::iterator find_in(std::vector<nb::object> &registrations
 }  // namespace
 
 nb::object find_own(nb::handle namespace_, nb::handle type) {
-    const Guard guard(mutex);
+    const Guard guard(registry_mutex);
     const auto of_class = table().find(type.ptr());
     if (of_class == table().end()) return nb::object();
     const auto found = find_in(of_class->second, namespace_);
@@ -40,7 +39,7 @@ nb::object find_own(nb::handle namespace_, nb::handle type) {
 
 bool add_own(nb::handle registration) {
     PyObject *const type = RegistrationBox::of(registration).type.ptr();
-    const Guard guard(mutex);
+    const Guard guard(registry_mutex);
     const auto of_class = table().try_emplace(type).first;
     auto &registrations = of_class->second;
     if (find_in(registrations, RegistrationBox::of(registration).namespace_) != registrations.end()) return false;
@@ -54,7 +53,7 @@ bool add_own(nb::handle registration) {
 }
 
 nb::object remove_own(nb::handle namespace_, nb::handle type) {
-    const Guard guard(mutex);
+    const Guard guard(registry_mutex);
     const auto of_class = table().find(type.ptr());
     if (of_class == table().end()) return nb::object();
     const auto found = find_in(of_class->second, namespace_);
@@ -68,7 +67,7 @@ nb::object remove_own(nb::handle namespace_, nb::handle type) {
 nb::object registered_classes() {
     std::vector<nb::object> boxes;
     {
-        const Guard guard(mutex);
+        const Guard guard(registry_mutex);
         for (const auto &[type, registrations] : table())
             boxes.insert(boxes.end(), registrations.begin(), registrations.end());
     }
