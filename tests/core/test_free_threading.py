@@ -249,11 +249,10 @@ def read(tree: Any, way: int, counts: set[int]) -> None:
             leaves = pydag.dag_leaves(tree, is_leaf=lambda x: False)
         else:
             leaves = pydag.dag_structure(tree).flatten_up_to(tree)
-    except (RuntimeError, KeyError) as error:
-        assert "mutated" in str(error) or "changed" in str(error) or "more" in str(error), error
-        return
-    except ValueError as error:  # the tree is another one than when its structure was read
-        assert way == 5, error
+    except (RuntimeError, KeyError, ValueError) as error:
+        # CPython's own of an OrderedDict, or that the tree isn't any more what its structure says.
+        if way != 5 and not any(text in str(error) for text in ("mutated", "changed", "more")):
+            raise
         return
     assert all(type(leaf) is Leaf for leaf in leaves)
     assert len(leaves) in counts, (way, len(leaves))
@@ -300,8 +299,8 @@ def test_what_a_thread_registers_counts_for_it_at_once() -> None:
             assert pydag.dag_leaves([node], namespace=f"space{i}") == [node]
             try:
                 pydag.register_fields(Common)
-            except ValueError as error:
-                assert "already registered" in str(error)
+            except ValueError:  # another thread has it registered
+                pass
             else:
                 num_registered += 1
                 pydag.unregister_pydag_node(Common)
@@ -342,6 +341,7 @@ def test_an_error_ends_one_walk() -> None:
     """Of eight walks along one tree one raises; the others give what they would have given."""
     tree = sample()
     expected = pydag.dag_leaves(tree)
+    raised: list[tuple[int, int]] = []
 
     def work(i: int) -> Any:
         for number in range(50):
@@ -353,12 +353,13 @@ def test_an_error_ends_one_walk() -> None:
 
             try:
                 assert pydag.dag_leaves(pydag.dag_map(function, tree)) == expected
-            except LookupError as error:
-                assert (i, error.args) == (3, (number,))
+            except LookupError:
+                raised.append((i, number))
             else:
                 assert i != 3
 
     checked(in_parallel(work))
+    assert raised == [(3, number) for number in range(50)]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -402,7 +403,7 @@ def test_what_a_thread_leaves_behind() -> None:
 
 
 def test_many_short_threads() -> None:
-    """Each thread begins with empty caches and releases them; objects of the user's are not kept."""
+    """Each thread begins with empty caches, and releases them at its end."""
     before = len(pydag.dag_leaves(sample()))
     for _ in range(10):
         checked(in_parallel(lambda _: [pydag.dag_copy(sample()) for _ in range(5)]))

@@ -2,9 +2,9 @@
 //
 // What each kind of node consists of; build.h is the other half. No other file tells the kinds apart.
 //
-// There are three ways to the children of an object. `read_known_node`: it is probably what a structure says.
-// `read_node`: nothing is known of it. Both run no Python code, so that they may lend the children (see base/held.h),
-// and give up where some would have to run. `open_node` never gives up.
+// There are three ways to the children of an object. `read_known_node` compares it with a node of a structure that it
+// probably has. `read_node` finds out what it is. Both run no Python code, so the children that they return may be
+// borrowed (see base/held.h); both give up where Python code would have to run. `open_node` runs it.
 //
 // A container is read at one moment: other threads may change it only before and behind that.
 #pragma once
@@ -27,9 +27,10 @@ struct OpenOptions {
     Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
     // Whether dicts keep their insertion order here; -1 until `ask_insertion_order` has asked for a dict.
     int insertion_ordered = -1;
-    bool wants_entries = true;             // false: a flatten function's names for the children are not looked at
-    bool owns_attributes = false;          // whether the instance that was read last alone holds its attributes
-    [[no_unique_address]] Held held = {};  // what was lent
+    bool wants_entries = true;     // false: a flatten function's names for the children are not looked at
+    bool owns_attributes = false;  // whether nothing but the instance that was read last holds its attributes
+    // Owns what was borrowed, where that is needed.
+    [[no_unique_address]] Held held = {};
     bool ask_insertion_order() {
         if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
         return insertion_ordered != 0;
@@ -37,8 +38,8 @@ struct OpenOptions {
 };
 
 namespace detail {
-// CPython's collector visits the links of an OrderedDict in their order. Nobody promises that, so it
-// is tried out when the module is made. If it doesn't hold, the walks that run no Python code give up at such dicts.
+// CPython's collector visits the links of an OrderedDict in their order. CPython doesn't promise that, so it is
+// tried out when the module is imported. If it doesn't hold, walks that run no Python code give up at such dicts.
 void try_out_ordered_dicts();
 nb::object items_of_deque(PyObject *deque);  // a list
 uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs);
@@ -49,8 +50,8 @@ uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, Ref
 PyObject **read_custom(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
 bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenOptions *options, PyObject **values);
 nb::object default_factory_of(PyObject *dict);
-// Whether an OrderedDict, whose dict has just these keys, was seen to have them in this order, too.
-// No: Python code has to run to tell the order.
+// Whether an OrderedDict, whose dict has just these keys, has them in this order. False also if only Python code
+// could tell the order.
 bool is_in_order_of(PyObject *const *keys, size_t count, PyObject *dict);
 PyObject **read_mapping(PyObject *dict, bool is_ordered, OpenOptions &options, Refs &refs, uint32_t &count);
 PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
@@ -66,7 +67,7 @@ inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
         fail_too_many_children(object);
     return static_cast<uint32_t>(count);
 }
-// Puts the values of a dict that has just these keys, in just this insertion order, in traversal
+// Writes the values of a dict into `values`, in traversal order, if it has just these keys in just this insertion
 // order. False for any other dict.
 template <bool is_ordered = false>
 bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **values, HeldBy held) {
@@ -100,7 +101,7 @@ inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack)
 }
 }  // namespace detail
 
-// How this very object is opened, given how its class is: see Registration::is_strict. Runs no Python code.
+// How an object is opened, which may differ from its class: see Registration::is_strict. Runs no Python code.
 TypeInfo as_opened(PyObject *object, TypeInfo info);
 
 // The children of `object`, in the order of the structure, if it is what the node says: of this kind and size,
@@ -235,8 +236,8 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
     }
 }
 
-// Whether an object that only this container, which was just read, holds can be met only once, given that
-// the container itself is opened only once.
+// Whether an object to which only this container has a reference can be met only once, given that the container,
+// which was just read, is opened only once.
 inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &options) {
     switch (kind) {
         case Kind::kDict:
@@ -245,7 +246,7 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kTuple:
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
-            // A dict may be an instance's attributes, a second way to its values. A tuple may be opened again.
+            // A dict may be the `__dict__` of an instance, which leads to its values, too. A tuple may be opened again.
             return has_references(container, 1);
         case Kind::kList:
         case Kind::kDeque:

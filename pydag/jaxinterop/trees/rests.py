@@ -38,7 +38,7 @@ def matched(untraced: Untraced, rest: Dag, what: str) -> list[Leaf]:
 
 
 def _found(untraced: Untraced, rest: Dag, what: str) -> list[Leaf] | None:
-    """The same; None where more differs than that there is None on one side."""
+    """As `matched`; None if the trees differ in more than a None on one side."""
     listing, namespace = Listing.of(untraced.spec), untraced.options.namespace
     answers: dict[int, Leaf] = {}
     seen: set[tuple[int, int]] = set()

@@ -145,7 +145,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def lent_bwd(*args: Any) -> tuple[Any, ...]:
             *others, (saved, shell, contents), (cotangent, _) = args
-            table = RefTable(list(map(new_ref, contents)))  # what it writes is nobody's
+            table = RefTable(list(map(new_ref, contents)))  # nobody reads what it writes
             return None, *backward(others, saved, shell, cotangent, table)
 
         for function, rules in (
