@@ -13,8 +13,9 @@ Mutex registry_mutex;
 // handed over to a thread that the child doesn't have.
 void make_mutexes() {
 #if defined(Py_GIL_DISABLED) && !defined(_WIN32)
-    static const int registered = pthread_atfork(nullptr, nullptr, [] { registry_mutex.reset(); });
-    (void)registered;
+    static bool are_made = false;
+    if (!are_made) pthread_atfork(nullptr, nullptr, [] { registry_mutex.reset(); });
+    are_made = true;
 #endif
 }
 

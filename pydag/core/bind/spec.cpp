@@ -102,7 +102,7 @@ void set_state(nb::handle_t<Spec> self, nb::handle state) {
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     require_stack_room();
     StructureBuilder builder;
-    restore_state(state, builder);  // may run code of the keys, which may call this function again
+    restore_state(state, builder);    // may run code of the keys, which may call this function again
     const Locked locked(self.ptr());  // of several threads one succeeds
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     new (nb::inst_ptr<Spec>(self)) Spec(std::move(builder));

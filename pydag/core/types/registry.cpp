@@ -2,6 +2,7 @@
 #include "types/registry.h"
 
 #include "base/constants.h"
+#include "base/dict_watch.h"
 #include "base/error.h"
 #include "types/fields.h"
 #include "types/own_registrations.h"

@@ -84,23 +84,16 @@ nb::object finished(nb::handle returned, const std::function<nb::object()> &give
     return found;
 }
 
-// What a recipe or a function remembers of its last call, which other threads may replace meanwhile.
-nb::tuple types_of(const Recipe &recipe, PyObject *box) {
-    const Locked locked(box);
-    return recipe.types;
+// What an object remembers of its last call, which other threads may replace meanwhile.
+template <class T>
+T shared_copy(nb::handle object, const T &member) {
+    const Locked locked(object.ptr());
+    return member;
 }
-void remember_types(Recipe &recipe, PyObject *box, nb::tuple types) {
-    const Locked locked(box);
-    std::swap(recipe.types, types);  // what was there is released by the caller
-}
-FlatCall::Last last_of(nb::handle flat_call) {
-    const Locked locked(flat_call.ptr());
-    return FlatCallBox::of(flat_call).last;
-}
-void remember_last(nb::handle flat_call, FlatCall::Last &&last) {
-    FlatCall::Last dropped = std::move(last);
-    const Locked locked(flat_call.ptr());
-    std::swap(FlatCallBox::of(flat_call).last, dropped);
+template <class T>
+void replace_shared(nb::handle object, T &member, T value) {
+    const Locked locked(object.ptr());
+    std::swap(member, value);  // the caller releases what was there
 }
 
 // Passes the contents of refs, and writes the new ones.
@@ -109,9 +102,9 @@ nb::object call_with_extras(PyObject *box, const FlatCall &flat, Leaves &leaves,
     const nb::object access = flat.access;
     RefContents contents(recipe.refs);
     if (!recipe.refs.empty()) {
-        nb::tuple types = types_of(recipe, box);
+        nb::tuple types = shared_copy(box, recipe.types);
         const bool are_read = contents.read(leaves, RefAccessBox::of(access.ptr()), recipe.has_devices, types);
-        remember_types(recipe, box, std::move(types));
+        replace_shared(nb::handle(box), recipe.types, std::move(types));
         if (!are_read) return nb::borrow(Py_NotImplemented);
         contents.exchange(leaves);
     }
@@ -165,7 +158,7 @@ nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
 // Calls the function with a tree whose structure need not be that of the last call.
 nb::object call_any(nb::handle flat_call, nb::handle tree, const FlattenOptions &options, nb::handle args,
                     nb::handle kwargs) {
-    const FlatCall &call = FlatCallBox::of(flat_call);
+    FlatCall &call = FlatCallBox::of(flat_call);
     const uint64_t generation = cache_generation();
     Flattened parts(tree, options);
     nb::object spec = parts.take_spec();
@@ -174,7 +167,7 @@ nb::object call_any(nb::handle flat_call, nb::handle tree, const FlattenOptions 
     // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
     // objects of the user's, and would forget it with this spec.
     if (nb::inst_ptr<Spec>(spec)->is_in_cache())
-        remember_last(flat_call, {std::move(spec), recipes, generation, setting_of(options)});
+        replace_shared(flat_call, call.last, {std::move(spec), recipes, generation, setting_of(options)});
     return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 
@@ -222,12 +215,12 @@ void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
         if (recipes.size() < kMost && !RecipeBox::of(other).key.is(recipe.key)) recipes.push_borrowed(other);
     }
     checked(PyDict_SetItem(call.recipes.ptr(), spec_key.ptr(), recipes.take_tuple().ptr()));
-    remember_last(object, {});
+    replace_shared(object, call.last, {});
 }
 
 void forget_recipes(nb::handle object, nb::handle spec_key) {
     FlatCall &call = flat_call_of(object);
-    remember_last(object, {});
+    replace_shared(object, call.last, {});
     if (spec_key.is_none()) PyDict_Clear(call.recipes.ptr());
     else if (recipes_for(call, spec_key).is_valid()) checked(PyDict_DelItem(call.recipes.ptr(), spec_key.ptr()));
 }
@@ -239,7 +232,7 @@ nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     if constexpr (kFreeThreaded) {
-        const FlatCall::Last last = last_of(object);
+        const FlatCall::Last last = shared_copy(object, call.last);
         if (flatten_as_last(last, tree, options, leaves)) return follow(last.recipes, call, leaves, args, kwargs);
     } else {
         const nb::object recipes = call.last.recipes;
