@@ -5,6 +5,7 @@
 #include "base/constants.h"
 #include "base/error.h"
 #include "base/threads.h"
+#include "types/keys.h"
 
 #include <descrobject.h>
 #include <structmember.h>
