@@ -190,7 +190,11 @@ void bind_class(nb::module_ &module) {
             "Building from it, `unflatten`, calls the functions of the classes that the text names. "
             "Registered classes are looked up in `namespace`, or in that which was written. ValueError names the "
             "field that is malformed, or the class that isn't registered.")
-        .def("_listing", on_structure(listing), nb::sig("def _listing(self, /) -> list[tuple[Any, ...]]"))
+        .def(
+            "_listing",
+            [](nb::handle self, nb::handle record_class) { return listing(spec_of(self).structure(), record_class); },
+            nb::arg("record_class") = nb::handle(as_object(&PyTuple_Type)),
+            nb::sig("def _listing(self, record_class: type = tuple, /) -> list[Any]"))
         .def("_shared", on_structure(shared_of),
              nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
         .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),
