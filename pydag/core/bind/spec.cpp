@@ -3,6 +3,7 @@
 #include "base/constants.h"
 #include "base/error.h"
 #include "base/stack_room.h"
+#include "base/threads.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "structure/explain.h"
@@ -101,7 +102,8 @@ void set_state(nb::handle_t<Spec> self, nb::handle state) {
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     require_stack_room();
     StructureBuilder builder;
-    restore_state(state, builder);  // may run code of the keys, which may call this function again
+    restore_state(state, builder);    // may run code of the keys, which may call this function again
+    const Locked locked(self.ptr());  // of several threads one succeeds
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     new (nb::inst_ptr<Spec>(self)) Spec(std::move(builder));
     nb::inst_mark_ready(self);
