@@ -8,6 +8,9 @@
 // but up to kSize structures, of 50 MB in all and without any object of the user's. It is emptied by
 // `clear_caches()`. If a class is registered or unregistered, it forgets the structures with nodes of that class. (The
 // classes of leaves are part of no structure: a walk looks them up each time.)
+//
+// Where threads run at the same time, each has a cache of its own, of that size. A spec is in the cache of the thread
+// that made it; if another thread destroys it, its structure is not kept.
 #pragma once
 
 #include "spec/kept_structure.h"
@@ -76,8 +79,8 @@ private:
 
 // Forgets the structures with nodes of this class, which need not exist any more; null: all structures.
 void forget_specs(PyTypeObject *type = nullptr);
-// Changes whenever something is forgotten: a structure that was taken from the cache holds for as long as this stays
-// the same.
+// Changes whenever something is forgotten, by any thread: a structure that was taken from it holds for as long as this
+// stays the same.
 uint64_t cache_generation();
 
 }  // namespace pydag

@@ -25,7 +25,7 @@ public:
         bool is_known = true;  // false: what was known has been taken out
 
         bool is_alive() const {
-            return is_known && (!weakref.is_valid() || *referent_address(weakref) == as_object(type));
+            return is_known && (!weakref.is_valid() || load_shared(*referent_address(weakref)) == as_object(type));
         }
     };
 

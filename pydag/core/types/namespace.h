@@ -6,6 +6,9 @@
 // (class_table.h). It is forgotten when it is registered or unregistered, here or with another library. Of a class
 // that died nothing is kept but its entry, until the table needs room: no registration is, since that would keep the
 // class alive. A namespace itself is forgotten if nobody is using it and there are many of them.
+//
+// Where threads run at the same time, each has namespaces of its own, and empties them at its next walk after another
+// thread has registered something. So nobody waits, and what a namespace lends holds while its thread uses it.
 #pragma once
 
 #include "base/weak_reference.h"
@@ -69,16 +72,16 @@ public:
 
 private:
     friend class NamespaceRef;
-    friend void forget_types();
+    friend void forget_own_types();
     friend void forget_type(PyTypeObject *type);
-    explicit Namespace(nb::handle name);
+    Namespace(nb::handle name, uint64_t id);
     // What the table said last of a class.
     struct Recent {
         PyObject *type = nullptr;
         PyObject *const *address = &type;  // holds the class while it lives: here, or in a weak reference
         TypeInfo info = {};
 
-        bool is_of(PyTypeObject *cls) const { return *address == as_object(cls); }
+        bool is_of(PyTypeObject *cls) const { return load_shared(*address) == as_object(cls); }
         void set(PyTypeObject *cls, nb::handle weakref, const TypeInfo &known) {
             type = as_object(cls);
             address = weakref.is_valid() ? referent_address(weakref) : &type;
@@ -129,8 +132,13 @@ private:
 
 // Forgets all that was looked up. Needs no memory, so it can't fail.
 void forget_types();
-// Forgets what was looked up of one class, which need not exist any more. Can't fail either.
+// Forgets what was looked up of one class, which need not exist any more; all classes where threads run at the same
+// time. Can't fail either.
 void forget_type(PyTypeObject *type);
+// Forgets all for this thread alone.
+void forget_own_types();
+// How often something was forgotten, by any thread.
+uint64_t types_generation();
 // Sets the function that is called after a class was forgotten, or all of them: then it is given null. It must forget
 // what was made of them: the cache of structures does, since its structures depend on what was registered.
 void tell_when_types_are_forgotten(void (*listener)(PyTypeObject *type));

@@ -29,9 +29,11 @@ void set_builtin_class(Kind kind, PyTypeObject *type);
 // namespace. `is_value(cls)` returns whether the instances of a leaf class have no identity.
 // `is_insertion_ordered(namespace, or_global)` returns a bool.
 void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_insertion_ordered);
-// Watches another library's registry, a dict by class, or by (namespace, class). `find_foreign` is asked about no
-// class that isn't a key of one of them.
+// Watches another library's registry, a dict by class, or by (namespace, class): any change is counted by
+// `num_changes_elsewhere`. `find_foreign` is asked about no class that isn't a key of one of them.
 void watch_registry(nb::handle dict);
+// Any other number than before means that a watched dict has changed.
+uint64_t num_changes_elsewhere();
 // Forgets the classes that were registered or unregistered there since the last call.
 void forget_changes_elsewhere();
 // Whether optree was told to keep the insertion order of dicts.

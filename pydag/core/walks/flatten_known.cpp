@@ -86,7 +86,7 @@ public:
                 if (!object) [[unlikely]]
                     return false;
                 if constexpr (keeps_objects) objects_->push_borrowed(object);
-                if constexpr (use == Use::kLook) borrowed_->push_reserved(object);
+                if constexpr (use == Use::kLook) borrowed_->add_reserved(object);
                 const Node expected = *node++;
                 bool is_opened_once = level.owns_slots;
                 if (expected.is_leaf()) {
@@ -109,7 +109,7 @@ public:
                 PyObject *const *const children =
                     asks && must_ask(expected, refs)
                         ? ask(object, expected, refs, open_options, level)
-                        : read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
+                        : read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values, held_);
                 if (!children) return false;
                 refs += num_refs(expected);
                 if (expected.count == 0) continue;
@@ -186,6 +186,7 @@ private:
     Namespace *const space_;
     BorrowedObjects *const borrowed_;
     Asking *const asking_;
+    [[no_unique_address]] Held held_;
     Taken taken_;
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;

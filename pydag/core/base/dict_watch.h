@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Notices the changes of dicts that belong to other libraries.
+#pragma once
+
+#include "base/capi.h"
+
+#include <atomic>
+
+namespace pydag {
+
+struct DictChanges {
+    static constexpr int kMostKeys = 16;
+    PyObject *keys[kMostKeys];  // may be gone: only their addresses say something
+    int num_keys = 0;
+    bool are_unknown = false;  // which keys it was
+};
+
+// Counts the changes of a few dicts. From 3.12 on the interpreter calls a watcher; before, each dict carries a version
+// that every change renews.
+class DictWatch {
+public:
+    // `address_of(key)`: what a key is known by; null for a key that can't be told apart from others.
+    explicit DictWatch(PyObject *(*address_of)(PyObject *key)) { address_of_ = address_of; }
+    void add(nb::handle dict) {
+        if (std::find(dicts_, dicts_ + count_, dict.ptr()) != dicts_ + count_) return;
+#ifdef PYDAG_HAS_DICT_WATCHERS
+        if (id_ < 0) id_ = checked(PyDict_AddWatcher(on_event));
+        checked(PyDict_Watch(id_, dict.ptr()));
+#endif
+        if (count_ == kMax) nb::raise("too many watched dicts");
+        dicts_[count_++] = incref(dict.ptr());
+        note_change(nullptr);
+    }
+    // Any other number than before means a change.
+    uint64_t num_changes() {
+#ifndef PYDAG_HAS_DICT_WATCHERS
+        for (int i = 0; i < count_; ++i) {
+            const uint64_t version = reinterpret_cast<PyDictObject *>(dicts_[i])->ma_version_tag;
+            if (version != versions_[i]) versions_[i] = version, note_change(nullptr);
+        }
+#endif
+        return num_changes_.load(std::memory_order_acquire);
+    }
+    // What changed since the last call.
+    DictChanges take_changes() {
+        DictChanges unknown;
+        unknown.are_unknown = true;
+        return kFreeThreaded ? unknown : std::exchange(changes_, DictChanges());
+    }
+    // Whether one of the dicts has the key. Runs the key's own hash and comparison.
+    bool has(nb::handle key) const {
+        return std::any_of(dicts_, dicts_ + count_,
+                           [=](PyObject *dict) { return checked(PyDict_Contains(dict, key.ptr())) != 0; });
+    }
+
+private:
+    static constexpr int kMax = 8;
+    // The keys are noted where the GIL sees to it that only one thread does.
+    static void note_change(PyObject *key) {
+        num_changes_.fetch_add(1, std::memory_order_acq_rel);
+        if (kFreeThreaded) return;
+        PyObject *const address = key ? address_of_(key) : nullptr;
+        if (!address || changes_.num_keys == DictChanges::kMostKeys) changes_.are_unknown = true;
+        else changes_.keys[changes_.num_keys++] = address;
+    }
+#ifdef PYDAG_HAS_DICT_WATCHERS
+    static int on_event(PyDict_WatchEvent, PyObject *, PyObject *key, PyObject *) {
+        note_change(key);
+        return 0;
+    }
+    int id_ = -1;
+#else
+    uint64_t versions_[kMax] = {};
+#endif
+    static inline std::atomic<uint64_t> num_changes_ = 0;
+    static inline DictChanges changes_;
+    static inline PyObject *(*address_of_)(PyObject *) = nullptr;
+    PyObject *dicts_[kMax] = {};  // owned, for the life of the process
+    int count_ = 0;
+};
+
+}  // namespace pydag
