@@ -227,8 +227,8 @@ def picture(outcomes: dict[str, Outcome], images: jax.Array, path: Path) -> None
         fontsize=15,
     )
     figure.supxlabel(
-        "An autoencoder whose decoder is its encoder, transposed. Plain JAX makes two weights of the "
-        f"one and trains {plain.counts['parameters']:,} parameters\ninstead of "
+        "An autoencoder whose decoder is its encoder, transposed. Plain JAX makes two weights of "
+        f"the one and trains {plain.counts['parameters']:,} parameters\ninstead of "
         f"{ours.counts['parameters']:,}. The wider model of pydag's keeps one weight and has "
         f"{wider.counts['parameters']:,} parameters, too. Code and seed are the same.",
         fontsize=11,

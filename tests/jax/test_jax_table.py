@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of wrappers in tests/support is that of the package, docs/functions.md and docs/jax.md."""
+"""The table of wrappers in tests/support is that of the package and of the pages."""
 
 from __future__ import annotations
 
