@@ -17,7 +17,7 @@ from pydag.jaxinterop.messages.roots import shortened as shortened
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options
-from pydag.structure.listing import Listing
+from pydag.structure.listing import Listing, Record
 from pydag.typing import Dag, Leaf, Path
 
 Way = list[tuple[optree.PyTreeAccessor, Dag]]
@@ -45,13 +45,21 @@ class LeafNumbers:
         """The first place of the object that stands at one."""
         return self._listing.target(place)
 
+    def record(self, place: int) -> Record:
+        """What the structure says of the object that stands at a place."""
+        return self._listing.records[self.target(place)]
+
+    def entry(self, place: int) -> Any:
+        """What leads to a place from the node that it is in."""
+        return self._listing.records[place].entry
+
     def children(self, place: int) -> list[int]:
         """The places in the node at one."""
         return self._listing.children(self.target(place))
 
     def child(self, place: int, entry: Any) -> int:
         """The place in the node at one, to which an entry leads."""
-        return next(p for p in self.children(place) if self._listing.records[p].entry == entry)
+        return next(p for p in self.children(place) if self.entry(p) == entry)
 
     def below(self, *places: int) -> list[int]:
         """The numbers of the leaves that these places lead to, in first-visit order."""
