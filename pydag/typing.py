@@ -3,6 +3,7 @@
 
 from collections.abc import Callable as Callable
 from collections.abc import Iterable as Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence as Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
@@ -56,6 +57,9 @@ Leaf: TypeAlias = Any
 
 Dag: TypeAlias = Any
 """A nested structure whose objects may be shared."""
+
+Builtin: TypeAlias = Mapping[Any, Any] | Sequence[Any] | complex | None
+"""What has a type that says what its parts are, so that a map over it may return another type."""
 
 Path: TypeAlias = tuple[Any, ...]
 """The entries on the way from the root to a node."""

@@ -21,7 +21,7 @@ def _functions_of_chex() -> tuple[Any, ...]:
 
 
 def is_opened_by_chex(entry: Any) -> bool:
-    """Whether a class is opened as chex opens its dataclasses; no where that can't be told."""
+    """Whether a class is opened as chex opens its dataclasses; False if that can't be told."""
     unflatten = getattr(entry.from_iter, "func", None)
     functions = [getattr(function, "__code__", None) for function in (entry.to_iter, unflatten)]
     if "chex" not in sys.modules or None in functions:

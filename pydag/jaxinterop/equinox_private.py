@@ -27,7 +27,7 @@ def _opens_by_fields_in_equinox() -> bool:
 def equinox_opens_by_fields() -> bool:
     """Whether equinox takes its modules for their fields and nothing else.
 
-    Not of a release that has changed, nor while equinox is still being imported.
+    False for a release that does otherwise, and while equinox is still being imported.
     """
     try:
         return _opens_by_fields_in_equinox()

@@ -39,7 +39,7 @@ convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert
 
 
 def _optional(module: str, name: str) -> Any:
-    """The same for what there is another way without: None where JAX doesn't have it."""
+    """As `_of_jax`, for what we can do without: None where JAX doesn't have it."""
     try:
         return _of_jax(module, name)
     except ImportError:
@@ -63,15 +63,14 @@ _get_referent: Any = _optional("jax._src.core", "get_referent")
 
 
 def referent(value: Any) -> Any:
-    """The value itself, for what stands for it while JAX traces a function that closes over it."""
+    """The value that stands behind what JAX puts for it in a function that closes over it."""
     return value if _get_referent is None else _get_referent(value)
 
 
 def around() -> tuple[list[Any], list[Any]]:
-    """What the function that is traced at the moment takes from around it.
+    """What the function that is traced now takes from around it, and the refs of these it writes.
 
-    And those refs among it that the function has written into up to now. Nothing of what JAX
-    doesn't tell.
+    Both lists are about what was traced up to now. They are empty where JAX doesn't tell.
     """
     frame: Any = getattr(getattr(_contexts, "trace", None), "frame", None)
     try:
@@ -179,7 +178,7 @@ def ref_content(ref: Any) -> Any:
 
 
 def set_ref_content(ref: Any, content: Any) -> None:
-    """Lets an array, which nobody else holds, be a ref's content."""
+    """Makes an array, which nobody else may hold, a ref's content."""
     ref._refs._buf = content
 
 
@@ -200,11 +199,11 @@ def written_inputs(traced: Any) -> frozenset[int]:
         traced: What `jax.jit(f).trace(...)` returns.
     """
     jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
-    places = {id(var): i for i, var in enumerate(jaxpr.invars)}
+    numbers = {id(var): i for i, var in enumerate(jaxpr.invars)}
     skipped = len(getattr(traced, "_consts", ()))
     effects = (effect for effect in jaxpr.effects if isinstance(effect, write_effects))
-    found = (places.get(id(effect.input), -1) - skipped for effect in effects)
-    return frozenset(place for place in found if place >= 0)
+    found = (numbers.get(id(effect.input), -1) - skipped for effect in effects)
+    return frozenset(number for number in found if number >= 0)
 
 
 PRIVATE_PARAMETERS = "_private_parameters"

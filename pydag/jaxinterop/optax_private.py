@@ -43,7 +43,7 @@ def lookahead_class() -> type | None:
 
 
 def params_for_evaluation(frame: types.FrameType) -> Any:
-    """What optax is to make parameters for evaluation of, if this is its function that does so."""
+    """The argument of `optax.contrib.schedule_free_eval_params`, if a frame is of that function."""
     if frame.f_code.co_name != "schedule_free_eval_params":
         return None
     is_of_optax = frame.f_globals.get("__name__", "").partition(".")[0] == "optax"
@@ -51,7 +51,7 @@ def params_for_evaluation(frame: types.FrameType) -> Any:
 
 
 def is_dimensions(x: Any) -> bool:
-    """Whether this says what the dimensions of one array are for: a tuple that is no container."""
+    """Whether this is optax's description of an array's dimensions: a tuple, but no container."""
     cls = type(x)
     return cls.__name__.endswith("DimensionNumbers") and _is_of_optax(cls)
 

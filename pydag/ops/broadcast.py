@@ -12,6 +12,7 @@ from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.public.options import with_options
+from pydag.public.swapped import check_function
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, IsLeaf, KeywordOptions, Leaf
 
@@ -237,6 +238,7 @@ def dag_broadcast_map(
     >>> dag_broadcast_map(lambda x, y: x * y, [2, [3, 4]], [[5, 6], 10])
     [[10, 12], [30, 40]]
     """
+    check_function("dag_broadcast_map", func, tree)
     if not rests:
         return dag_map(func, tree, **options)
     common, values = _common((tree, *rests), options)
@@ -266,6 +268,7 @@ def dag_broadcast_map_with_path(
     >>> dag_broadcast_map_with_path(lambda path, x, y: (path, x + y), [1], [[2]])
     [[((0, 0), 3)]]
     """
+    check_function("dag_broadcast_map_with_path", func, tree)
     if not rests:
         return dag_map_with_path(func, tree, **options)
     common, values = _common((tree, *rests), options)
@@ -296,6 +299,7 @@ def dag_broadcast_map_with_accessor(
     >>> dag_broadcast_map_with_accessor(lambda a, x, y: a.codify("t"), [1], [[2]])
     [['t[0][0]']]
     """
+    check_function("dag_broadcast_map_with_accessor", func, tree)
     if not rests:
         return dag_map_with_accessor(func, tree, **options)
     common, values = _common((tree, *rests), options)

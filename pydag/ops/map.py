@@ -2,17 +2,36 @@
 """Functions mapped over the distinct leaves of DAGs."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 from pydag import _core
 from pydag.ops.select import optional_selector
 from pydag.public.compiled import compiled
 from pydag.public.options import with_options
-from pydag.typing import Dag, FlattenOptions, Where
+from pydag.public.swapped import check_function
+from pydag.typing import Builtin, Dag, FlattenOptions, Where
 
 T = TypeVar("T")
 
 
+@overload
+def dag_map(
+    func: Callable[..., Any],
+    tree: Builtin,
+    /,
+    *rests: Dag,
+    where: Where | None = None,
+    **options: Unpack[FlattenOptions],
+) -> Any: ...
+@overload
+def dag_map(
+    func: Callable[..., Any],
+    tree: T,
+    /,
+    *rests: Dag,
+    where: Where | None = None,
+    **options: Unpack[FlattenOptions],
+) -> T: ...
 @compiled("map")
 def dag_map(
     func: Callable[..., Any],
@@ -48,6 +67,7 @@ def dag_map(
     >>> dag_map(lambda x: x * 10, {"a": w, "b": 3}, where="*a*")
     {'a': [10, 20], 'b': 3}
     """
+    check_function("dag_map", func, tree)
     select = optional_selector(where, options)
     return _core.map_where(func, tree, rests, select, **options)
 
@@ -90,11 +110,30 @@ def dag_map_(
     >>> tree["encoder"]
     bytearray(b'ab')
     """
+    check_function("dag_map_", func, tree)
     select = optional_selector(where, options)
     _core.for_each(func, tree, rests, select, **options)
     return tree
 
 
+@overload
+def dag_map_with_path(
+    func: Callable[..., Any],
+    tree: Builtin,
+    /,
+    *rests: Dag,
+    where: Where | None = None,
+    **options: Unpack[FlattenOptions],
+) -> Any: ...
+@overload
+def dag_map_with_path(
+    func: Callable[..., Any],
+    tree: T,
+    /,
+    *rests: Dag,
+    where: Where | None = None,
+    **options: Unpack[FlattenOptions],
+) -> T: ...
 @compiled("map_with_path")
 def dag_map_with_path(
     func: Callable[..., Any],
@@ -128,6 +167,7 @@ def dag_map_with_path(
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
     """
+    check_function("dag_map_with_path", func, tree)
     select = optional_selector(where, options)
     return _core.map_with_path_where(func, tree, rests, select, **options)
 
@@ -170,11 +210,30 @@ def dag_map_with_path_(
     >>> found
     {('a', 0): 7, ('b',): 8}
     """
+    check_function("dag_map_with_path_", func, tree)
     select = optional_selector(where, options)
     _core.for_each_with_path(func, tree, rests, select, **options)
     return tree
 
 
+@overload
+def dag_map_with_accessor(
+    func: Callable[..., Any],
+    tree: Builtin,
+    /,
+    *rests: Dag,
+    where: Where | None = None,
+    **options: Unpack[FlattenOptions],
+) -> Any: ...
+@overload
+def dag_map_with_accessor(
+    func: Callable[..., Any],
+    tree: T,
+    /,
+    *rests: Dag,
+    where: Where | None = None,
+    **options: Unpack[FlattenOptions],
+) -> T: ...
 @compiled("map_with_accessor")
 def dag_map_with_accessor(
     func: Callable[..., Any],
@@ -206,6 +265,7 @@ def dag_map_with_accessor(
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
     """
+    check_function("dag_map_with_accessor", func, tree)
     select = optional_selector(where, options)
     return _core.map_with_accessor_where(func, tree, rests, select, **options)
 
@@ -246,6 +306,7 @@ def dag_map_with_accessor_(
     >>> found
     ["*['a'][0]"]
     """
+    check_function("dag_map_with_accessor_", func, tree)
     select = optional_selector(where, options)
     _core.for_each_with_accessor(func, tree, rests, select, **options)
     return tree

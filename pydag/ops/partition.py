@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that divide a DAG by its leaves, or replace some of them."""
 
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from pydag import _core
 from pydag.ops.select import selector
 from pydag.public.options import with_options
 from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions, Where
 
+T = TypeVar("T")
+
 
 @with_options
 def dag_partition(
     predicate: Where,
-    tree: Dag,
+    tree: T,
     /,
     is_leaf: IsLeaf | None = None,
     *,
     fillvalue: Any = None,
     **options: Unpack[KeywordOptions],
-) -> tuple[Dag, Dag]:
+) -> tuple[T, T]:
     """Two DAGs structured as `tree`: one with the selected leaves, one with the others.
 
     Each distinct leaf is asked about once, and both halves are shared as the tree is, as far as what
@@ -45,7 +47,12 @@ def dag_partition(
     ({'encoder': [None, 2.0], 'decoder': [None, 2.0]}, {'encoder': [1.0, None], 'decoder': [1.0, None]})
     """  # noqa: E501  # what it prints is one line
     leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
-    chosen = selector(predicate, options.get("namespace", ""))(leaves, spec)
+    try:
+        chosen = selector(predicate, options.get("namespace", ""))(leaves, spec)
+    except (TypeError, ValueError) as error:
+        if callable(tree) and not callable(predicate):
+            error.add_note("The selection comes first, then the tree: dag_partition(where, tree).")
+        raise
     pairs = list(zip(leaves, chosen, strict=True))
     left = spec.unflatten([leaf if is_chosen else fillvalue for leaf, is_chosen in pairs])
     return left, spec.unflatten([fillvalue if is_chosen else leaf for leaf, is_chosen in pairs])

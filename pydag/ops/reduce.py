@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from pydag import _core
 from pydag.public.options import with_options
+from pydag.public.swapped import check_function
 from pydag.typing import Dag, FlattenOptions, Leaf
 
 
@@ -48,6 +49,7 @@ def dag_reduce(
     >>> dag_reduce(lambda x, y: 10 * x + y, {"encoder": w, "decoder": w})
     12
     """
+    check_function("dag_reduce", func, tree)
     leaves = _core.leaves(tree, **options)
     if initial is _MISSING:
         return functools.reduce(func, leaves)

@@ -12,6 +12,7 @@ from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.public.options import with_options
+from pydag.public.swapped import check_function
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, IsLeaf, Leaf, Path
 
@@ -66,6 +67,11 @@ def dag_transpose(
 
 def _check(outer: PyDagSpec, inner: PyDagSpec) -> None:
     """Whether two structures go together."""
+    for spec in (outer, inner):
+        if not isinstance(spec, PyDagSpec):
+            raise TypeError(
+                f"Expected a PyDagSpec, got {short_repr(spec)}. Take pydag.dag_structure(tree)."
+            )
     if outer.none_is_leaf != inner.none_is_leaf:
         raise ValueError("Tree structures must have the same none_is_leaf value.")
     if outer.num_leaves == 0 or inner.num_leaves == 0:
@@ -212,6 +218,7 @@ def dag_transpose_map(
     >>> dag_transpose_map(lambda x: {"same": x, "twice": 2 * x}, [1, (2, 3)])
     {'same': [1, (2, 3)], 'twice': [2, (4, 6)]}
     """
+    check_function("dag_transpose_map", func, tree)
     return _map_transposed(func, (tree, *rests), inner_treespec, options)
 
 
@@ -243,6 +250,7 @@ def dag_transpose_map_with_path(
     >>> dag_transpose_map_with_path(lambda path, x: (len(path), x), {"a": [7]})
     ({'a': [2]}, {'a': [7]})
     """
+    check_function("dag_transpose_map_with_path", func, tree)
     return _map_transposed(func, (tree, *rests), inner_treespec, options, PyDagSpec.paths)
 
 
@@ -275,4 +283,5 @@ def dag_transpose_map_with_accessor(
     >>> dag_transpose_map_with_accessor(lambda a, x: [a.codify("t"), x], {"a": 7})
     [{'a': "t['a']"}, {'a': 7}]
     """
+    check_function("dag_transpose_map_with_accessor", func, tree)
     return _map_transposed(func, (tree, *rests), inner_treespec, options, PyDagSpec.accessors)

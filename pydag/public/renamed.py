@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors for names that pydag doesn't have, with its own name for the thing, if there is one."""
 
+import ast
+import functools
 import sys
+from pathlib import Path
 from typing import Any
 
 _PREFIXES = {
@@ -29,9 +32,22 @@ def advice(name: str) -> str:
         return f"pydag has no '{name}'; did you mean '{ours}'?"
     if name == "MAX_RECURSION_DEPTH":
         return "pydag has no 'MAX_RECURSION_DEPTH': only memory bounds the depth of a structure"
-    if name in getattr(sys.modules.get("pydag.jaxinterop"), "__all__", ()):
+    if f"dag_{name}" in vars(package):
+        return f"pydag has no '{name}'; did you mean 'dag_{name}'?"
+    if name in _names_for_jax():
         return f"pydag has no '{name}'; did you mean 'pydag.jaxinterop.{name}'?"
     return ""
+
+
+@functools.cache
+def _names_for_jax() -> frozenset[str]:
+    """The public names of `pydag.jaxinterop`, read from its text: to import it would import JAX."""
+    text = Path(__file__).parents[1].joinpath("jaxinterop", "__init__.py").read_text("utf-8")
+    for statement in ast.parse(text).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                return frozenset(ast.literal_eval(value))
+    return frozenset()
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.public.options import with_options
 from pydag.sharing.refs import copy_of_leaf
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, Leaf, Path
 
 T = TypeVar("T")
@@ -25,8 +26,21 @@ def _path(path: PathLike) -> Path:
     if isinstance(path, optree.PyTreeAccessor):
         return tuple(path.path)
     if type(path) is not tuple:
-        raise TypeError(f"a path is a tuple of entries or an accessor, got {path!r}")
+        raise TypeError(
+            f"a path is a tuple of entries or an accessor, got {short_repr(path)}{_advice(path)}"
+        )
     return path
+
+
+def _advice(path: object) -> str:
+    """What to write in the place of something that isn't a path, where that can be told."""
+    if isinstance(path, str):
+        return f"\n  Write ({short_repr(path)},) for one entry."
+    if not isinstance(path, list):
+        return ""
+    if path and all(isinstance(item, tuple | list | optree.PyTreeAccessor) for item in path):
+        return "\n  Give each path as an argument of its own: (tree, *paths)."
+    return f"\n  Write a tuple: {short_repr(tuple(path))}."
 
 
 def _paths(*paths: PathLike) -> tuple[Path, ...]:

@@ -17,6 +17,11 @@ from typing import Any
 # Of these only arrays are long.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
 _UNNAMED = "unnamed field"  # as CPython calls it
+# Structures of others, which know no sharing: to be told from a PyDagSpec at a glance.
+_FOREIGN_SPECS = {
+    "optree.PyTreeSpec": "optree's PyTreeSpec",
+    "jaxlib._jax.pytree.PyTreeDef": "JAX's PyTreeDef",
+}
 _BRIEF = (
     int, float, complex, range, type(...), type(NotImplemented), types.FunctionType,
     types.BuiltinFunctionType,
@@ -92,6 +97,8 @@ class _ShortRepr(reprlib.Repr):
             return f"defaultdict({factory}, {self.repr_dict(x, level)})"
         if cls is getattr(sys.modules.get("pydag._core"), "PyDagSpec", None):
             return self.shortened(x._brief_repr())
+        if (foreign := _FOREIGN_SPECS.get(f"{_module(cls)}.{cls.__qualname__}")) is not None:
+            return foreign
         is_brief = _module(cls).partition(".")[0] in _BRIEF_MODULES
         if is_brief and (array := outline(x)) is not None:
             return array

@@ -483,7 +483,7 @@ def test_a_map_over_objects_kept_whole() -> None:
         return [type(leaf).__name__]
 
     model = two_towers()
-    labels = pydag.dag_map(label, model, is_leaf=is_embedding)
+    labels: Any = pydag.dag_map(label, model, is_leaf=is_embedding)
     assert [id(leaf) for leaf in seen] == [
         id(model.query.embedding),
         id(model.query.scale),

@@ -107,9 +107,9 @@ def test_a_compiled_method() -> None:
 
 def test_wrappers_keep_the_parameters_of_the_function() -> None:
     """`grad` and its kin take what the function takes; `vmap` and `checkpoint` return it, too."""
-    value, gradient = assert_type(pj.value_and_grad(loss)(model(), 3.0), tuple[jax.Array, Any])
+    value, gradient = assert_type(pj.value_and_grad(loss)(model(), 3.0), tuple[jax.Array, Model])
     assert (float(value), float(gradient.first[0])) == (6.0, 6.0)
-    assert_type(pj.grad(loss)(model(), scale=3.0), Any)
+    assert_type(pj.grad(loss)(model(), scale=3.0), Model)
     assert_type(pj.checkpoint(loss)(model()), jax.Array)
     assert_type(pj.hessian(loss)(model()), Any)
 

@@ -185,7 +185,7 @@ def test_a_mask_by_dag_mask_is_data(where: Any) -> None:
 
 def test_who_changes_a_mask_has_changed_it() -> None:
     """A number that its owner has set is configuration again."""
-    mask = pj_tree.map(lambda x: True, Net())
+    mask: Any = pj_tree.map(lambda x: True, Net())
     mask.w = 5
     assert pj_tree.leaves(mask) == []
 

@@ -231,7 +231,8 @@ def test_rules_inside_are_kept() -> None:
         return steep(w)
 
     ref, model = tied()
-    for derivative in (pj.grad, lambda f: pj.jit(pj.grad(f))):
+    derivatives: list[Any] = [pj.grad, lambda f: pj.jit(pj.grad(f))]
+    for derivative in derivatives:
         for inner in (run, pj.checkpoint(run), lambda m, w: pj.cond(True, run, run, m, w)):
             assert (
                 float(derivative(lambda w, m, f=inner: f(m, w))(jnp.float32(2.0), model)) == 100.0

@@ -17,17 +17,6 @@
 namespace pydag {
 namespace {
 
-// A C slot must not let a C++ exception out.
-template <class Result, class Body>
-Result slot(Result on_error, Body body) {
-    try {
-        return body();
-    } catch (...) {
-        set_python_error();
-        return on_error;
-    }
-}
-
 int traverse_spec(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(reinterpret_cast<PyObject *>(Py_TYPE(self)));
     return nb::inst_ready(self) ? nb::inst_ptr<Spec>(self)->traverse(visit, arg) : 0;
@@ -199,7 +188,11 @@ void bind_class(nb::module_ &module) {
             "Building from it, `unflatten`, calls the functions of the classes that the text names. "
             "Registered classes are looked up in `namespace`, or in that which was written. ValueError names the "
             "field that is malformed, or the class that isn't registered.")
-        .def("_listing", on_structure(listing), nb::sig("def _listing(self, /) -> list[tuple[Any, ...]]"))
+        .def(
+            "_listing",
+            [](nb::handle self, nb::handle record_class) { return listing(spec_of(self).structure(), record_class); },
+            nb::arg("record_class") = nb::handle(as_object(&PyTuple_Type)),
+            nb::sig("def _listing(self, record_class: type = tuple, /) -> list[Any]"))
         .def("_shared", on_structure(shared_of),
              nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
         .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),

@@ -45,7 +45,7 @@ uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &ref
     Items items;
     add_dict_items(dict, items);
     items.own();
-    // Sorting compares; keys that keep their order aren't asked to compare. Strings don't notice.
+    // Sorting runs comparisons of the keys, which keys that keep their order must not notice. Strings never do.
     const bool sorts = items.has_only_strings() || !options.ask_insertion_order();
     nb::object keys = items.make_keys(sorts);
     if (!KeysBox::of(keys).in_order && options.ask_insertion_order()) keys = items.make_keys(false);
@@ -95,7 +95,7 @@ bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenO
 
 namespace {
 
-// The names of an instance's children, where the library that registered its class has to be asked for them.
+// The names of an instance's children, for which the library that registered its class is asked.
 nb::object names_of(PyObject *object, const Registration &registration, PyObject *aux_data, Py_ssize_t count) {
     nb::object names = registration.known_names.find(aux_data, count);
     if (names.is_valid()) return names;
@@ -164,9 +164,9 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         return static_cast<uint32_t>(count);
     }
 
-    // All attributes that aren't cached: those in `__dict__`, then the `__slots__` members that are set. No key is
-    // asked whether it is equal to a name: that could change the dict. A name that two keys have is refused: which of
-    // them is the field, and which would be left out?
+    // All attributes that aren't cached: those in `__dict__`, then the `__slots__` members that are set. Keys are not
+    // compared by their own `__eq__`, which could change the dict. If two keys have the text of one field, neither is
+    // surely the field, and the object is refused.
     const auto index_in = [](const std::vector<FieldAccess> &fields, PyObject *name) {
         const auto is_it = [=](const FieldAccess &field) { return is_same_name(field.name.ptr(), name); };
         return static_cast<size_t>(std::find_if(fields.begin(), fields.end(), is_it) - fields.begin());

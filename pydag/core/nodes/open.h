@@ -2,9 +2,9 @@
 //
 // What each kind of node consists of; build.h is the other half. No other file tells the kinds apart.
 //
-// There are three ways to the children of an object. `read_known_node`: it is probably what a structure says.
-// `read_node`: nothing is known of it. Both run no Python code, so that they may lend the children, and give up
-// where some would have to run. `open_node` never gives up.
+// There are three ways to the children of an object. `read_known_node` compares it with a node of a structure that it
+// probably has. `read_node` finds out what it is. Both run no Python code, so the children that they return may be
+// borrowed; both give up where Python code would have to run. `open_node` runs it.
 #pragma once
 
 #include "base/constants.h"
@@ -24,7 +24,7 @@ struct OpenOptions {
     // Whether dicts keep their insertion order here; -1 until `ask_insertion_order` has asked for a dict.
     int insertion_ordered = -1;
     bool wants_entries = true;     // false: a flatten function's names for the children are not looked at
-    bool owns_attributes = false;  // whether the instance that was read last alone holds its attributes
+    bool owns_attributes = false;  // whether nothing but the instance that was read last holds its attributes
     bool ask_insertion_order() {
         if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
         return insertion_ordered != 0;
@@ -32,8 +32,8 @@ struct OpenOptions {
 };
 
 namespace detail {
-// CPython's collector visits the links of an OrderedDict in their order. Nobody promises that, so it
-// is tried out when the module is made. If it doesn't hold, the walks that run no Python code give up at such dicts.
+// CPython's collector visits the links of an OrderedDict in their order. CPython doesn't promise that, so it is
+// tried out when the module is imported. If it doesn't hold, walks that run no Python code give up at such dicts.
 void try_out_ordered_dicts();
 uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs);
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs);
@@ -43,8 +43,8 @@ uint32_t open_fields(PyObject *object, PyObject *registration, Stack &stack, Ref
 PyObject **read_custom(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
 bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenOptions *options, PyObject **values);
 nb::object default_factory_of(PyObject *dict);
-// Whether an OrderedDict, whose dict has just these keys, was seen to have them in this order, too.
-// No: Python code has to run to tell the order.
+// Whether an OrderedDict, whose dict has just these keys, has them in this order. False also if only Python code
+// could tell the order.
 bool is_in_order_of(const Keys &keys, PyObject *dict);
 PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs);
 PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
@@ -58,7 +58,7 @@ inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
         fail_too_many_children(object);
     return static_cast<uint32_t>(count);
 }
-// Puts the values of a dict that has just these keys, in just this insertion order, in traversal
+// Writes the values of a dict into `values`, in traversal order, if it has just these keys in just this insertion
 // order. False for any other dict.
 inline bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **values) {
     const uint32_t count = keys.size();
@@ -88,7 +88,7 @@ inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack)
 }
 }  // namespace detail
 
-// How this very object is opened, given how its class is: see Registration::is_strict. Runs no Python code.
+// How an object is opened, which may differ from its class: see Registration::is_strict. Runs no Python code.
 TypeInfo as_opened(PyObject *object, TypeInfo info);
 
 // The children of `object`, in the order of the structure, if it is what the node says: of this kind and size,
@@ -225,8 +225,8 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
     }
 }
 
-// Whether an object that only this container, which was just read, holds can be met only once, given that
-// the container itself is opened only once.
+// Whether an object to which only this container has a reference can be met only once, given that the container,
+// which was just read, is opened only once.
 inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &options) {
     switch (kind) {
         case Kind::kDict:
@@ -235,7 +235,7 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kTuple:
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
-            // A dict may be an instance's attributes, a second way to its values. A tuple may be opened again.
+            // A dict may be the `__dict__` of an instance, which leads to its values, too. A tuple may be opened again.
             return has_references(container, 1);
         case Kind::kList:
         case Kind::kDeque:

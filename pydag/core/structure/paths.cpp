@@ -120,6 +120,19 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
     return {nb::borrow(name), true};
 }
 
+nb::object step_text(const Step &step) {
+    PyObject *const entry = step.entry.ptr();
+    if (step.is_attribute && PyUnicode_Check(entry) && checked(PyUnicode_IsIdentifier(entry)))
+        return checked(PyUnicode_FromFormat(".%U", entry));
+    nb::object text = nb::steal(PyObject_Repr(entry));
+    if (!text.is_valid()) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
+        PyErr_Clear();
+        text = short_repr(entry);
+    }
+    return checked(PyUnicode_FromFormat("[%U]", text.ptr()));
+}
+
 std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes) {
     struct Edge {
         Kind kind;

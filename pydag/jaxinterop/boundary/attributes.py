@@ -17,9 +17,9 @@ class _Attribute(NamedTuple):
 
 
 class Attributes:
-    """What static attributes became, and in which objects.
+    """The new values of static attributes, and the objects that have them.
 
-    Called with the arguments of a call, it writes there. All or nothing.
+    Calling this with the arguments of a call writes the values into them, all or none.
     """
 
     def __init__(self, found: Sequence[_Attribute], spots: Sequence[int | str]) -> None:
@@ -27,7 +27,7 @@ class Attributes:
 
     @classmethod
     def of(cls, old: PyDagSpec, new: PyDagSpec, spots: Sequence[int | str]) -> "Attributes | None":
-        """What differs between two structures; None where something else differs, too.
+        """The static attributes that differ between two structures; None if anything else differs.
 
         Args:
             spots: Of the arguments, of which each is a child of the root of both.
@@ -84,14 +84,14 @@ def _shape(record: Record) -> tuple[Any, ...]:
 
 
 def _attributes(record: Record) -> dict[str, Any] | None:
-    """The static attributes of an object by name; None for what has none that could be written."""
+    """The static attributes of an object by name; None for an object without any to write."""
     if record.kind == "fields":
         return dict(record.detail)
     return dict(_of_flax(record.detail)) if record.kind == "custom type" else None
 
 
 def _of_flax(detail: Any) -> Iterator[tuple[str, Any]]:
-    """Those of a module of NNX: its aux_data has their names, and behind a table of all, values."""
+    """The static attributes of a module of NNX, whose aux_data has their names and their values."""
     match detail:
         case (tuple(), ("_pytree__nodes", *names), (_, *values)) if len(names) == len(values):
             yield from zip(names, values, strict=True)

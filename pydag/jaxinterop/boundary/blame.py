@@ -45,7 +45,7 @@ def tangent_text(leaf: Leaf) -> str:
 
 
 def differentiable(holomorphic: bool, allow_int: bool = False, forward: bool = False) -> Any:
-    """What the dtypes are that JAX differentiates by, with these options."""
+    """The kind of dtypes that JAX differentiates by, with these options."""
     if holomorphic:
         return np.complexfloating
     return np.generic if allow_int else np.floating if forward else np.inexact
@@ -55,7 +55,7 @@ def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: Any) -
     """Says which function can't be differentiated, and by which leaf.
 
     Args:
-        kind: What the dtypes should be.
+        kind: That of the dtypes that JAX would take.
     """
     if not jax_private.GRADIENT_REFUSED.match(str(error)):
         return
@@ -103,7 +103,7 @@ def blame_sizes(error: ValueError, leaves: Named) -> None:
 
 @contextmanager
 def blaming_value(untraced: Untraced, leaves: Sequence[Leaf], roots: Roots = "") -> Iterator[None]:
-    """`blame_value` of what is raised while a function runs that got these arguments."""
+    """A context for a function that got these arguments: `blame_value` for what it raises."""
     try:
         yield
     except TypeError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call across the boundary: all of its arguments as one pytree, and the function of that.
+"""A call across the boundary: all of its arguments as one pytree, and a function of that pytree.
 
 This is the mechanism of every wrapper but `jit`, which does the same with less work per call.
 """
@@ -50,18 +50,18 @@ class Call(InnerDag):
 
     @classmethod
     def told_apart(cls, args: Args, kwargs: Kwargs, options: Options) -> "Call":
-        """A call of which arguments that are arrays themselves are variables of their own."""
+        """A call in which each argument that is itself an array is a variable of its own."""
         found = options.separated((*args, *kwargs.values()))
         names = dict(zip(kwargs, found[len(args) :], strict=True))
         return cls.of(tuple(found[: len(args)]), names, options)
 
     @classmethod
     def keyed(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
-        """A call that is part of the key of what JAX traces: `hashable`."""
+        """A call that is part of the key of what JAX traces, and so must be `hashable`."""
         return hashable(cls.of(args, kwargs, options, static), argument_text)
 
     def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
-        """The traced leaves, with their paths; the roots are known."""
+        """The traced leaves with their paths, which begin with `args` or `kwargs`."""
         return zip(argument_paths(self._untraced), self._leaves, strict=True)
 
     def run(self, fun: Callable[..., Any]) -> Any:
@@ -100,12 +100,13 @@ def flat(
     pack: Callable[[Any, RefTable], Any],
     updated: Chosen = NOTHING,
 ) -> Callable[[Call], Any]:
-    """The function that JAX gets in the place of the one that `get` gives: of a `Call`.
+    """The function of a `Call` that JAX gets in the place of the user's function.
 
     Args:
+        get: Returns the user's function.
         source: Of the function.
         pack: Makes of the result, and the refs that the function was given, what JAX gets.
-        updated: Arguments that are updated, where there are any: `_core.finish_call` does it.
+        updated: Arguments that are updated, where there are any: `updates.finished` writes them.
     """
 
     def flat(call: Call) -> Any:
@@ -119,15 +120,15 @@ def flat(
 def kept_flat(
     fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING
 ) -> tuple[Any, Callable[[Call], Any]]:
-    """The flat function, one for all calls of `fun`; before it what must be owned meanwhile.
+    """What must be kept alive meanwhile, and the flat function: one for all calls of `fun`.
 
-    For what JAX traces at once, and not for what it may call later on.
+    It is meant for what JAX traces at once. What JAX may call later on needs `owning_flat`.
     """
     return cached_for_function(fun, ("flat", options, updated), _maker(fun, options, updated))
 
 
 def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], Outcome]:
-    """The same for what JAX may call later on."""
+    """The flat function for what JAX may call later on: it keeps what it calls alive."""
     return kept_with_function(fun, ("flat", options), _maker(fun, options))
 
 
@@ -139,7 +140,7 @@ def _maker(fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING)
 
 
 class Staged(NamedTuple):
-    """A function for what JAX stages out: of a call, and of contents of refs and a call."""
+    """A function for JAX to stage out, in two forms: of a call; of contents of refs and a call."""
 
     plain: Callable[[Call], Any]
     of_contents: OfContents
@@ -148,7 +149,7 @@ class Staged(NamedTuple):
 def kept_staged(
     fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING
 ) -> tuple[Any, Staged]:
-    """The flat functions for staging, one for all calls of `fun`; before it what must be owned."""
+    """As `kept_flat`, with the two forms of a function that JAX stages out."""
     return cached_for_function(
         fun, ("staged", options, updated), lambda get: _staged(get, Source(fun), options, updated)
     )
@@ -182,7 +183,7 @@ def per_leaf(
     """What the prefixes say about each leaf of a call.
 
     Args:
-        shown: Has numbers for refs, where these aren't meant.
+        shown: The call that has numbers for refs, if the prefixes say nothing about refs.
     """
     wanted = (shown or call)._untraced
     args, kwargs = call.tree

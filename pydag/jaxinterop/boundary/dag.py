@@ -15,7 +15,6 @@ from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.paths import keys_of, paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.ops.select import masks, select, where_there
-from pydag.structure.listing import Listing
 from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
@@ -63,11 +62,11 @@ class Dag(Generic[T]):
     """
 
     __slots__ = ("__weakref__", "_built", "_leaves", "_untraced")
-    # What JAX built it from. Once there is a tree, that counts, and of these only the options.
+    # What JAX built this from. Once `tree` was read, it counts, and of these only the options.
     _untraced: Untraced
     _leaves: Sequence[Leaf]
-    # The tree, once it was asked for, and what is to be remembered of it: set at once, since two
-    # threads may be here.
+    # The tree, once it was read, and what is remembered of it: one assignment sets both, since two
+    # threads may read it.
     _built: tuple[T, Remembered | None] | None
 
     def __init__(
@@ -110,8 +109,25 @@ class Dag(Generic[T]):
             self._built = tree, None
         return take_apart(tree, self._untraced.options)
 
+    if not TYPE_CHECKING:  # to a type checker a Dag would have every attribute and item
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"'{type(self).__name__}' object has no attribute '{name}'"
+            if not name.startswith("_"):
+                text += f"\n  The DAG that it stands for is its .tree: write dag.tree.{name}"
+            # With `name` and `obj` Python itself proposes names with a similar spelling.
+            raise AttributeError(text, name=name, obj=self)
+
+        def __getitem__(self, item: Any) -> Any:
+            raise TypeError(
+                f"'{type(self).__name__}' object is not subscriptable\n"
+                f"  The DAG that it stands for is its .tree: write dag.tree[{bounded_repr(item)}]"
+            )
+
+        __iter__ = None  # else Python would ask for the items 0, 1, 2, ...
+
     def __contains__(self, item: object) -> bool:
-        """Whether it is in the tree, where that can be asked; False where it can't."""
+        """Whether the tree contains an item; False for a tree that can't be asked."""
         try:
             return item in self.tree  # type: ignore[operator]  # else a TypeError
         except TypeError:
@@ -146,9 +162,9 @@ def rebuilt(untraced: Untraced, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D
 
 
 class InnerDag(Dag):
-    """A Dag between a wrapper and JAX, whose paths into it are those of its tree.
+    """A Dag that a wrapper hands to JAX, which sees the paths of its tree.
 
-    Nobody else gets hold of it before JAX has read it, so it is flattened once.
+    No code of the user's can change the tree before JAX has read it, so it is flattened once.
     """
 
     __slots__ = ()
@@ -167,10 +183,10 @@ class InnerDag(Dag):
 
 
 class Outcome(InnerDag):
-    """What a function returned, where JAX may want that of another one to be like it.
+    """The result of a function that JAX may compare with the result of another one.
 
-    Its structure, for JAX, is the same in whatever order dicts were filled: what JAX gives back has
-    the order of the first.
+    The order in which dicts were filled doesn't count for JAX: what JAX gives back has the order of
+    the first result.
     """
 
     __slots__ = ()
@@ -197,7 +213,7 @@ def checked_dag(cls: type[Inner], tree: AnyDag, options: Options, roots: Roots) 
 
 
 def to_dag(tree: AnyDag, options: Options, roots: Roots = "result") -> InnerDag:
-    """The Dag of what a function returned, or of the like, for a wrapper with these options."""
+    """The Dag of a result, or of a similar tree, for a wrapper with these options."""
     return dag_of(InnerDag, tree, options, roots, True)
 
 
@@ -222,7 +238,7 @@ def keyed(tree: AnyDag, root: str, options: Options) -> InnerDag:
 
 
 def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
-    """The Dag, which JAX may use as a part of a key. What constant objects hold is part of it.
+    """The Dag in a form that JAX may use in a key: what constant objects hold is part of it.
 
     Args:
         text: Writes down the way to a leaf.
@@ -271,7 +287,7 @@ def _mask(dag: Dag, where: Where) -> Dag:
     untraced, leaves = dag._take_apart()
     found = select(
         where_there(where),
-        Listing.of(untraced.spec),
+        untraced.spec,
         untraced.all_leaves(leaves),
         untraced.options.namespace,
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients, cotangents, tangents and updates as trees: None at every leaf that has none.
 
-Nothing of the tree that one is for stands in it. To JAX an instance of a class of
-`pydag.jaxinterop.register` has in it the structure that it has in that tree: there `jax.tree.map`
-takes the two together.
+A derivative holds no leaf of the tree that it belongs to. An instance of a class registered by
+`pydag.jaxinterop.register` has, to JAX, the same structure in the derivative as in that tree: so
+`jax.tree.map` takes the two together.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from .remembered import Remembered
 
 # The classes whose instances JAX opens as pydag does, and by which options.
 _nodes_of_jax: WeakTable[Callable[[], Options]] = WeakTable()
-# What an instance in a derivative is to JAX. To `pydag.jaxinterop.tree` it is what it looks like.
+# The structure that JAX sees for an instance in a derivative; `pydag.jaxinterop.tree` looks inside.
 _noted: WeakTable[Remembered] = WeakTable()
 
 
@@ -39,7 +39,7 @@ def opens_as_pydag(cls: type, options: Callable[[], Options]) -> None:
 
 
 def noted_for_jax(node: Any) -> Remembered | None:
-    """What an instance that stands in a derivative is to JAX, unless somebody has changed it."""
+    """The structure that JAX sees for an instance in a derivative; None if it was changed since."""
     noted = _noted.get(node, None)
     if noted is None or noted.holds(node):
         return noted
@@ -48,7 +48,7 @@ def noted_for_jax(node: Any) -> Remembered | None:
 
 
 def _outermost(tree: AnyDag, options: Options) -> list[tuple[Any, Options]]:
-    """The instances of such classes that are in no other one, in first-visit order."""
+    """The outermost instances of classes that JAX opens as pydag does, in first-visit order."""
     found: list[tuple[Any, Options]] = []
 
     def is_one(node: Any) -> bool:
@@ -65,20 +65,20 @@ def _outermost(tree: AnyDag, options: Options) -> list[tuple[Any, Options]]:
 class Structures(NamedTuple):
     """What JAX sees of a tree: the structures of the outermost nodes that it opens as pydag.
 
-    None for a node that is to JAX what it looks like.
+    None stands for a node whose structure JAX can see from the node itself.
     """
 
     parts: tuple[Untraced | None, ...]
 
     @classmethod
     def of(cls, tree: AnyDag, untraced: Untraced) -> "Structures":
-        """Those of a tree, of which this is the untraced part."""
+        """The structures in a tree that has this untraced part."""
         found = _outermost(tree, untraced.options)
         return cls(tuple(take_apart(node, known)[0] for node, known in found))
 
     @classmethod
     def noted_in(cls, tree: AnyDag, options: Options) -> "Structures":
-        """Those of the nodes of a tree that stand in derivatives."""
+        """The structures that were noted for the nodes of a tree."""
         if len(_noted) == 0:
             return NO_STRUCTURES
         noted = [noted_for_jax(node) for node, _ in _outermost(tree, options)]
@@ -87,7 +87,7 @@ class Structures(NamedTuple):
         return cls(tuple(known and known.untraced for known in noted))
 
     def note(self, tree: AnyDag, options: Options) -> None:
-        """Gives the nodes of a tree that is alike these structures, as JAX sees them."""
+        """Notes these structures for the nodes of another tree, whose nodes match them."""
         if not self.parts:
             return
         found = _outermost(tree, options)
@@ -99,7 +99,7 @@ class Structures(NamedTuple):
             try:
                 leaves = untraced.match(node, "the derivative", "tree")
             except ValueError:
-                continue  # it has its own structure, as it was built
+                continue  # the node keeps its own structure
             with contextlib.suppress(TypeError):  # there are no weak references to the instance
                 _noted.set(node, Remembered.as_it_is(node, untraced, leaves))
 
@@ -114,7 +114,7 @@ def derivative(
 
     Args:
         untraced: The untraced part of the tree that it is for.
-        leaves: For each traced leaf of that tree; None for what has none.
+        leaves: One for each traced leaf of that tree; None for a leaf without a derivative.
         structures: What JAX sees of that tree.
     """
     found = list(leaves)
@@ -141,10 +141,10 @@ def _is_float0(leaf: Leaf) -> bool:
 
 
 def tangents_for(types: Sequence[Any], leaves: Sequence[Leaf]) -> list[Leaf]:
-    """What JAX takes for tangents: its zeros at what has no derivative, whatever was given there.
+    """Tangents in JAX's form: its zeros for leaves without a derivative, whatever was given there.
 
     Args:
-        types: Of the leaves that these are tangents, or cotangents, of; or those leaves.
+        types: The types of the primals, or the primals themselves.
     """
     return [
         leaf if is_differentiable(aval) else np.zeros(np.shape(aval), jax.dtypes.float0)

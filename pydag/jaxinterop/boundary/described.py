@@ -33,7 +33,7 @@ def _description(leaf: Leaf) -> Leaf:
         make: Any = jax.ShapeDtypeStruct
         return make(shape, dtype, weak_type=is_weak)
     except (TypeError, ValueError):
-        return leaf  # these say something else than JAX's do
+        return leaf  # its shape and dtype aren't those of an array
 
 
 def described(tree: AnyDag, options: Options, roots: Roots) -> AnyDag:
@@ -47,7 +47,7 @@ def described(tree: AnyDag, options: Options, roots: Roots) -> AnyDag:
 def described_call(
     args: Args, kwargs: Kwargs, options: Options, static: Chosen
 ) -> tuple[Args, Kwargs]:
-    """The same of the arguments of a call, but for those that are static."""
+    """`described`, for the arguments of a call; static ones stay as they are."""
     wrapped = wrap_static(static, args, kwargs)
     found: Any = described(wrapped, options, CALL)
     if found is wrapped:

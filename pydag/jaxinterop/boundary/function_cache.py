@@ -23,12 +23,12 @@ _made: "weakref.WeakKeyDictionary[Any, dict[Hashable, tuple[Any, Any]]]" = (
 
 
 def cached_for_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> tuple[F, M]:
-    """What was made for a function, and the function that it calls: `fun`, or an equal one.
+    """A function equal to `fun`, and what was made for it, which calls that function.
 
-    Whoever uses what was made owns the function that is returned with it.
+    The caller must keep the returned function alive while it uses what was made.
 
     Args:
-        make: Is given a function that gives `fun`; what it makes must not own `fun` itself.
+        make: Gets a function that returns `fun`; what it makes must not own `fun` itself.
     """
     try:
         known = _made.setdefault(fun, {})
@@ -78,12 +78,12 @@ def _twin(fun: Any) -> Any:
 
 
 def kept_with_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> M:
-    """What was made for a function, and can call it when nobody else has it, as JAX may.
+    """What was made for a function, which JAX may call when no reference to the function is left.
 
     The function owns what was made, so that there is one as long as the function lives. What was
     made owns a twin of the function, and not the function itself: the two would only be collected
-    together, by the garbage collector, and so would the arrays that the function closes over. A
-    callable that isn't a plain function has no room for it, and gets a new one each time.
+    together, by the garbage collector, and so would the arrays that the function closes over. For a
+    callable that isn't a plain function nothing can be kept, and it is made anew each time.
     """
     if type(fun) is not types.FunctionType:
         return make(lambda: fun)

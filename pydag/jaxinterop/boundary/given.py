@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a wrapper hands to a function: objects of its own, which it may change, and did or didn't.
+"""The tree that a wrapper builds for a function, and what the function has changed in it.
 
-The objects are built from leaves. Afterwards they are flattened again: as long as the structure is
-the same one and the same objects are the leaves, which costs nanoseconds a leaf, nothing changed.
+The function gets objects of its own, built from leaves, which it may change. Afterwards the tree is
+flattened again: if the structure and the leaves are the same objects, nothing changed. That costs
+nanoseconds a leaf.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -41,7 +42,7 @@ class GivenTree:
         self.tree: AnyDag = _core.unflatten(untraced.spec_key.spec, self.leaves)
 
     def changed(self, must_flatten: bool = False) -> "Changed | None":
-        """What is another object now than was built; None if nothing is.
+        """What the function has changed; None if nothing.
 
         Args:
             must_flatten: Whether it is an error that the function put something there which can't
@@ -49,7 +50,7 @@ class GivenTree:
         """
         known = self.untraced.spec_key.spec
         if known.num_nodes - known.num_leaves <= (_NODES_OF_CALL if self.roots is CALL else 0):
-            return None  # arrays alone
+            return None  # no object that could be changed
         try:
             leaves, spec = self.untraced.options.flatten(self.tree, self.roots)
         except Exception:
@@ -71,7 +72,7 @@ class Written(NamedTuple):
 
 
 class Changed:
-    """A tree that isn't what it was.
+    """A tree that a function has changed.
 
     Args:
         given: The tree.
@@ -82,7 +83,7 @@ class Changed:
         self.given, self.leaves, self.spec = given, leaves, spec
 
     def is_real(self) -> bool:
-        """False where only the same object stands for several leaves that the tree was built of."""
+        """False if all that differs is that one object was put for several leaves of the tree."""
         try:
             found = self.given.untraced.spec.flatten_up_to(self.given.tree)
         except ValueError:
@@ -91,24 +92,24 @@ class Changed:
 
     @cached_property
     def listing(self) -> Listing:
-        """Of the tree as it is now."""
+        """The listing of the tree as it is now."""
         return Listing.of(self.spec)
 
     def path(self, position: int) -> str:
-        """The way to a position of the listing as Python text."""
+        """The path of a position in the listing, as Python text."""
         return shortened(with_roots(self.listing.path_text(position, "tree"), self.given.roots))
 
     def replaced(self) -> Iterator[Leaf]:
-        """New leaves where the structure is as it was, but for numbers that were static."""
+        """The new leaves of an unchanged structure, without numbers that were and are static."""
         static = frozenset(self.given.untraced.positions)
         for i, (old, new) in enumerate(zip(self.given.leaves, self.leaves, strict=True)):
             if old is not new and not (i in static and is_number(new)):
                 yield new
 
     def written(self) -> Iterator[Written]:
-        """What was written at places that there were, and new arrays of registered objects.
+        """What was written at places that existed before, and new arrays in registered objects.
 
-        Items that were added to lists and dicts, or are gone, and static leaves aren't among them.
+        Static leaves, and items that were added to or removed from lists and dicts, are left out.
         """
         before, after = Listing.of(self.given.untraced.spec), self.listing
         old_leaves = dict(zip(before.leaves, self.given.leaves, strict=True))
@@ -117,8 +118,8 @@ class Changed:
         seen: set[tuple[int, int]] = set()
         pending = [(0, 0)]
         while pending:
-            slot, place = pending.pop()
-            old, new = before.target(slot), after.target(place)
+            slot, position = pending.pop()
+            old, new = before.target(slot), after.target(position)
             if (old, new) in seen:
                 continue
             seen.add((old, new))
@@ -126,7 +127,7 @@ class Changed:
             if new in new_leaves:
                 known = old_leaves.get(old)
                 if known is not new_leaves[new] and new not in static:
-                    yield Written(place, known, new_leaves[new])
+                    yield Written(position, known, new_leaves[new])
             elif _is_like(one, other):
                 known_as = {Static(before.records[c].entry): c for c in before.children(old)}
                 for child in reversed(after.children(new)):
@@ -135,8 +136,8 @@ class Changed:
                         pending.append((there, child))
                     elif other.kind in _REGISTERED:
                         yield from _arrays_below(after, child, new_leaves, static)
-            elif place and after.records[after.parents[place]].kind in _REGISTERED:
-                yield from _arrays_below(after, place, new_leaves, static)
+            elif position and after.records[after.parents[position]].kind in _REGISTERED:
+                yield from _arrays_below(after, position, new_leaves, static)
 
     def _static(self) -> Sequence[int]:
         options, roots = self.given.untraced.options, self.given.roots
@@ -154,7 +155,7 @@ def _is_like(one: Record, other: Record) -> bool:
 def _arrays_below(
     listing: Listing, position: int, leaves: dict[int, Leaf], static: Container[int]
 ) -> Iterator[Written]:
-    """What was put in the place of an attribute; each leaf with a way through its anchor."""
+    """The traced leaves of what was written into an attribute."""
     for at in range(position, listing.ends[position]):
         if at in leaves and at not in static:
             yield Written(at, None, leaves[at])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that changes what it was given, and doesn't return that, is told of.
+"""Warns of a function that changes what it was given, and doesn't return the change.
 
-What it gets are objects of its own: without a word, the caller's would stay as they are.
+A wrapped function gets objects of its own, so the caller's objects stay as they are. Without the
+warning such a change would be lost in silence.
 """
 
 import re
@@ -23,14 +24,14 @@ class LostUpdateWarning(UserWarning):
     """A function changed an object of an argument, and the change is lost.
 
     What it wrote there, an array in the place of another one or a new one in an attribute, isn't in
-    its result, and the argument isn't among those that `update_argnums` names. It is said once for
-    each trace. Static leaves, and items that are added to lists and dicts or removed from them, are
-    not spoken of.
+    its result, and the argument isn't among those that `update_argnums` names. The warning comes
+    once for each trace. It leaves out static leaves, and items that are added to lists and dicts or
+    removed from them.
     """
 
 
 def run_on(fun: Callable[..., Any], dags: Sequence[Dag], names: Sequence[str], *first: Any) -> Any:
-    """What a function returns for trees of its own; it is told of if it changed them in vain.
+    """Runs a function on trees of its own; warns if it changed them and the change is lost.
 
     Args:
         names: What the user calls each of the trees.
@@ -58,7 +59,7 @@ def tell_lost_change(
     fun: Callable[..., Any] | Source,
     is_kept: Callable[[Written], bool] = lambda _: False,
 ) -> None:
-    """The same for a tree that was changed.
+    """`tell_lost`, for one tree that was changed.
 
     Args:
         is_kept: Whether something that was written reaches the caller in another way.
@@ -66,7 +67,7 @@ def tell_lost_change(
     options = changed.given.untraced.options
     try:
         leaves, spec = options.flatten(result)
-    except Exception:  # whoever takes the result says what is wrong with it
+    except Exception:  # the wrapper, which takes the result apart, says what is wrong
         return
     returned = set(map(id, leaves))
     is_same = changed.spec == changed.given.untraced.spec
@@ -104,10 +105,10 @@ def _text(paths: Sequence[str], source: Source) -> str:
 
 
 class _Copies:
-    """Parts of a result that are structured as what was changed, such as the model, mapped.
+    """Parts of a result with the structure of the changed tree, such as the model, mapped.
 
-    Where one has at the place of what was written something that was computed from it in a step or
-    two, that was handed on.
+    A change isn't lost if such a part has, at the place of the written leaf, an array that was
+    computed from that leaf in one step or two.
     """
 
     def __init__(self, changed: Changed, result: Listing, leaves: Sequence[Leaf]) -> None:
@@ -156,7 +157,7 @@ def _numbers(listing: Listing, known: dict[Any, int]) -> list[int]:
 
 
 def _comes_from(found: Leaf, written: Leaf) -> bool:
-    """Whether a leaf was computed from another one in two steps; True where nobody knows."""
+    """Whether a leaf was computed from another one in two steps; True if that can't be told."""
     leaves = [found]
     for _ in range(2):
         inputs: list[Any] = []

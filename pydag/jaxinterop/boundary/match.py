@@ -26,7 +26,7 @@ class Side(NamedTuple):
 
     @property
     def options(self) -> Options:
-        """By which the DAG was flattened."""
+        """The options with which the DAG was flattened."""
         return self.dag._untraced.options
 
 
@@ -61,7 +61,7 @@ def check_alike(
     advice: str,
     table: RefTable = NO_REFS,
 ) -> None:
-    """Checks that two Dags have one untraced part, but for the order in which dicts were filled.
+    """Checks that two Dags have equal untraced parts, but for the order in which dicts were filled.
 
     Args:
         what: What has to be alike, for the first line of the error.
@@ -125,10 +125,10 @@ def alike(
     source: Source,
     table: RefTable = NO_REFS,
 ) -> InnerDag:
-    """What a function returned, for JAX: it must be like what the function was given.
+    """The result of a function, for JAX, where it must be structured like the function's argument.
 
-    Dicts get the order in which they were given, so that each round sees the same. What is one
-    object in the result only comes apart.
+    Dicts get the order that they have in the argument, so that each round of a loop sees the same
+    one. What is one object in the result alone comes apart.
 
     Raises:
         SharedOtherwiseError: What is given as one object is returned as two.
@@ -148,7 +148,7 @@ def alike(
     except SharingError as error:
         hidden, returned_hidden = table.hide(given), table.hide(dag)
         found = meet(hidden._untraced, returned_hidden._untraced)
-        if found.untraced == hidden._untraced:  # only the result shares more
+        if found.untraced == hidden._untraced:  # the result only shares more
             _check_refs(what, root, hidden._untraced, returned, table)
             return found.match(dag)
         otherwise = SharedOtherwiseError(*error.args)
@@ -210,10 +210,10 @@ def _ref_difference(
     def text(value: Any) -> str:
         if type(value) is not RefNumber:
             return "another ref, or an array"
-        place = next((i for i, x in found[0].items() if x.value == value), None)
-        if place is None:
+        position = next((i for i, x in found[0].items() if x.value == value), None)
+        if position is None:
             return "another ref"
-        path = path_text(one.dag.tree, one.dag.spec.paths()[place], root, one.options)
+        path = path_text(one.dag.tree, one.dag.spec.paths()[position], root, one.options)
         return f"the ref that is {one.name} at {path}"
 
     return (
@@ -229,7 +229,7 @@ def _statics(dag: Dag) -> dict[int, Static]:
 
 
 def matched(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf]:
-    """`Untraced.match`; another structure is a TypeError, as it is in JAX where this is asked.
+    """`Untraced.match`, with a TypeError for another structure, as JAX raises here.
 
     Raises:
         TypeError: The tree is structured in another way.

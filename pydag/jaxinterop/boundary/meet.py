@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sharing that holds in two DAGs: what is one object in both is one, all else is two."""
+"""The sharing that two DAGs have in common: what is one object in both stays one."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -28,11 +28,11 @@ class Meeting(NamedTuple):
     has_modules: bool
 
     def dag(self, leaves: Sequence[Leaf]) -> InnerDag:
-        """The Dag with the leaves of the first, some of which it has at several places."""
+        """A Dag of this structure with the leaves of the first one, some of them several times."""
         return rebuilt(self.untraced, [leaves[i] for i in self.order], InnerDag)
 
     def match(self, dag: Dag) -> InnerDag:
-        """What another Dag has at these places."""
+        """A Dag of this structure with the leaves of another Dag."""
         return rebuilt(self.untraced, self.untraced.match(dag.tree, "", ""), InnerDag)
 
 
@@ -40,7 +40,7 @@ def meet(one: Untraced, other: Untraced, is_last: bool = False) -> Meeting:
     """The sharing that holds in both of two structures, which are alike but for it.
 
     Args:
-        is_last: Whether all that was one object with what comes apart comes apart.
+        is_last: Whether an object that comes apart does so at each of its places.
     """
     options = one.options
     first, second = marked(one.spec), marked(other.spec)

@@ -38,7 +38,7 @@ class _Whole:
         return Listing.of(self.untraced.spec)
 
     def part(self, position: int) -> Known:
-        """The same of the object that stands at a position of the listing."""
+        """What is remembered of the object at a position of the listing."""
         indices = self._leaves_below(position)
         everything = self.untraced.all_leaves(self.leaves)
         static = dict(zip(self.untraced.positions, self.untraced.statics, strict=True))
@@ -59,7 +59,7 @@ class _Whole:
         return spec
 
     def _leaves_below(self, position: int) -> list[int]:
-        """Which leaves of the whole stand below a node, in the order of the first visit to each."""
+        """The leaves of the whole that stand below a node, in first-visit order."""
         of_position = {leaf: i for i, leaf in enumerate(self.listing.leaves)}
         found: dict[int, None] = {}
         seen: set[int] = set()
@@ -93,10 +93,10 @@ def _remember(node: Any, whole: _Whole, position: int) -> bool:
 
 
 def remember(tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> list[int]:
-    """Remembers what a tree was built from, for each registered object in it; if it has to be.
+    """Remembers what a tree was built from, for each registered object in it, where that is needed.
 
     Returns:
-        Where the objects stand for which this can't be: positions in the listing of the structure.
+        The objects of which nothing can be remembered: positions in the listing of the structure.
     """
     if not may_hide(leaves):
         return []
@@ -108,14 +108,14 @@ def remember(tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> list[int]
     positions = [i for i, record in enumerate(records) if record.kind in _REGISTERED]
     nodes = _registered_in(tree, remembered, {id(records[i].type) for i in positions})
     if [type(node) for node in nodes] != [records[i].type for i in positions]:
-        nodes = nodes[: positions[:1] == [0]]  # a class that has no identity; the root is clear
+        nodes = nodes[: positions[:1] == [0]]  # a class without identity: the root alone is sure
     kept = [_remember(node, whole, i) for node, i in zip(nodes, positions, strict=False)]
     kept += [False] * (len(positions) - len(kept))
     return [i for i, is_kept in zip(positions, kept, strict=True) if not is_kept]
 
 
 def _registered_in(tree: Dag, remembered: Remembered, classes: set[int]) -> list[Any]:
-    """The objects of some classes in a tree, each once, in the order of the first visit."""
+    """The objects of some classes in a tree, each once, in first-visit order."""
     found: list[Any] = []
     put, options = set(map(id, remembered.leaves)), remembered.untraced.options
 
@@ -131,7 +131,7 @@ def _registered_in(tree: Dag, remembered: Remembered, classes: set[int]) -> list
 
 
 def is_anything_remembered() -> bool:
-    """Whether there is any instance to ask about."""
+    """Whether something is remembered of any instance."""
     return len(_remembered) > 0
 
 

@@ -111,11 +111,11 @@ class Outputs:
         self.prefix = prefix if self.is_one else Grouped(nothing, *self.values)
 
     def pack(self, result: AnyDag, given: Given | None = None, table: RefTable = NO_REFS) -> Any:
-        """The result, for JAX: it has `prefix` as its prefix, and `.tree`.
+        """The result for JAX: `prefix` is a tree prefix of it, and its `.tree` is the result.
 
         Args:
             given: The refs that the function was given, where JAX returns none.
-            table: The same where their numbers are to stand in the result.
+            table: The refs that the function was given, where numbers for them go through JAX.
         """
         dag = table.hide(to_outcome(result, self.options))
         if self.is_one:
@@ -128,8 +128,8 @@ class Outputs:
         if given is not None:
             leaves, sources = without_refs(leaves, given)
         numbers = [self.values.index(treated[i]) for i in dag._untraced.traced_positions()]
-        places = sources or [ARRAY] * len(numbers)
-        order = tuple(n if place < 0 else None for n, place in zip(numbers, places, strict=True))
+        found = sources or [ARRAY] * len(numbers)
+        order = tuple(n if source < 0 else None for n, source in zip(numbers, found, strict=True))
         groups: list[list[Leaf]] = [[] for _ in self.values]
         for group, leaf in zip((n for n in order if n is not None), leaves, strict=True):
             groups[group].append(leaf)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays by the places where they stand: one that stands at two is two there, a node is one."""
+"""The places of arrays: here an array at two places counts as two. A node counts as one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,8 +15,8 @@ class Places(NamedTuple):
     """The places of the leaves of a structure.
 
     Args:
-        spec: The structure in which an array is another one at each place.
-        leaves: Which leaf of the structure stands at each.
+        spec: A structure in which each place of an array has a leaf of its own.
+        leaves: For each of these leaves, which leaf of the tree's own structure stands there.
     """
 
     spec: PyDagSpec
@@ -24,7 +24,7 @@ class Places(NamedTuple):
 
     @classmethod
     def of(cls, tree: AnyDag, spec: PyDagSpec, options: Options) -> "Places | None":
-        """Those of a tree; None where each leaf has one.
+        """The places in a tree; None if each leaf has only one.
 
         Args:
             spec: The structure of the tree.

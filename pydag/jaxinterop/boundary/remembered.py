@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What JAX put into a tree, where flattening the tree again would not tell.
+"""What JAX built a tree from, where flattening the tree would give something else.
 
 By the law of pytrees a tree that JAX built has the structure that it was built from, whatever the
 leaves are: one array at all places, text, None, trees. Its owner may change it afterwards, and then
@@ -19,7 +19,7 @@ from pydag.typing import Dag, Leaf
 
 
 def may_hide(leaves: Sequence[Leaf]) -> bool:
-    """Whether a tree with these leaves may have to be remembered: not if they are arrays, apart."""
+    """Whether a tree with these leaves may flatten to others: not if they are distinct arrays."""
     if len(set(map(id, leaves))) < len(leaves):
         return True
     return any(is_number(leaf) or not is_traced(leaf) for leaf in leaves)
@@ -35,7 +35,7 @@ class _Look(NamedTuple):
     def at(cls, tree: Dag, options: Options) -> "_Look":
         try:
             leaves, spec = options.flatten(tree)
-        except Exception:  # what was put for a leaf can't be opened, or a class's own code objects
+        except Exception:  # a new leaf can't be opened, or the code of a class refuses
             return cls(None, ())
         return cls(spec_key(spec), leaves)
 
@@ -49,7 +49,7 @@ class _Look(NamedTuple):
 
 
 def _positions(look: _Look, options: Options) -> tuple[int, ...] | None:
-    """Where its static leaves stand; None where that can't be said."""
+    """The positions of its static leaves; None where that can't be told."""
     if look.spec_key is None:
         return None
     leaves, spec = look.leaves, look.spec_key.spec
@@ -68,7 +68,7 @@ class Remembered(NamedTuple):
 
     @classmethod
     def of(cls, tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> "Remembered | None":
-        """What has to be remembered of a tree; None where it tells by itself."""
+        """What has to be remembered of a tree; None if flattening it gives the same."""
         look = _Look.at(tree, untraced.options)
         built = _Look(untraced.spec_key, untraced.all_leaves(leaves))
         if look.is_like(built) and _positions(look, untraced.options) == untraced.positions:
@@ -77,7 +77,7 @@ class Remembered(NamedTuple):
 
     @classmethod
     def as_it_is(cls, tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> "Remembered":
-        """That a tree, as it looks now, has this structure and these leaves."""
+        """Remembers that a tree, as it looks now, has this structure and these leaves."""
         return cls(untraced, leaves, _Look.at(tree, untraced.options))
 
     def holds(self, tree: Dag) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of compiled functions, as pytrees of JAX that come and go without Python code."""
+"""Results of compiled functions, as pytrees that JAX opens and builds without Python code."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from .derivatives import Structures
 
 
 class OutcomeWithDerivatives(Outcome):
-    """What a function returned, with derivatives in it: what those are to JAX, they stay."""
+    """A result with derivatives in it, which keep the structure that JAX sees for them."""
 
     __slots__ = ("structures",)
     structures: Structures

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that a function changes, as the caller sees it: `update_argnums`, `update_argnames`.
 
-What changed is told when the function is traced. Arrays are returned besides the result, and
-written into the caller's objects at the end of a call; static leaves that changed are part of the
-plan that says where.
+What changes is found when the function is traced. New arrays are returned beside the result, and
+written into the caller's objects at the end of a call. Static leaves that changed are part of the
+plan that says where to write.
 """
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jax import tree_util
@@ -20,7 +20,6 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL, say_roots, shortened, with_roots
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, Spot
 from pydag.jaxinterop.prefixes.treatments import LeafNumbers
-from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import untraced_of
@@ -31,6 +30,8 @@ from .attributes import Attributes
 from .given import Changed, GivenTree
 from .lost_update import tell_lost_change
 from .writers import writer_of
+
+T = TypeVar("T")
 
 NOTHING = Chosen((), ())
 
@@ -78,7 +79,7 @@ class Update(NamedTuple):
     Args:
         plan: Says where; None where nothing changed.
         leaves: The arrays that are written.
-        positions: Of these among the leaves of the call.
+        positions: Where these stand among the leaves of the call.
     """
 
     plan: Any = None
@@ -86,12 +87,12 @@ class Update(NamedTuple):
     positions: tuple[int, ...] = ()
 
     def beside(self, result: Any) -> Any:
-        """What JAX gets for a result; `_core.finish_call` makes of it the result, and writes."""
+        """What JAX gets for a result; `finished` writes what stands beside it."""
         return _core.make_updated(None, (result, self.plan, self.leaves))
 
     @classmethod
     def of(cls, returned: Any) -> "Update":
-        """What stands beside a result."""
+        """The update that stands beside a result."""
         if type(returned) is not _core.Updated:
             return cls()
         _, plan, leaves = _core.open_updated(returned)
@@ -111,17 +112,18 @@ def result_of(returned: Any) -> Any:
     return _core.open_updated(returned)[0] if type(returned) is _core.Updated else returned
 
 
-def finished(returned: Any, call: tuple[Args, Kwargs], table: RefTable) -> Any:
-    """The result of a call, whose refs have numbers; what stands beside it is written.
+def finished(returned: Any, call: tuple[Args, Kwargs], build: Callable[[Any], T]) -> T:
+    """Builds the result of a call, and then writes what stands beside it.
 
     Args:
         call: The caller's arguments.
+        build: Makes the result of what JAX returned for it. If it fails, nothing is written.
     """
-    tree = table.show(result_of(returned)).tree
+    result = build(result_of(returned))
     if type(returned) is _core.Updated:
         with naming_arguments():
             _core.update_arguments(returned, call)
-    return tree
+    return result
 
 
 @contextlib.contextmanager
@@ -142,13 +144,13 @@ def update_of(
     donated: Iterable[int] = (),
     tries: bool = False,
 ) -> Update:
-    """What is written into the arguments of a call; what is lost elsewhere is told.
+    """What is written into the arguments of a call; warns of changes elsewhere, which are lost.
 
     Args:
         given: The arguments, as the function left them.
         chosen: Those that are updated.
         donated: Positions of leaves that are gone after the call, and so are written in any case.
-        tries: Whether it is tried out that all can be written.
+        tries: Whether to find out, before anything is written, that all can be written.
 
     Raises:
         ValueError: The structure of an argument isn't as it was.
@@ -202,7 +204,7 @@ def _roots(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
 
 
 def _below(listing: Listing, roots: Iterable[int]) -> set[int]:
-    """All nodes that are reached from some; at their anchors."""
+    """The anchors of all nodes that can be reached from `roots`."""
     seen: set[int] = set()
     pending = list(roots)
     while pending:
@@ -236,7 +238,7 @@ class _Updated:
         return tuple(args[s] if isinstance(s, int) else kwargs[s] for s in self._spots)
 
     def compare(self) -> _Found:
-        """What is another object, or value, than it was."""
+        """Which leaves are other objects, and which static attributes have other values, now."""
         given, options = self._given, self._given.untraced.options
         spec = given.untraced.spec
         listing, roots = self._listing, list(_roots(self._listing, self._spots))
@@ -273,10 +275,10 @@ class _Updated:
         return found
 
     def check_elsewhere(self, changed: Changed, written: dict[int, Leaf]) -> None:
-        """Checks that what changed isn't held by an object that stays as it is.
+        """Checks that nothing that changed is held by an object that stays as it is.
 
         Raises:
-            SharingError: It is.
+            SharingError: Something is.
         """
         listing, after = self._listing, changed.listing
         now = dict(zip(after.leaves, changed.leaves, strict=True))
@@ -345,7 +347,7 @@ class _Updated:
 
 
 def _followed(listing: Listing, records: Sequence[Any]) -> int | None:
-    """The node to which entries lead; at its anchor."""
+    """The anchor of the node to which the entries lead."""
     at = 0
     for record in records:
         for child in listing.children(at):

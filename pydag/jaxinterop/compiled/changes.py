@@ -39,9 +39,9 @@ from .difference import why
 
 
 class Changes:
-    """What a function was compiled for last, and whether that is another thing each time.
+    """Notices that a function is compiled again and again for calls that differ at one place.
 
-    Looked at whenever a call needs a key that wasn't there: a cached call does nothing for it.
+    Asked when a call needs a new key, so a call that was compiled before costs nothing here.
 
     Args:
         source: Of the function.
@@ -49,15 +49,15 @@ class Changes:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._calls: list[ComparedCall] = []  # the last ones, the latest behind
+        self._calls: list[ComparedCall] = []  # the latest comes last
         self._has_warned = False
 
     def forget(self) -> None:
-        """Lets nothing be known of the calls before."""
+        """Forgets all earlier calls."""
         self._calls.clear()
 
     def add(self, untraced: Untraced, traced: Sequence[Leaf]) -> None:
-        """Notes a call that is compiled for, and warns where one place changed each time.
+        """Notes a call that needs a compilation; warns if one place in it changed each time.
 
         Args:
             traced: The leaves that JAX traces.
@@ -76,7 +76,7 @@ class Changes:
         self._calls = [*self._calls[1 - STATIC_ARGUMENTS :], call]
 
     def _by_place(self, call: ComparedCall) -> Iterator[list[Difference]]:
-        """Where the last calls differ from this one: for each place, the latest one behind."""
+        """How the last calls differ from this one, grouped by place; the latest comes last."""
         found: dict[tuple[str, str], list[Difference]] = {}
         for before in self._calls:
             for difference in differences(before, call) or ():
@@ -84,7 +84,7 @@ class Changes:
         return iter(found.values())
 
     def _tell(self, found: Sequence[Difference]) -> bool:
-        """Warns of the changes at one place, if they are many. Returns whether it did."""
+        """Warns of the changes at one place if they are many; returns whether it warned."""
         last = found[-1]
         kind = kind_of(last, last.new)
         if kind is None:

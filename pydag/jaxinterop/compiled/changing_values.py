@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What kinds of values change from call to call, and how many different ones are too many.
 
-Values that are made anew for each call are told after three compilations. Others may be the few
-configurations of a model that come again, such as the names of modes: more of them are waited for.
+The warning comes after three compilations for values that are new in each call, such as functions.
+Other values may be the few settings of a model that come back, such as the names of modes: the
+warning waits for more of them.
 """
 
 import functools
@@ -29,7 +30,7 @@ _ALIKE, _CONFIGURATIONS, STATIC_ARGUMENTS = 4, 7, 8
 
 
 def kind_of(difference: Difference, value: Any) -> str | None:
-    """What one of the values at a place is; None for what has few of them, such as flags."""
+    """What kind of value stands at a place; None for a kind with few values, such as flags."""
     if type(value) in (Size, Keys) or difference.where in (SHARING, ORDER):
         return STRUCTURE
     if value is None or isinstance(value, bool | np.bool_ | type):
@@ -51,7 +52,7 @@ def origin(value: Any) -> Any:
         return None
     try:
         code = getattr(inspect.unwrap(value), "__code__", None)
-    except Exception:  # a class may say anything of an attribute
+    except Exception:  # reading an attribute may run code of the class
         return None
     if isinstance(code, types.CodeType):
         return code, depth
@@ -67,12 +68,12 @@ def different(values: Sequence[Any]) -> list[Any]:
 
 
 def is_too_many(values: Sequence[Any], kind: str, last: Difference) -> bool:
-    """Whether so many different values, in the order in which they came, are to be told."""
+    """Whether these different values, in the order in which they came, call for a warning."""
     return len(values) >= CALLS and len(values) >= _most(values, kind, last)
 
 
 def _most(values: Sequence[Any], kind: str, last: Difference) -> int:
-    """So many compilations for different values are told."""
+    """The number of compilations for different values at which the warning comes."""
     if kind == FUNCTION and len(set(map(origin, values))) == 1:
         return CALLS
     if last.where == ARGUMENT:

@@ -33,7 +33,7 @@ class Size(int):
 
 
 class Keys(tuple[Any, ...]):
-    """The keys of a node that another one doesn't have."""
+    """The keys that one of two compared nodes has and the other doesn't."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ class ComparedCall:
         return dict(zip(self.listing.leaves, leaves, strict=True))
 
     def is_for_the_same(self, other: "ComparedCall") -> bool:
-        """Whether one compilation does for both, but for the types of arrays."""
+        """Whether both need the same compilation, but for the types of arrays."""
         return self.untraced == other.untraced
 
     def path(self, position: int) -> str:
@@ -78,9 +78,8 @@ class ComparedCall:
 def differences(old: ComparedCall, new: ComparedCall) -> list[Difference] | None:
     """Where two calls differ, in the order of the arguments.
 
-    None where they differ in more than a function would be called with again and again: in the
-    type of an array, in what is an array, in a class; or where one is of another size or sharing
-    and differs elsewhere, too. They are for other models, then.
+    None if the calls are for two models: the type of an array differs, or what is an array, or a
+    class; or the size or the sharing differs, and something else does, too.
     """
     walk = _Walk(old, new)
     found = list(walk.run())
@@ -97,11 +96,11 @@ def differences(old: ComparedCall, new: ComparedCall) -> list[Difference] | None
 
 
 class _Walk:
-    """A walk over two structures at once; a pair of nodes is looked at once."""
+    """Walks two structures together, and compares each pair of nodes once."""
 
     def __init__(self, old: ComparedCall, new: ComparedCall) -> None:
         self.old, self.new = old, new
-        self.is_alike = True  # false: the calls are for other models
+        self.is_alike = True  # false: the calls are for two models
         self.shares_otherwise = False
 
     def run(self) -> Iterator[Difference]:
@@ -158,7 +157,7 @@ class _Walk:
 
 
 def _entries(listing: Listing, position: int) -> dict[Static, int]:
-    """The children of a node by what stands for each in a path."""
+    """The children of a node, by the step that leads to each."""
     records = listing.records
     return {Static(records[child].entry): child for child in listing.children(position)}
 

@@ -25,6 +25,7 @@ from pydag.sharing.tie import note_untie
 from pydag.typing import Leaf
 
 from .changes import Changes
+from .deleted import blame_deleted, is_about_deleted, note_donor
 from .difference import explain_cache_miss
 from .division import Division
 from .extra_results import (
@@ -45,14 +46,14 @@ _DONATION = Question(
     "donate_argnums", str, "Donate both arguments or neither, or give one of them a copy."
 )
 
-COMPARED = 8  # as many structures, and static contents of each, are looked at for an explanation
+COMPARED = 8  # structures, and static contents of each, that an explanation compares
 
 
 class CompiledFunction:
     """A function with options, ready to be compiled.
 
     Args:
-        fun: Gives the function. The compiled function outlives its wrappers, so it must not own it.
+        fun: Returns the user's function, which this must not own: it outlives the wrappers.
         source: Of the function.
     """
 
@@ -75,12 +76,14 @@ class CompiledFunction:
         self.changes = Changes(source)
         self.has_static = bool(static.numbers or static.names)
         self.donated = donated
+        if donated.numbers or donated.names:
+            note_donor(self)
         self.updated = updated
         self.options = options
         # By the structure, and where refs are among the leaves.
         self.leaf_groups: dict[tuple[SpecKey, Refs], LeafGroups] = {}
         self.shardings = shardings
-        # With the groups' recipes, for the core.
+        # The core keeps the recipes of the groups in it.
         jitted = self.functions.jitted
         self.flat_call = _core.flat_call(jitted, options.namespace, options.identity, access)
         self.watched = Watched(self.flat_call)
@@ -93,7 +96,7 @@ class CompiledFunction:
         try:
             return self._run(args, kwargs)
         except TypeError:
-            # JAX refuses, before it traces, a leaf that the groups take for an array.
+            # The groups take a leaf for an array that is none: JAX refuses it before it traces.
             if not self.forget_wrong_groups(args, kwargs):
                 raise
         return self._run(args, kwargs)
@@ -102,19 +105,22 @@ class CompiledFunction:
         return self.with_taken(Taken.run, args, kwargs)
 
     def with_taken(self, use: Callable[[Taken], R], args: Args, kwargs: Kwargs) -> R:
-        """What is got from a call that was taken apart."""
+        """Takes a call apart, and returns what `use` makes of it."""
         while True:
             try:
                 return use(self.take_apart(args, kwargs))
             except WritesMoreError as error:
                 self.add_written(error)
+            except RuntimeError as error:
+                self.blame(error, args, kwargs)
+                raise
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """The same with the signature of the function."""
+        """`run`, with the signature of the function."""
         return self.run(args, kwargs)
 
     def caller(self) -> Callable[..., Any]:
-        """A function that takes the arguments of a call; one frame and the core, where it can."""
+        """A function of a call's arguments: one Python frame, and the core where it can."""
         short, flat_call = _core.call_flat, self.flat_call
         has_static, arranged = self.has_static, self.arranged
         watched = self.watched
@@ -123,7 +129,7 @@ class CompiledFunction:
             if self.functions.unties.found:
                 note_untie()
             try:
-                if watched.states and not watched.is_current():
+                if watched.states and not watched.look_again():
                     answer = NotImplemented
                 elif has_static or kwargs:
                     answer = short(flat_call, *arranged(args, kwargs))
@@ -133,6 +139,9 @@ class CompiledFunction:
                 if not self.forget_wrong_groups(args, kwargs):
                     raise
                 answer = NotImplemented
+            except RuntimeError as error:
+                self.blame(error, args, kwargs)
+                raise
             except WritesMoreError as error:
                 self.add_written(error)
                 answer = NotImplemented
@@ -141,7 +150,7 @@ class CompiledFunction:
         return call
 
     def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        """The arguments as they are flattened."""
+        """The arguments in the form in which they are flattened."""
         return self.static.wrap(args, self.keywords.of(kwargs))
 
     def take_apart(self, args: Args, kwargs: Kwargs) -> Taken:
@@ -179,16 +188,26 @@ class CompiledFunction:
                 groups.extras[error.key].add_written(error.written)
                 _core.forget_recipes(self.flat_call, groups.spec_key)
 
+    def blame(self, error: RuntimeError, args: Args, kwargs: Kwargs) -> None:
+        """Says which array was deleted, if that is what an error is about."""
+        if is_about_deleted(error):
+            leaves, spec = self.options.flatten(self.arranged(args, kwargs), CALL)
+            spots = self.donated.spots(args, kwargs)
+            blame_deleted(error, self.source, leaves, spec, spots)
+
     def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
-        """Whether the groups for these arguments were made for other types of leaves."""
+        """Forgets the groups for these arguments if they were made for other types of leaves.
+
+        Returns whether they were.
+        """
         args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
-        place = spec_key, refs_among(leaves)
-        groups = self.leaf_groups.get(place)
+        key = spec_key, refs_among(leaves)
+        groups = self.leaf_groups.get(key)
         is_wrong = groups is not None and groups.positions != self.positions(leaves, spec)[0]
         if is_wrong:
-            self.leaf_groups.pop(place, None)
+            self.leaf_groups.pop(key, None)
             _core.forget_recipes(self.flat_call, spec_key)
         return is_wrong
 
@@ -231,7 +250,7 @@ class CompiledFunction:
         return groups, hashed
 
     def seen(self) -> Iterator[Untraced]:
-        """The untraced part of a few calls before, of which each may have been compiled for."""
+        """The untraced parts of a few earlier calls, for which there may be a compilation."""
         called = [groups for groups in self.leaf_groups.values() if groups.keys]
         for groups in reversed(called[-COMPARED:]):
             yield from (key.untraced for key in groups.last_keys(COMPARED))
@@ -243,7 +262,7 @@ class CompiledFunction:
         return _positions(self.options, leaves, spec)
 
     def _look_again(self, spec: PyDagSpec) -> LookAgain:
-        options = self.options  # and not the compiled function, which owns the groups
+        options = self.options  # not `self`, which owns the groups, and so this function
         static = options.static
         return LookAgain(
             lambda leaves: _positions(options, leaves, spec)[0],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which leaves of one structure a compiled function gets as which argument."""
+"""How the traced leaves of a structure become the flat arguments of a compiled function."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Tag = list[Any]
 
 
 def _tagged(tag: Tag, pick: Picker | None) -> Picker:
-    """Takes a tag, and what is picked if anything is."""
+    """A function that returns the tag, followed by the leaves that `pick` takes, if any."""
     return (lambda _: tag) if pick is None else (lambda leaves: (tag, pick(leaves)))
 
 
@@ -23,11 +23,11 @@ class Division:
 
     Args:
         spec: The structure.
-        static: Positions of those that aren't traced.
-        donated: Positions of the donated ones.
+        static: Positions of the static leaves.
+        donated: Positions of the donated leaves.
         groups: For each leaf, which of the shardings it gets; None where there is but one.
-        number: Of shardings.
-        is_listed: Whether the kept leaves are a tuple in any case.
+        number: How many shardings there are.
+        is_listed: Whether the kept leaves are a tuple even if there is only one of them.
     """
 
     def __init__(

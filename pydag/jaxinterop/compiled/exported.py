@@ -2,8 +2,8 @@
 """What `jax.export` gets: a function of the arguments as the user has them.
 
 An exported function is called by JAX alone, which flattens the arguments its own way, each shared
-array once for each of its places, and knows no static leaves. So what is exported takes them that
-way, and passes on the first of each. What it returns keeps its sharing.
+array once for each of its places, and knows no static leaves. So the exported function takes them
+in that form, and uses the first copy of each shared array. Its result keeps its sharing.
 """
 
 import pickle
@@ -35,7 +35,7 @@ _struct: Any = jax.ShapeDtypeStruct
 
 
 class Returned:
-    """A result that shares, as a pytree of its distinct leaves. JAX builds the result of these."""
+    """A result with sharing, as a pytree of its distinct leaves, from which JAX builds it again."""
 
     def __init__(self, untraced: Untraced, leaves: Iterable[Leaf]) -> None:
         self.untraced, self.leaves = untraced, tuple(leaves)
@@ -78,8 +78,8 @@ def _without_static(arguments: Arguments) -> Arguments:
     )
 
 
-def _places(untraced: Untraced) -> list[int]:
-    """For each traced leaf where JAX meets it first, among the leaves that JAX sees.
+def _first_indices(untraced: Untraced) -> list[int]:
+    """For each traced leaf, its first index among the leaves that JAX sees.
 
     Raises:
         TypeError: JAX sees a leaf that it can't trace.
@@ -87,11 +87,11 @@ def _places(untraced: Untraced) -> list[int]:
     marks = [_struct((), "float32") for _ in untraced.traced_positions()]
     found = tree_util.tree_leaves_with_path(_without_static(untraced.build(marks)))
     first: dict[int, int] = {}
-    for place, (path, leaf) in enumerate(found):
+    for index, (path, leaf) in enumerate(found):
         if type(leaf) is not jax.ShapeDtypeStruct:
             root = ("args", "kwargs")[path[0].idx]
             raise _not_of_jax(root + tree_util.keystr(path[1:]), leaf, untraced.spec.namespace)
-        first.setdefault(id(leaf), place)
+        first.setdefault(id(leaf), index)
     return [first[id(mark)] for mark in marks]
 
 
@@ -131,8 +131,8 @@ class Exported:
     """A compiled function and arguments, which `jax.export` may ask for.
 
     Args:
-        fun: The user's, which is owned by nobody else.
-        leaves: What is traced of the arguments.
+        fun: The user's function; nothing else here owns it.
+        leaves: The traced leaves of the arguments.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Exported:
         self.leaves = tuple(map(_described, leaves))
 
     def trace(self, result: Any) -> Any:
-        """A stage of JAX's, of the function as JAX calls it.
+        """JAX's stage of the function in the form in which JAX calls it.
 
         Args:
             result: Of the function, with shapes for arrays.
@@ -160,11 +160,11 @@ class Exported:
                 "a function with update_argnums can't be exported: what is exported only returns\n"
                 "  Export a function that returns what it changed."
             )
-        places = _places(untraced)
+        indices = _first_indices(untraced)
 
         def plain(*args: Any, **kwargs: Any) -> Any:
             given = tree_util.tree_leaves((args, kwargs))
-            call = rebuilt(untraced, [given[place] for place in places], Call)
+            call = rebuilt(untraced, [given[i] for i in indices], Call)
             return _for_jax(call.run(compiled.call), compiled.options)
 
         args, kwargs = _without_static(untraced.build(self.leaves))
@@ -173,10 +173,10 @@ class Exported:
         )
 
     def _shardings(self, result: Any) -> dict[str, Any]:
-        """Those that the function was compiled with, for the trees that JAX sees.
+        """The shardings that the function was compiled with, for the trees that JAX sees.
 
-        In the place of a result that shares JAX could only be given one for all of it. Such a
-        result has its shardings in the program alone.
+        For a result with sharing, JAX could only be given one sharding for all of it. So the
+        shardings of such a result stand in the program alone.
         """
         shardings, options = self.compiled.shardings, self.compiled.options
         given_in, given_out = shardings.given_in, shardings.given_out

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import jax
 
-from pydag import _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.updates import result_of
+from pydag.jaxinterop.boundary.updates import finished, result_of
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
 from pydag.jaxinterop.refs.results import built
@@ -31,7 +30,7 @@ from .key import Key
 
 
 class Hidden:
-    """Carries something in a key of which it is no part: all are equal."""
+    """Carries a value along with a key without being part of it: all instances are equal."""
 
     __slots__ = ("value",)
 
@@ -74,7 +73,7 @@ class WritesMoreError(Exception):
 
 
 def run_with_contents(inner: Any, key: ExtraKey, donated: Any, kept: Any) -> Any:
-    """The result and the extra results of a function, which is given contents.
+    """Runs a function on contents of refs; returns its result and its extra results.
 
     Args:
         inner: The compiled function of a key, a tag and the traced leaves, refs among them.
@@ -87,7 +86,7 @@ def run_with_contents(inner: Any, key: ExtraKey, donated: Any, kept: Any) -> Any
         raise WritesMoreError(key.inner, written)
     result = inner(key.inner, key.tag.value, leaves)
     contents = tuple(
-        _pinned(leaves[place][...], pin) for place, pin in zip(key.written, key.pins, strict=True)
+        _pinned(leaves[i][...], pin) for i, pin in zip(key.written, key.pins, strict=True)
     )
     return result, contents
 
@@ -143,10 +142,10 @@ class Taken(NamedTuple):
     """A call, taken apart for JAX.
 
     Args:
-        function: Of JAX, a compiled one.
-        arguments: Its arguments.
-        leaves: All of the caller's.
-        call: His arguments.
+        function: A function compiled by JAX.
+        arguments: What it is called with.
+        leaves: All leaves of the caller's arguments.
+        call: The caller's arguments.
         written: The refs that the new contents are for; None for a function without extra results.
     """
 
@@ -158,7 +157,7 @@ class Taken(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What is asked of the function that is given the refs themselves."""
+        """The key of the function that is given the refs themselves."""
         key = self.arguments[0].value
         found: Key = key.inner.value if isinstance(key, ExtraKey) else key
         return found
@@ -168,11 +167,11 @@ class Taken(NamedTuple):
         return [self.leaves[i] for i in self.key.untraced.traced_positions()]
 
     def is_like(self, other: "Taken") -> bool:
-        """Whether what was compiled for the one takes the other."""
+        """Whether what was compiled for one of the calls can run the other."""
         return self.arguments[0] == other.arguments[0]
 
     def check_no_refs(self, reason: str) -> None:
-        """Raises where there are refs."""
+        """Raises if the call holds refs."""
         positions = self.key.untraced.traced_positions()
         for position in positions:
             if is_ref(self.leaves[position]):
@@ -187,15 +186,12 @@ class Taken(NamedTuple):
         return self.finish(self.function(*self.arguments))
 
     def finish(self, found: Any) -> AnyDag:
-        """The result, from what the function has returned."""
+        """Writes the extra results, and returns the result, given what the function returned."""
         if self.written is not None:
             found, contents = found
             for ref, content in zip(self.written, contents, strict=True):
                 write(ref, content)
-        tree = built(result_of(found), self.leaves)
-        if type(found) is _core.Updated:
-            _core.update_arguments(found, self.call)
-        return tree
+        return finished(found, self.call, lambda result: built(result, self.leaves))
 
     def described(self, found: Any) -> AnyDag:
         """The result, with shapes and types for arrays, from those of what is returned."""

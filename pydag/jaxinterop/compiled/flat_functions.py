@@ -32,7 +32,7 @@ from .shardings import Shardings
 
 
 class Unties:
-    """Whether a function unties on purpose: then each call must tell who traces it."""
+    """Whether a function unties on purpose: if so, each call must note who traces it."""
 
     found = False
 
@@ -46,9 +46,9 @@ class FlatFunctions:
         updated: Of which arguments the changes come out.
 
     Attributes:
-        jitted: Takes the leaves as they are.
-        inner: The same undivided, and without options: what `with_extras` calls.
-        with_extras: Takes contents for refs, and returns those that were written into.
+        jitted: Takes the leaves as they are, refs among them.
+        inner: As `jitted`, with all leaves kept, and without options: `with_extras` calls it.
+        with_extras: Takes contents in the place of refs, and returns those that were written.
     """
 
     def __init__(

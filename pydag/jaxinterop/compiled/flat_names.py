@@ -35,7 +35,7 @@ class FlatNames(inspect.Signature):
         self._known[id(division.tag)] = division
 
     def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
-        """As ever; for arguments whose structure is known, all leaves with their paths."""
+        """Binds as usual; if the structure is known, binds each leaf under its path."""
         bound = super().bind(*args, **kwargs)
         _, donated, kept = bound.args
         division = self._known.get(id(donated[0] if donated else donated))

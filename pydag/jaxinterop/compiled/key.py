@@ -18,7 +18,7 @@ class Key(NamedTuple):
     untraced: Untraced
     donated: tuple[int, ...]  # positions among the traced leaves
     order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
-    gone: tuple[int, ...] = ()  # what is donated by the call, where that counts for updates
+    gone: tuple[int, ...] = ()  # what the call donates, where updates have to know it
 
     def __repr__(self) -> str:
         """What JAX shows of it, where it compares keys."""
@@ -33,7 +33,7 @@ class Key(NamedTuple):
         return join(self.donated, self.order, donated, kept)
 
     def gone_positions(self) -> list[int]:
-        """Positions among all leaves of those that the caller loses."""
+        """The positions, among all leaves, of those that are donated, and so lost to the caller."""
         traced = self.untraced.traced_positions() if self.gone else []
         return [traced[i] for i in self.gone]
 

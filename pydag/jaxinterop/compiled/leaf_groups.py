@@ -24,15 +24,15 @@ MOST = 4096  # plans and keys that are remembered; they are easily made again
 
 
 class LookAgain(NamedTuple):
-    """When the groups have to be made anew for other leaves of the structure, and how that is told.
+    """Tells whether the groups of a structure hold for other leaves of it.
 
-    What is static depends on the classes of leaves: of those of modules, whose numbers are static,
-    and where `static=` has classes or predicates, of all.
+    Which leaves are static depends on their classes: for leaves of modules, whose numbers are
+    static; and for all leaves if `static=` has classes or predicates.
     """
 
     positions: Callable[[Sequence[Leaf]], Positions]  # of the static leaves, as they are now
     looks_at_all: bool = False
-    asks: bool = False  # numbers, too: a predicate may tell them apart by their values
+    asks: bool = False  # of numbers, too: a predicate may tell them apart by their values
 
 
 class LeafGroups:
@@ -89,19 +89,19 @@ class LeafGroups:
         self.is_told_by_classes = not self._look.asks or all(map(is_array, checked))
 
     def last_keys(self, count: int) -> list[Key]:
-        """So many that came last, the last one behind."""
+        """The latest keys, at most `count`; the latest comes last."""
         return [key.value for key in list(self.keys.values())[-count:]]
 
     def key(self, leaves: Sequence[Leaf]) -> Hashed | None:
-        """The `Key` for these leaves, if there has been such a call.
+        """The `Key` for these leaves, if an earlier call had it.
 
-        The very same static leaves, the ordinary case, are recognized without comparing them, if
-        they stay as they are.
+        In the ordinary case the static leaves are the very objects of the last call. They are then
+        recognized by identity, if their values can't change.
         """
         static = self.pick_static(leaves)
         recent = self.recent
         is_recent = recent is not None and all(map(is_, static, recent[0]))
-        if recent is not None and is_recent and all(state.is_current() for state in self.watched):
+        if recent is not None and is_recent and all(state.look_again() for state in self.watched):
             return recent[1]
         found = self.keys.get(tuple(with_state(Static(leaf)) for leaf in static))
         if found is not None:
@@ -127,8 +127,8 @@ class LeafGroups:
 
     def numbers(self, positions: Sequence[int]) -> tuple[int, ...]:
         """Which of the traced leaves stand at these positions."""
-        places = {position: i for i, position in enumerate(self.traced)}
-        return tuple(places[position] for position in positions)
+        numbers = {position: i for i, position in enumerate(self.traced)}
+        return tuple(numbers[position] for position in positions)
 
     def undivided(self) -> Division:
         """The division in which all leaves are kept, without shardings."""
@@ -137,7 +137,7 @@ class LeafGroups:
         return self._undivided
 
     def inner_key(self, key: Hashed) -> Hashed:
-        """The key for the same leaves, undivided."""
+        """The key for the same leaves, all of them kept."""
         known = self._inner_keys.get(key)
         if known is None:
             known = self._inner_keys[key] = _core.hashed(
@@ -167,7 +167,7 @@ class LeafGroups:
         """How the core calls a compiled function for the static leaves that came last.
 
         Args:
-            extras: What there is to say of extra results.
+            extras: The part of the recipe that is about extra results.
         """
         assert self.recent is not None
         return _core.recipe(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that returns what it was given, but with a tie lost, is told of when it is traced.
+"""Warns, when a function is traced, that it returns what it was given with a tie lost.
 
-The mistake that it finds is a plain `jax.tree.map`, `jax.grad` or optimizer inside of a function of
-a model with tied weights: what comes out looks like the model, and is another one.
+The mistake is mostly a plain `jax.tree.map`, `jax.grad` or optimizer inside of a function of a
+model with tied weights: its result looks like the model, and is another one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ class _Numbers:
 def _leaf_key(leaf: Leaf) -> Any:
     """Equal for arrays of one shape and dtype, and for leaves that are static and equal.
 
-    A number is as an array: a plain function makes one of it.
+    A number counts as an array, since plain functions of JAX make one of it.
     """
     if is_traced(leaf):
         dtype = getattr(leaf, "dtype", None)
@@ -94,13 +94,13 @@ class Ties:
         return cls(found, options) if found else None
 
     def check(self, result: Any, source: Source) -> None:
-        """Warns if one of them comes back with a tie lost."""
+        """Warns if an argument comes back with a tie lost."""
         if (found := self.lost(result, "result")) is not None:
             text = f"{source.text} returns what it was given, but with a tie lost\n"
             source.warn(f"{text}{found.text('returned')}  {_ADVICE}", LostTieWarning)
 
     def lost(self, tree: Any, root: str) -> "LostTie | None":
-        """A tie of the arguments' that one of them has lost, which stands in a tree.
+        """A tie that an argument has, and its copy somewhere in a tree has lost; None for none.
 
         Args:
             root: Begins the paths in the tree.
@@ -121,7 +121,7 @@ class Ties:
 
 
 class LostTie(NamedTuple):
-    """The paths of two places that had one object, and have two."""
+    """The paths of two places that held one object, and now hold two."""
 
     one: str
     other: str
@@ -132,7 +132,7 @@ class LostTie(NamedTuple):
         """Both sides, in lines.
 
         Args:
-            now: Says how the tree came that has lost the tie.
+            now: Says where the tree comes from that has lost the tie.
         """
         return (
             f"  given: {self.one} and {self.other} are one object\n"
@@ -148,7 +148,7 @@ class _Lost(NamedTuple):
 
 
 def _lost(given: Listing, returned: Listing, root: int) -> _Lost | None:
-    """Walks both; they unfold alike from the roots on.
+    """Walks both structures together; they are alike but for sharing.
 
     Whole items of a dict argument may come apart: an initial state often holds one part twice, such
     as a network and its target; and `optax.lookahead` starts with one model twice. Inside of each
@@ -157,7 +157,7 @@ def _lost(given: Listing, returned: Listing, root: int) -> _Lost | None:
     items = frozenset(_items(given))
     parts = [(0, root)]
     while parts:
-        met: dict[int, tuple[int, int]] = {}  # for each node of the argument: by which way, to what
+        met: dict[int, tuple[int, int]] = {}  # where a node was met first, by the node
         pending = [parts.pop()]
         while pending:
             one, other = pending.pop()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls that are running: what they were given tells whether a plain function lost a tie.
+"""The calls that are running, whose arguments show that a plain function of JAX lost a tie.
 
-A plain `jax.lax.scan` inside of a function of ours hands its body a model that is untied. Where the
-body gives that model to a function of ours, the model is held against what the outer one was given.
+A plain `jax.lax.scan` inside of a wrapped function hands its body an untied model. If the body
+gives that model to another wrapped function, it is compared with the arguments of the outer call.
 """
 
 import threading
 
-from pydag.jaxinterop.messages.at_call import Place, place_of_call
+from pydag.jaxinterop.messages.at_call import CodeLine, line_of_call
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.untraced import Options
@@ -16,7 +16,7 @@ from .lost_tie import LostTieWarning, Ties
 
 
 class _Running(threading.local):
-    """The calls that run in this thread, the innermost behind."""
+    """The calls that run in this thread; the innermost comes last."""
 
     def __init__(self) -> None:
         self.calls: list[RunningCall] = []
@@ -26,16 +26,17 @@ _running = _Running()
 
 
 class RunningCall:
-    """A context, in which a function runs that was given these arguments.
+    """A context in which a function runs that was given these arguments.
 
-    What was noticed meanwhile is told at its end: an error says more.
+    The warning about what was noticed meanwhile comes at its end, and not if an error is raised,
+    which says more.
     """
 
     __slots__ = ("args", "found", "kwargs", "options")
 
     def __init__(self, args: Args, kwargs: Kwargs, options: Options) -> None:
         self.args, self.kwargs, self.options = args, kwargs, options
-        self.found: tuple[Place, str] | None = None
+        self.found: tuple[CodeLine, str] | None = None
 
     def __enter__(self) -> None:
         _running.calls.append(self)
@@ -43,15 +44,15 @@ class RunningCall:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         _running.calls.pop()
         if self.found is not None and error is None:
-            place, text = self.found
-            place.warn(text, LostTieWarning)
+            line, text = self.found
+            line.warn(text, LostTieWarning)
 
 
 def check_tied(args: Args, what: str) -> None:
-    """Notices if an argument is what an outer function was given, and a plain trace untied it.
+    """Notices that an argument is one of an outer call's that a plain trace has untied.
 
     Args:
-        what: The function of ours that is called.
+        what: Names the wrapper that is called.
     """
     calls = _running.calls
     if not calls or not (advice := plain_trace_advice()):
@@ -62,5 +63,5 @@ def check_tied(args: Args, what: str) -> None:
             lost = ties.lost(arg, f"args[{i}]") if ties is not None else None
             if lost is not None:
                 told = f"{what} gets what an outer function was given, but with a tie lost\n"
-                call.found = place_of_call(), f"{told}{lost.text('here')}  {advice}"
+                call.found = line_of_call(), f"{told}{lost.text('here')}  {advice}"
                 return

@@ -2,9 +2,9 @@
 """What JAX says of the leaves of a compiled function, as trees like the arguments and the result.
 
 JAX knows the flat function alone. Whatever it says of each leaf (a type, a sharding, a layout)
-stands here where the leaf stands, at all of its places; None stands at what JAX doesn't trace. To
-JAX, instances of classes that it opens have the structure that they have in the arguments: there
-the trees are prefixes of them.
+stands here where the leaf stands, at all of its places; None stands at what JAX doesn't trace. An
+instance of a class that JAX opens has, to JAX, the structure that it has in the arguments: so JAX
+takes these trees for prefixes of them.
 """
 
 from typing import Any

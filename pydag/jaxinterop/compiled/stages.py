@@ -20,14 +20,14 @@ from .stage_trees import InputTrees, result_tree
 
 
 class _Stage:
-    """A stage of JAX's; what isn't overridden is asked of it.
+    """Wraps a stage of JAX's, and passes on what isn't overridden.
 
-    It passes for an instance of JAX's class, and isn't one: what JAX's methods would work with is
-    the flat function.
+    `isinstance` takes it for an instance of JAX's class. It isn't one, since JAX's own methods
+    would speak of the flat function.
     """
 
     _class_of_jax: ClassVar[type]
-    _left_out: ClassVar[Mapping[str, str]] = {}  # and what to do instead
+    _left_out: ClassVar[Mapping[str, str]] = {}  # names that are missing, and what to do instead
 
     def __init__(
         self, stage: Any, compiled: CompiledFunction, taken: Taken, inputs: InputTrees
@@ -108,7 +108,7 @@ class _Stage:
 
 
 class Traced(_Stage):
-    """What `jit(f).trace(...)` returns: the function as JAX's own language has it."""
+    """What `jit(f).trace(...)` returns: the function in JAX's own language."""
 
     _class_of_jax = stages.Traced
     _left_out: ClassVar = {
@@ -141,8 +141,8 @@ class Traced(_Stage):
     def lower(self, **options: Any) -> Any:
         """Translates it for the compiler.
 
-        `jax.export` gives an option of its own. It reads the jaxpr from here afterwards: from then
-        on this is about the function that is exported.
+        `jax.export` calls this with an option of its own, and reads the jaxpr from this object
+        afterwards; so from then on the object is about the function that is exported.
         """
         if jax_private.PRIVATE_PARAMETERS in options:
             self._taken.check_no_refs("jax.export exports no function of them")

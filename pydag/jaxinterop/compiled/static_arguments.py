@@ -33,10 +33,10 @@ class KeywordOrder:
 
 
 class StaticArguments:
-    """Puts a leaf in the place of each static argument: one leaf for all values that are equal.
+    """Replaces each static argument by a leaf: the same leaf for all values that are equal.
 
-    So whether a call has the same static arguments as another is seen by `is`. A value that may
-    change while it stays the same object is compared each time.
+    So calls with the same static arguments are recognized by identity. A value that may change
+    while it stays the same object is compared each time.
     """
 
     def __init__(self, chosen: Chosen) -> None:
@@ -50,14 +50,14 @@ class StaticArguments:
         settled = self._settled
         if self._numbers:
             items, count = list(args), len(args)
-            for place in self._numbers:
-                if place < 0:
-                    place += count
-                if 0 <= place < count:
-                    value = items[place]
+            for i in self._numbers:
+                if i < 0:
+                    i += count
+                if 0 <= i < count:
+                    value = items[i]
                     known = settled.get(id(value))
                     is_known = known is not None and known.value is value
-                    items[place] = known if is_known else self._leaf(value)
+                    items[i] = known if is_known else self._leaf(value)
             args = tuple(items)
         if kwargs and self._names:
             kwargs = {
@@ -74,7 +74,7 @@ class StaticArguments:
         try:
             leaf.check_hashable()
             same = self._known.setdefault(leaf, leaf)
-        except Exception:  # told, with the place, when a key is made for it
+        except Exception:  # the error comes, with the path, when a key is made of it
             return leaf
         if same is leaf:
             if len(self._known) > MOST:

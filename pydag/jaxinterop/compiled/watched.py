@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant objects that are looked at before the core makes a call by a recipe."""
+"""Constant objects that are compared before the core makes a call by a recipe."""
 
 from collections.abc import Sequence
 
@@ -22,9 +22,12 @@ class Watched:
         self._flat_call = flat_call
         self.states: list[State] = []
 
-    def is_current(self) -> bool:
-        """Whether they still hold the same; else no recipe is left."""
-        if all(state.is_current() for state in self.states):
+    def look_again(self) -> bool:
+        """Looks at the objects; if one holds something else, forgets all recipes.
+
+        Returns whether all still hold the same.
+        """
+        if all(state.look_again() for state in self.states):
             return True
         self.forget()
         return False
@@ -37,6 +40,6 @@ class Watched:
         self.states += [state for state in states if id(state) not in known]
 
     def forget(self) -> None:
-        """Lets the next calls be looked at in full."""
+        """Forgets all recipes, so the next calls are taken apart in full."""
         self.states.clear()
         _core.forget_recipes(self._flat_call, None)

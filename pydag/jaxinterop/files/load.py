@@ -85,7 +85,7 @@ def load(
         for i in sorted(loaded.from_file):
             array = loaded.leaves[i]
             if hasattr(array, "shape"):  # a number in `like` has become one
-                placed = _placed(array, given[i], paths[i].codify("tree"))
+                placed = _on_devices(array, given[i], paths[i].codify("tree"))
                 loaded.leaves[i] = _alike(placed, loaded.wanted[i], kinds.get(i))
             if bar is not None:
                 bar.update(array.nbytes)
@@ -130,8 +130,8 @@ def _generator(kind: str) -> str:
 def _alike(array: jax.Array, wanted: Any, kind: str | None) -> Any:
     """The leaf that was written as an array."""
     leaf = array if kind is None else restored(kind, array)
-    is_placed = is_key(wanted) and getattr(wanted, "committed", False)
-    return jax.device_put(leaf, wanted.sharding) if is_placed else leaf
+    is_committed = is_key(wanted) and getattr(wanted, "committed", False)
+    return jax.device_put(leaf, wanted.sharding) if is_committed else leaf
 
 
 def _shardings(loaded: Loaded, shardings: Any) -> list[Any]:
@@ -148,7 +148,7 @@ def _sharding_of(leaf: Any) -> Any:
     return getattr(leaf, "sharding", None)
 
 
-def _placed(array: Any, sharding: Any, where: str) -> jax.Array:
+def _on_devices(array: Any, sharding: Any, where: str) -> jax.Array:
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if dtype != array.dtype:
         raise ValueError(

@@ -10,8 +10,8 @@ from .naming import name_of
 
 W = TypeVar("W", bound=Callable[..., Any])
 
-# Of a wrapper: the names of the attributes that are its own, and no wrapper takes over. A gradient
-# of a compiled function, say, has no `lower`: that would be of the function itself.
+# A wrapper's attribute that lists its own attributes, which no other wrapper takes over. A gradient
+# of a compiled function, say, has no `lower`, which would lower the function itself.
 _OWN = "__pydag_own__"
 _HIDDEN = (_OWN, "__pydag_kept__")
 

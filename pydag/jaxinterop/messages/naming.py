@@ -61,8 +61,8 @@ class Source:
     def text(self) -> str:
         """Such as "forward at model.py:12"."""
         code = getattr(self, "__code__", None)
-        place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
-        return self.__name__ + place
+        where = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
+        return self.__name__ + where
 
     def warn(self, text: str, category: type[Warning]) -> None:
         """Warns at the function: the call that is traced may stand anywhere."""

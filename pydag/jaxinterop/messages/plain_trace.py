@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which plain function of JAX's traces the code that runs: it unties what is one object."""
+"""Finds the plain function of JAX's that traces the running code, and so unties shared objects."""
 
 import os
-import sys
 from pathlib import Path
+from types import FrameType
 
 import jax
 
-_PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
+from .at_call import is_of_pydag, user_frame
+
 _JAX = f"{Path(jax.__file__).parent}{os.sep}"
 
 _WRAPPERS = {  # by the names of the functions that JAX runs: what the user calls, and what of ours
@@ -31,25 +32,23 @@ _WRAPPERS = {  # by the names of the functions that JAX runs: what the user call
 
 
 def plain_trace() -> tuple[str, str] | None:
-    """What of JAX's traces the user's code, and the wrapper that keeps ties; None if ours does.
+    """The function of JAX's that traces the user's code, and the wrapper that would keep ties.
 
-    The innermost code of JAX's or ours that called the user's code tells.
+    None if a wrapper traces it. The innermost frame of JAX's or of ours that called the user's code
+    decides.
     """
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
+    frame: FrameType | None = user_frame()[0]
     found = None
     is_inside = False
     while frame is not None:
-        file = frame.f_code.co_filename
-        if file.startswith(_PACKAGE):
+        if is_of_pydag(frame):
             break  # JAX's function was handed to ours as it is, or it is ours that calls
-        if file.startswith(_JAX):
+        if frame.f_code.co_filename.startswith(_JAX):
             is_inside = True
             found = _WRAPPERS.get(frame.f_code.co_name, found)
         elif is_inside and found is not None:
             break
-        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+        frame = frame.f_back
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models as functions of masks and labels see them: every leaf at every path that leads to it."""
+"""A model as a function that makes masks or labels sees it: each leaf at each of its paths."""
 
 import contextlib
 from collections import Counter
@@ -39,12 +39,12 @@ def places_of(untraced: Untraced, leaves: Sequence[Leaf]) -> tuple[Place, ...]:
 
 
 def is_leaf(x: Any) -> bool:
-    """Whether JAX takes it for a leaf: None and optax's marks for a masked leaf are none."""
+    """Whether JAX takes an object for a leaf; None and optax's marks for masked leaves are none."""
     return bool(tree_util.all_leaves([x]))
 
 
 class EveryPlace(Dag):
-    """A `Dag` that JAX's functions open at every path. What they make of it has each answer."""
+    """A `Dag` that JAX's functions open at every path, so that they give an answer for each."""
 
     __slots__ = ("answers", "places")
     places: tuple[Place, ...]
@@ -61,7 +61,7 @@ class EveryPlace(Dag):
 
 
 class _Hidden:
-    """Leaves that aren't shown, which are no part of the structure: equal to any."""
+    """Carries leaves that JAX isn't shown. All instances are equal, so JAX doesn't compare them."""
 
     def __init__(self, leaves: Sequence[Leaf]) -> None:
         self.leaves = leaves
@@ -74,7 +74,7 @@ class _Hidden:
 
 
 class _Aux(NamedTuple):
-    """What JAX compares of two of them."""
+    """What JAX compares of two `EveryPlace`s."""
 
     untraced: Untraced
     places: tuple[Place, ...]
@@ -111,9 +111,10 @@ masks[EveryPlace] = _mask
 def as_function_sees(
     untraced: Untraced, leaves: Sequence[Leaf], places: tuple[Place, ...]
 ) -> AnyDag:
-    """A model for a function of masks or labels, in which JAX's functions see every path.
+    """A model as it is given to a function that makes masks or labels.
 
-    The model as it is, if JAX opens all of it, with None for configuration; else a `Dag`.
+    JAX's functions see every path in it. It is the model, with None for configuration, if JAX opens
+    all of it; else a `Dag`.
     """
     if sum(Listing.of(untraced.spec).num_ways()) < _PATHS * (1 + len(leaves)):
         with contextlib.suppress(Exception):  # a class may refuse None

@@ -118,7 +118,7 @@ def _answer(function: Callable[[Any], Any], untraced: Untraced, leaves: Sequence
 
 
 def _is_one(given: Any) -> bool:
-    """Whether this is no tree: some modules can be called."""
+    """Whether this is a function, and no tree: some modules can be called, too."""
     return not isinstance(given, Dag) and one_level(given, Options())[2].is_leaf()
 
 
@@ -178,7 +178,7 @@ def _of_every_place(answer: EveryPlace, question: Question) -> list[Any]:
 
 
 def _tell(difference: str) -> None:
-    """Warns, at the place of the user's call, of a mask that says both of a shared leaf."""
+    """Warns, at the line of the user's call, of a mask with two answers for a shared leaf."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back

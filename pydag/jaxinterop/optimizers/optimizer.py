@@ -33,6 +33,7 @@ from .optimizer_view import (
     with_contents,
 )
 from .state import OptimizerState, Structure
+from .transformation import Optimizer
 
 T = TypeVar("T")
 
@@ -131,11 +132,11 @@ class _Optimizer:
         gradients: list[Leaf],
         structure: Structure,
     ) -> tuple[OptimizerView, list[bool], list[Leaf] | None]:
-        """What takes part, and which leaves have a gradient, which is set to zero for the others.
+        """The view of what takes part, which leaves have a gradient, and the values.
 
-        And the values, with contents for refs that take part.
-
-        Without the model there are no zeros of the right form: then those don't take part.
+        A leaf without a gradient takes part with a gradient of zeros. Without the model there are
+        no zeros of the right form, and it doesn't take part. In the values, contents stand for the
+        refs that take part.
         """
         if structure.chosen is not None:
             active = list(structure.chosen)
@@ -179,7 +180,7 @@ def _shown(
 
 def optimizer(
     tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
-) -> Any:
+) -> Optimizer:
     """An optax transformation whose `init` and `update` take and return DAGs.
 
     A shared array is one parameter: it has one moment, one decay, one share of a norm. What has no
@@ -236,12 +237,13 @@ def optimizer(
             "optimizer needs optax, which is not installed: pip install optax"
         ) from error
     tell_flax()
-    if hasattr(tx, "gradient_transformation"):  # MultiSteps is none, and makes one
+    if hasattr(tx, "gradient_transformation"):  # `MultiSteps` is no transformation, and makes one
         tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
     takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
     tx = optax_private.WithTrees(fitted)(tx)
     made = _Optimizer(tx, takes_extra, wrt, Options(namespace, identity))
-    return optax.GradientTransformationExtraArgs(made.init, made.update)
+    result: Optimizer = optax.GradientTransformationExtraArgs(made.init, made.update)
+    return result
 
 
 def _added(parameter: Leaf, update: Leaf) -> Leaf:

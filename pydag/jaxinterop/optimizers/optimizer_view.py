@@ -206,7 +206,7 @@ class OptimizerView:
         return rebuilt(self.untraced, [leaf if on else None for leaf, on in pairs])
 
     def argument(self, name: str, value: Any) -> Any:
-        """An argument of a transformation's, as it should see it.
+        """An argument in the form in which a transformation should see it.
 
         What is structured as the model is becomes a Dag, a function of the model a function of such
         a Dag.
@@ -245,7 +245,7 @@ class OptimizerView:
         if type(x) is not Dag:
             return x
         pairs = zip(x._take_apart()[1], self.active, strict=True)
-        # What optax has put there to mark a leaf that isn't its own stays.
+        # The marks that optax puts for leaves that it leaves out stay.
         leaves = [None if not on and _is_array(leaf) else leaf for leaf, on in pairs]
         return rebuilt(x._untraced, leaves)
 
@@ -276,7 +276,7 @@ def orderly(state: Any, elsewhere: Sequence[Leaf] = ()) -> Any:
     second one, and no loop could carry them.
 
     Args:
-        elsewhere: Arrays that aren't the state's, which may hold them only as a start.
+        elsewhere: Arrays of the model, which the new state may hold, and gets copies of.
     """
     leaves, structure = jax.tree.flatten(state)
     seen = set(map(id, elsewhere))

@@ -91,7 +91,7 @@ class OptimizerState:
         return self.like(self.inner._replace(**fields))
 
     def _write_children(self, children: Iterable[Any]) -> None:
-        """Takes other children, as a class of `update_argnums` does whose functions are ours."""
+        """Takes other children: `update_argnums` writes into a state by this."""
         self.inner = _open_without_keys(self)[1][1].unflatten(children)
 
     def like(self, inner: Any) -> "OptimizerState":
@@ -100,10 +100,10 @@ class OptimizerState:
 
 
 def _beside(dag: Dag, params: Any) -> Dag:
-    """A Dag of the state for a map of optax's over parameters and it.
+    """A Dag of the state, in the form in which optax can map over it and the parameters.
 
-    Where it has nothing, since the parameter isn't trained, it has the parameter: the average of
-    what doesn't change.
+    A parameter that isn't trained has nothing in the state. The parameter itself stands there: it
+    is the average of what doesn't change.
 
     Raises:
         TypeError: The parameters are no Dag, which that map would untie, if it could be.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures without users' classes, to be built with objects of ours in the place of leaves.
+"""Structures in which nodes of ours stand for the nodes of users' classes.
 
-A class may check what it holds when it is built. So where a wrapper builds a tree to mark its
-leaves, nodes of ours stand for those of users' classes.
+A wrapper marks the leaves of a tree by building the tree with marks in their place. A class may
+check what it holds when it is built, and refuse a mark. Our nodes don't.
 """
 
 from collections.abc import Callable, Iterable
@@ -68,7 +68,7 @@ def meant(spec: PyDagSpec) -> PyDagSpec:
 
 
 def class_of(node: Dag) -> type:
-    """The class of a node; of one of ours that for which it stands."""
+    """The class of a node; for one of ours, the class that it stands for."""
     return node.meant.type if type(node) is Node and node.meant.type is not None else type(node)
 
 
@@ -136,7 +136,7 @@ def build(spec: PyDagSpec, leaves: Iterable[Any], are_marks: bool = False) -> Da
 
 
 class Slot:
-    """Stands for a leaf: an object that nothing else is, even where the leaf is a number."""
+    """Stands for a leaf: an object with an identity of its own, also if the leaf is a number."""
 
     def __init__(self, index: int) -> None:
         self.index = index

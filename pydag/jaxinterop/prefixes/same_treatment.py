@@ -21,12 +21,12 @@ def _is_one_axis(first: Any, second: Any, ndim: int) -> bool:
 
 
 def is_one_axis_in(first: Any, second: Any, leaf: Leaf) -> bool:
-    """Of an array that is mapped over."""
+    """Whether two axes of an array that is mapped over are one."""
     return _is_one_axis(first, second, _ndim(leaf))
 
 
 def is_one_axis_out(first: Any, second: Any, leaf: Leaf) -> bool:
-    """Of a result, which will have one dimension more."""
+    """Whether two axes of a mapped result are one; it gets one dimension more."""
     return _is_one_axis(first, second, _ndim(leaf) + 1)
 
 
@@ -38,12 +38,12 @@ def _written_out(spec: Any, ndim: int) -> list[Any]:
 
 
 def is_one_sharding(first: Any, second: Any, leaf: Leaf) -> bool:
-    """Two shardings, or two PartitionSpecs."""
+    """Whether two shardings, or two PartitionSpecs, are one for an array."""
     if first is None or second is None or first == second:
         return bool(first == second)
     if isinstance(first, NamedSharding) and isinstance(second, NamedSharding):
-        places = [(s.mesh, s.memory_kind) for s in (first, second)]
-        return places[0] == places[1] and is_one_sharding(first.spec, second.spec, leaf)
+        homes = [(s.mesh, s.memory_kind) for s in (first, second)]
+        return homes[0] == homes[1] and is_one_sharding(first.spec, second.spec, leaf)
     if isinstance(first, PartitionSpec) and isinstance(second, PartitionSpec):
         return _written_out(first, _ndim(leaf)) == _written_out(second, _ndim(leaf))
     return False

@@ -31,49 +31,49 @@ COPIES = (
 
 
 class LeafNumbers:
-    """The numbers of the leaves of a structure, by places in it.
+    """The numbers of the leaves of a structure, by positions in its listing.
 
     Args:
-        spec: The structure. A place is a position in its listing.
+        spec: The structure.
     """
 
     def __init__(self, spec: PyDagSpec) -> None:
         self._listing = Listing.of(spec)
         self._numbers = {position: i for i, position in enumerate(self._listing.leaves)}
 
-    def target(self, place: int) -> int:
-        """The first place of the object that stands at one."""
-        return self._listing.target(place)
+    def target(self, position: int) -> int:
+        """The first position of the object that stands at a position."""
+        return self._listing.target(position)
 
-    def record(self, place: int) -> Record:
-        """What the structure says of the object that stands at a place."""
-        return self._listing.records[self.target(place)]
+    def record(self, position: int) -> Record:
+        """What the structure says of the object that stands at a position."""
+        return self._listing.records[self.target(position)]
 
-    def entry(self, place: int) -> Any:
-        """What leads to a place from the node that it is in."""
-        return self._listing.records[place].entry
+    def entry(self, position: int) -> Any:
+        """What leads to a position from the node that it is in."""
+        return self._listing.records[position].entry
 
-    def children(self, place: int) -> list[int]:
-        """The places in the node at one."""
-        return self._listing.children(self.target(place))
+    def children(self, position: int) -> list[int]:
+        """The positions of the children of the node at a position."""
+        return self._listing.children(self.target(position))
 
-    def child(self, place: int, entry: Any) -> int:
-        """The place in the node at one, to which an entry leads."""
-        return next(p for p in self.children(place) if self.entry(p) == entry)
+    def child(self, position: int, entry: Any) -> int:
+        """The position to which an entry leads from the node at a position."""
+        return next(p for p in self.children(position) if self.entry(p) == entry)
 
-    def below(self, *places: int) -> list[int]:
-        """The numbers of the leaves that these places lead to, in first-visit order."""
+    def below(self, *positions: int) -> list[int]:
+        """The numbers of the leaves at and below some positions, in first-visit order."""
         found: list[int] = []
         seen: set[int] = set()
-        waiting = list(reversed(places))
+        waiting = list(reversed(positions))
         while waiting:
-            place = self.target(waiting.pop())
-            if place in seen:
+            position = self.target(waiting.pop())
+            if position in seen:
                 continue
-            seen.add(place)
-            if place in self._numbers:
-                found.append(self._numbers[place])
-            waiting.extend(reversed(self._listing.children(place)))
+            seen.add(position)
+            if position in self._numbers:
+                found.append(self._numbers[position])
+            waiting.extend(reversed(self._listing.children(position)))
         return found
 
 
@@ -127,7 +127,7 @@ def _regions(
     root: str,
     tree: Dag,
     numbers: LeafNumbers,
-    place: int,
+    position: int,
     prefix: Any,
     question: Question,
     options: Options,
@@ -135,18 +135,18 @@ def _regions(
     """The regions of one tree. An object under one part of the prefix is visited once.
 
     Args:
-        place: Where the tree stands in the structure that has the numbers.
+        position: Where the tree stands in the structure that has the numbers.
     """
-    waiting = [(prefix, tree, place, optree.PyTreeAccessor())]
+    waiting = [(prefix, tree, position, optree.PyTreeAccessor())]
     seen: dict[tuple[int, int], Any] = {}  # owns what the ids are of
     while waiting:
-        prefix, tree, place, accessor = waiting.pop()
-        if (id(prefix), numbers.target(place)) in seen:
+        prefix, tree, position, accessor = waiting.pop()
+        if (id(prefix), numbers.target(position)) in seen:
             continue
-        seen[id(prefix), numbers.target(place)] = prefix
+        seen[id(prefix), numbers.target(position)] = prefix
         entries, parts, spec = one_level(prefix, options)
         if spec.is_leaf() or question.is_answer(prefix):
-            yield _Region(root, accessor, tree, prefix, numbers.below(place))
+            yield _Region(root, accessor, tree, prefix, numbers.below(position))
             continue
         try:
             children = spec.flatten_up_to(tree)
@@ -157,9 +157,9 @@ def _regions(
                 f"{shortened(where)}, which is {shortened(value)}, there is "
                 f"{shortened(repr(prefix))}"
             ) from None
-        places = [numbers.child(place, entry[0].entry) for entry in entries]
+        positions = [numbers.child(position, entry[0].entry) for entry in entries]
         ways = (accessor + entry for entry in entries)
-        below = zip(parts, children, places, ways, strict=True)
+        below = zip(parts, children, positions, ways, strict=True)
         waiting.extend(reversed(list(below)))
 
 
@@ -193,8 +193,8 @@ def treatments(
     static = frozenset(static_positions(leaves, spec, tuple(trees)))
     numbers = LeafNumbers(spec)
     roots = zip(prefixes.items(), trees.values(), numbers.children(0), strict=True)
-    for (root, prefix), tree, place in roots:
-        for region in _regions(root, tree, numbers, place, prefix, question, options):
+    for (root, prefix), tree, position in roots:
+        for region in _regions(root, tree, numbers, position, prefix, question, options):
             for number in region.leaves:
                 if number in static or (only is not None and number not in only):
                     continue
@@ -220,15 +220,15 @@ def _conflict(
     while all(len(way) > 1 for way in ways) and ways[0][-2][1] is ways[1][-2][1]:
         for way in ways:
             way.pop()
-    places = [
+    paths = [
         shortened(way[-1][0].codify(region.root))
         for way, region in zip(ways, (first, second), strict=True)
     ]
     wanted = [question.describe(region.treatment) for region in (first, second)]
     return SharingError(
         f"one object is both {wanted[0]} and {wanted[1]}\n"
-        f"  {places[0]} is {wanted[0]}\n"
-        f"  {places[1]}, the same object, is {wanted[1]}\n"
+        f"  {paths[0]} is {wanted[0]}\n"
+        f"  {paths[1]}, the same object, is {wanted[1]}\n"
         f"  {question.advice}"
     )
 

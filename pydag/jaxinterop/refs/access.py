@@ -34,7 +34,7 @@ if REF is not None and jax_private.array_class is not None and jax_private.write
 
 @functools.cache
 def _works() -> bool:
-    """Whether JAX's refs are what we take them for. JAX starts its devices for it."""
+    """Whether JAX's refs behave as this module assumes. Asking makes JAX start its devices."""
     try:
         ref = new_ref(jnp.zeros(2))
         content = jax_private.ref_content(ref)
@@ -50,7 +50,7 @@ def refs_among(leaves: Sequence[Leaf]) -> tuple[int, ...]:
 
 
 def is_ordinary(ref: Any) -> bool:
-    """Whether a concrete ref is nothing but a place for an array."""
+    """Whether a concrete ref does nothing but hold an array."""
     kind = jax_private.ref_type(ref)
     return kind.memory_space is None and kind.kind is None and not kind.is_high
 
@@ -66,7 +66,7 @@ def content_of(ref: Any) -> Any:
 
 
 def write(ref: Any, content: Any) -> None:
-    """Lets an array that nobody else holds be the content of a concrete ref."""
+    """Makes an array, which nobody else may hold, the content of a concrete ref."""
     jax_private.set_ref_content(ref, content)
 
 

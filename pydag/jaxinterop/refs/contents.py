@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that JAX stages out, such as a loop's body: they get and return contents of refs.
 
-Outside, the contents are read before, and what was written is written once afterwards. So under a
-derivative, where JAX runs parts of such a function more than once, no write happens twice.
+Before the call the contents are read; after it, those that changed are written into the refs, once.
+So no write happens twice under a derivative, where JAX runs parts of such a function several times.
 
 A ref that the function takes from around it, and writes into, is lent to it in the same way.
 """
@@ -44,10 +44,10 @@ def check_around() -> None:
 
 
 def lending(run: Callable[[list[Any]], R]) -> R:
-    """Runs what stages a function, once more with the refs that this needs.
+    """Runs what stages a function; if that needs refs from around it, runs it again with these.
 
     Args:
-        run: Is given the refs to lend.
+        run: Gets the refs to lend.
     """
     lent: list[Any] = []
     while True:
@@ -147,7 +147,7 @@ class OfContents:
         found: list[Any] = []
 
         def trace(contents: Sequence[Any]) -> None:
-            # Refs made here leave nothing behind in what is traced around this.
+            # Refs that are made here leave no trace in the function that is traced around this.
             found.append(self._inner.trace(list(map(new_ref, contents)), *args))
 
         jax.eval_shape(trace, list(contents))
@@ -166,17 +166,17 @@ class OfContents:
         others = dict(zip(map(id, lent), range(len(own), len(contents)), strict=True))
         around = list(getattr(jaxpr, "consts", ()))
         consts = [*around, *getattr(traced, "_consts", ())]
-        places = [others.get(id(jax_private.referent(value))) for value in consts]
-        given = [x if i is None else contents[i] for x, i in zip(consts, places, strict=True)]
+        indices = [others.get(id(jax_private.referent(value))) for value in consts]
+        given = [x if i is None else contents[i] for x, i in zip(consts, indices, strict=True)]
         rest, count = tree_util.tree_leaves(args), len(around)
         try:
             found, last = run_pure(jaxpr, given[:count], [*given[count:], *own, *rest])
         except UnknownStepError:
             self.written_around.update(map(id, lent))
-            return self._run_impure(traced, places, consts, contents, len(own), rest)
+            return self._run_impure(traced, indices, consts, contents, len(own), rest)
         # There is a content for each ref, in the order of the inputs.
         after = list(contents)
-        order = [*(i for i in places if i is not None), *range(len(own))]
+        order = [*(i for i in indices if i is not None), *range(len(own))]
         for number, content in zip(order, last, strict=True):
             if number >= len(own) and content is not contents[number]:
                 self.written_around.add(id(lent[number - len(own)]))
@@ -186,15 +186,15 @@ class OfContents:
     @staticmethod
     def _run_impure(
         traced: Any,
-        places: Sequence[int | None],
+        indices: Sequence[int | None],
         consts: Sequence[Any],
         contents: Sequence[Any],
         own: int,
         rest: Sequence[Any],
     ) -> Any:
-        """The same with refs made of the contents."""
+        """As `_run`, with refs made of the contents."""
         refs = [new_ref(content) for content in contents]
-        given = [x if i is None else refs[i] for x, i in zip(consts, places, strict=True)]
+        given = [x if i is None else refs[i] for x, i in zip(consts, indices, strict=True)]
         jaxpr = traced.jaxpr
         count = len(getattr(jaxpr, "consts", ()))
         inner = getattr(jaxpr, "jaxpr", jaxpr)
@@ -213,7 +213,7 @@ class OfContents:
 
     @contextmanager
     def checking(self, check: Callable[[], None]) -> Iterator[None]:
-        """Calls something now, and meanwhile whenever the function was traced."""
+        """A context that calls `check` now, and whenever the function was traced."""
         before, self._checks.check = self._checks.check, check
         try:
             check()
@@ -230,9 +230,9 @@ class Lent:
     """Refs that are lent to functions for one call.
 
     Args:
-        functions: With what errors call them.
+        functions: Each with the name that errors have for it.
         table: The refs among the arguments.
-        untraced: Of the arguments, with the numbers of these refs.
+        untraced: That of the arguments, with numbers in the place of these refs.
         roots: What errors call the arguments.
         around: Refs that the functions take from around them.
     """
@@ -250,10 +250,10 @@ class Lent:
         self.refs = [*table.refs, *around]
 
     def run(self, call: Callable[[list[Any]], tuple[Any, Sequence[Any]]]) -> Any:
-        """What a call gives beside the contents, which are written.
+        """Makes a call, writes the contents that it gives, and returns what else it gives.
 
         Args:
-            call: Is given contents, and gives a pair: anything, and the contents afterwards.
+            call: Gets contents, and gives a pair: anything, and the contents afterwards.
 
         Raises:
             ValueError: A ref among the arguments is taken from around a function, too.
@@ -273,8 +273,8 @@ class Lent:
         for number, ref in enumerate(self.table.refs):
             if function.takes(ref):
                 pairs = zip(self.untraced.positions, self.untraced.statics, strict=True)
-                place = next(i for i, x in pairs if x.value == RefNumber(number))
-                where = place_text(self.untraced.spec.accessors()[place], self.roots)
+                position = next(i for i, x in pairs if x.value == RefNumber(number))
+                where = place_text(self.untraced.spec.accessors()[position], self.roots)
                 raise ValueError(both_texts(name, where))
 
 
@@ -283,7 +283,7 @@ def _writes(function: OfContents, number: int | None, ref: Any) -> bool:
 
 
 def may_lend(refs: Sequence[Any]) -> bool:
-    """Whether refs, traced or not, are nothing but places for arrays, and can be told to be."""
+    """Whether these refs, traced or not, are known to do nothing but hold an array."""
     if not (jax_private.write_effects and jax_private.can_purify()):
         return False
     types = [jax.typeof(ref) for ref in refs]

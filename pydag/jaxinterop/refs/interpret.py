@@ -76,7 +76,7 @@ def run_pure(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> tuple[li
         consts, args: The inputs, with contents for refs.
 
     Raises:
-        UnknownStepError: That can't be told.
+        UnknownStepError: A step may do something to a ref that isn't known.
     """
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     own = tuple(getattr(jaxpr, "consts", ())) if not consts else tuple(consts)

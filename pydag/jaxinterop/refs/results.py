@@ -36,8 +36,8 @@ def given_refs(untraced: Untraced, leaves: Sequence[Leaf]) -> Given:
     """The refs among the traced leaves of arguments, which are alive as long as this is used."""
     if not any(map(is_ref, leaves)):
         return NO_REFS
-    places = zip(untraced.traced_positions(), leaves, strict=True)
-    return {id(leaf): place for place, leaf in places if is_ref(leaf)}
+    pairs = zip(untraced.traced_positions(), leaves, strict=True)
+    return {id(leaf): position for position, leaf in pairs if is_ref(leaf)}
 
 
 class Placed(NamedTuple):
@@ -57,10 +57,10 @@ def without_refs(leaves: Sequence[Leaf], given: Given) -> Placed:
     found: list[Leaf] = []
     sources: list[int] = []
     for leaf in leaves:
-        place = given.get(id(leaf))
-        is_made = place is None and is_ref(leaf) and _is_fresh(leaf)
-        sources.append(place if place is not None else NEW_REF if is_made else ARRAY)
-        if place is None:
+        position = given.get(id(leaf))
+        is_made = position is None and is_ref(leaf) and _is_fresh(leaf)
+        sources.append(position if position is not None else NEW_REF if is_made else ARRAY)
+        if position is None:
             found.append(leaf[...] if is_made else leaf)
     return Placed(found, tuple(sources))
 

@@ -122,8 +122,8 @@ class _Opener:
         return (children, aux_data) if names is None else (children, aux_data, names)
 
 
-# For each class its entry, and what the core is told of it: by that the core knows a registration
-# that it reads again.
+# For each class JAX's entry, and the object that the core got for it, by which the core recognizes
+# a registration that it reads again.
 _registrations: WeakTable[tuple[Any, object]] = WeakTable()
 
 

@@ -73,7 +73,7 @@ def _refuse_flags(node: Any, options: Options) -> None:
 
 
 class _How:
-    """How JAX sees the instances of a class, and whether that was told without being asked for."""
+    """How JAX sees the instances of a class, and whether pydag told JAX so of its own accord."""
 
     def __init__(self, options: Options, is_by_itself: bool) -> None:
         self.options, self.is_by_itself = options, is_by_itself

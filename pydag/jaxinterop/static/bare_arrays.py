@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that are arrays themselves: each is a variable of its own, also if two are one array.
 
-So it is where a wrapper is told what to do with each argument: `grad(f, argnums=(0, 1))(x, x)` is
-two partial derivatives. An array that a container of another argument holds as well is one.
+Wrappers that treat each argument on its own need this: `grad(f, argnums=(0, 1))(x, x)` is two
+partial derivatives. An array that a container in another argument holds, too, is one variable.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ def separated(arguments: Sequence[Any], leaves_of: Callable[[Any], Iterable[Leaf
     """
     bare = [is_array(argument) and not is_ref(argument) for argument in arguments]
     counts = Counter(id(x) for x, is_bare in zip(arguments, bare, strict=True) if is_bare)
-    again = {place for place, count in counts.items() if count > 1}
+    again = {key for key, count in counts.items() if count > 1}
     if not again:
         return list(arguments)
     others = [x for x, is_bare in zip(arguments, bare, strict=True) if not is_bare]
@@ -40,9 +40,9 @@ def separated(arguments: Sequence[Any], leaves_of: Callable[[Any], Iterable[Leaf
     seen: set[int] = set()
     found: list[Any] = []
     for argument in arguments:
-        place = id(argument)
-        found.append(Bare(argument) if place in again and place in seen else argument)
-        seen.add(place)
+        key = id(argument)
+        found.append(Bare(argument) if key in again and key in seen else argument)
+        seen.add(key)
     return found
 
 

@@ -65,8 +65,8 @@ class State:
         values += [_slot(get, self._owner) for get in self._slots]
         return names, values
 
-    def is_current(self) -> bool:
-        """Whether the object still holds the same. Asked at every call."""
+    def look_again(self) -> bool:
+        """Looks at the object, as at every call; returns whether it still holds the same."""
         if not self._slots and self._read is not None:  # without a copy
             held, known = self._read(self._owner), self._values
             is_dict = type(held) is dict and len(held) == len(known)

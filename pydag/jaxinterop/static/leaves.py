@@ -67,7 +67,7 @@ def _typed(value: Any) -> Any:
     return cls, value
 
 
-# Immutable. Of the others those are as good that are equal only to themselves.
+# Immutable classes. Classes whose instances are equal only to themselves are as safe.
 _IMMUTABLE = frozenset(map(id, (
     type(None), bool, int, float, complex, str, bytes, range, type(...),
     types.FunctionType, types.BuiltinFunctionType, types.MethodType,
@@ -97,7 +97,7 @@ def _is_made_of_items(value: Any) -> bool:
 
 
 def _is_made_of_fields(value: Any) -> bool:
-    """Whether it is of a frozen dataclass that compares fields, as `@dataclass` writes it."""
+    """Whether its class is a frozen dataclass with the methods that `@dataclass` writes."""
     names = names_in(type(value))
     parameters: Any = names.get("__dataclass_params__")
     codes = [getattr(names.get(name), "__code__", None) for name in ("__eq__", "__hash__")]
@@ -113,8 +113,8 @@ _has_items, _has_fields = ClassTable(_is_made_of_items), ClassTable(_is_made_of_
 def is_settled(value: Any) -> bool:
     """Whether a value stays equal to what it was, unless it is another object.
 
-    So it is of what can't be changed, of what is equal to itself alone, and of tuples and frozen
-    dataclasses of such.
+    True for what can't be changed, for what is equal to itself alone, and for tuples and frozen
+    dataclasses of such values.
     """
     if type(value) is Static or _is_settled.of(value):
         return True

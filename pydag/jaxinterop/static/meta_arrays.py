@@ -13,7 +13,7 @@ from pydag.structure.text import short_repr
 
 from .option import is_array
 
-# What the most meta fields hold: told apart by class, since this is asked at every call.
+# The classes of most values in meta fields; looked up by class, since each call asks.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, type, types.FunctionType)))
 
 # Structures without meta fields that were looked at, such as those of dicts with many keys.

@@ -10,7 +10,6 @@ import numpy as np
 from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import is_prefix, select
-from pydag.structure.listing import Listing
 from pydag.structure.text import bounded_repr
 from pydag.typing import Leaf, Where
 
@@ -31,7 +30,7 @@ def is_array(leaf: Leaf) -> bool:
 
 
 class StaticOption:
-    """A selection that may be a part of a key: two are equal if they were given equally."""
+    """What was given as `static=`, as part of a key: two are equal if equal things were given."""
 
     __slots__ = ("_key", "asks", "where")
 
@@ -73,7 +72,7 @@ class StaticOption:
             ValueError: Nothing is selected, and something must be; a prefix doesn't fit.
             SharingError: A prefix gives one object two answers.
         """
-        where = _placed(_without(self.where, lambda _: False), shape, spec.namespace)
+        where = _for_call(_without(self.where, lambda _: False), shape, spec.namespace)
         found = _chosen(where, leaves, spec, shape, must_match)
         if must_match and not found and not is_prefix(self.where, spec.namespace):
             raise ValueError(
@@ -84,7 +83,7 @@ class StaticOption:
         return found
 
     def returned(self, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape) -> list[int]:
-        """The same of what a function returned. Arrays are computed, so they aren't static."""
+        """Which leaves of a result are selected. Arrays are not: they were computed."""
         if all(map(is_array, leaves)):
             return []
         where = [item for item in _items(self.where) if not is_prefix(item, spec.namespace)]
@@ -98,9 +97,7 @@ def _chosen(
     where: Where, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape, must_match: bool
 ) -> list[int]:
     depth = _DEPTHS[shape]
-    chosen = select(
-        where, Listing.of(spec), leaves, spec.namespace, depth=depth, must_match=must_match
-    )
+    chosen = select(where, spec, leaves, spec.namespace, depth=depth, must_match=must_match)
     return [i for i, is_chosen in enumerate(chosen) if is_chosen]
 
 
@@ -140,12 +137,12 @@ def _without(where: Where, skips: Callable[[Leaf], bool]) -> Where:
     return lambda leaf: not (type(leaf) is Static or skips(leaf)) and where(leaf)
 
 
-def _placed(where: Where, shape: Shape, namespace: str) -> Where:
+def _for_call(where: Where, shape: Shape, namespace: str) -> Where:
     """The selection, with prefixes of the positional arguments as prefixes of the call."""
     if shape != "call" or isinstance(where, bool):
         return where
     if is_prefix(where, namespace):
         return (tuple(where) if isinstance(where, list) else where, False)
     if type(where) is list:
-        return [_placed(item, shape, namespace) for item in where]
+        return [_for_call(item, shape, namespace) for item in where]
     return where

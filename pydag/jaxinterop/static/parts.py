@@ -16,7 +16,6 @@ import jax
 import numpy as np
 
 from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
-from pydag.structure.text import short_repr
 
 from .leaves import is_known_to_jax
 
@@ -123,7 +122,7 @@ CONTAINERS: dict[type, Contents] = {
     **dict.fromkeys(VIEWS, _of_referents),
 }
 
-# Of these modules are the iterators that hold nothing but what they lead to.
+# The modules whose iterators hold nothing but references to what they iterate over.
 _MODULES_OF_ITERATORS = ("builtins", "itertools", "collections")
 
 # What may hold an array without being data: functions, and what is made once for all.
@@ -136,7 +135,7 @@ _NO_ARRAYS = (*_NUMBERS_AND_TEXT, np.generic, jax.ShapeDtypeStruct)
 
 
 def is_bound(leaf: Any) -> bool:
-    """Whether it is a method with its object."""
+    """Whether it is a bound method."""
     return CONTAINERS.get(type(leaf)) is _of_method
 
 
@@ -200,7 +199,7 @@ readers_of = ClassTable(_readers).of
 
 
 def readers_with_functions(part: Any) -> Readers:
-    """The same, where functions and classes are opened, too."""
+    """How parts are read if functions and classes are opened, too."""
     if type(part) is types.FunctionType:
         return _FUNCTION
     if type(part) is _JITTED:
@@ -231,57 +230,6 @@ def _of_class(whole: Any) -> list[Part]:
 _FUNCTION = Readers(False, (_of_function,), None, ())
 _COMPILED = Readers(False, (_of_jitted,), None, ())
 _CLASS = Readers(False, (_of_class,), None, ())
-
-
-class Hidden(NamedTuple):
-    """An array in a leaf."""
-
-    path: str  # from the leaf on
-    array: Any
-
-
-def search(
-    leaf: Any,
-    reader: Callable[[Any], Readers],
-    is_found: Callable[[Any], bool],
-    most: int | None = None,
-) -> Hidden | None:
-    """The first part that is meant, directly or below.
-
-    Args:
-        reader: Tells how parts are read.
-        is_found: Whether it is this one.
-        most: So many objects are looked into.
-    """
-    seen = {id(leaf)}
-    ways: list[tuple[int, str, Any]] = [(-1, "", None)]  # (the whole, how the part is got from it)
-    waiting = [(0, leaf)]
-    owned = [leaf]  # what the ids are of
-    while waiting:
-        way, whole = waiting.pop()
-        if most is not None and len(owned) > most:
-            break
-        for form, name, part in reader(whole).parts(whole):
-            if id(part) in seen:
-                continue
-            if is_found(part):
-                return Hidden(_text([*ways, (way, form, name)]), part)
-            if reader(part).is_blind():
-                continue
-            seen.add(id(part))
-            owned.append(part)
-            ways.append((way, form, name))
-            waiting.append((len(ways) - 1, part))
-    return None
-
-
-def _text(ways: list[tuple[int, str, Any]]) -> str:
-    steps = []
-    place = len(ways) - 1
-    while place > 0:
-        place, form, name = ways[place]
-        steps.append(form.format(short_repr(name) if form == "[{}]" else name))
-    return "".join(reversed(steps))
 
 
 def is_of_jax(leaf: Any) -> bool:

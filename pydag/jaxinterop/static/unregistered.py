@@ -22,14 +22,13 @@ from .parts import (
     MODULE,
     NAME,
     QUALNAME,
-    Hidden,
     is_bound,
     is_iterator,
     is_view,
     readers_of,
     readers_with_functions,
-    search,
 )
+from .search import Hidden, search
 
 
 def hidden_array(leaf: Any) -> Hidden | None:
@@ -52,7 +51,7 @@ _MOST_OBJECTS = 10_000  # are looked through: a function may close over a whole 
 
 
 def hidden_tracer(leaf: Any) -> Hidden | None:
-    """A tracer that a leaf of a result leads to: it is dead when the function has returned.
+    """A tracer to which a leaf of a result leads. It can't be used once the function has returned.
 
     Looked for as `hidden_array` does, and in what functions close over, and in classes themselves.
     """

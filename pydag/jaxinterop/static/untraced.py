@@ -76,7 +76,7 @@ class Options(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What JAX may compare of two DAGs that have to be alike: all but the order of dicts."""
+    """What must be equal in two DAGs that JAX compares: all but traced leaves and dict order."""
 
     spec: PyDagSpec
     positions: tuple[int, ...]
@@ -84,7 +84,7 @@ class Content(NamedTuple):
     options: Options
 
     def untraced(self) -> "Untraced":
-        """The same, with the order in which the dicts of this one were filled."""
+        """The untraced part, with the order in which the dicts of this DAG were filled."""
         return Untraced(_core.spec_key(self.spec), *self[1:])
 
 
@@ -98,7 +98,7 @@ class Untraced(NamedTuple):
     spec_key: SpecKey
     positions: tuple[int, ...]  # of the static leaves, among all
     statics: tuple[Static, ...]
-    options: Options  # by which the DAG was, and will be, flattened
+    options: Options  # with which the DAG was, and will be, flattened
 
     @property
     def spec(self) -> PyDagSpec:
@@ -107,7 +107,7 @@ class Untraced(NamedTuple):
 
     @property
     def content(self) -> Content:
-        """This, but for the order of dicts."""
+        """This untraced part, but for the order of dicts."""
         return Content(self.spec_key.spec, *self[1:])
 
     def __repr__(self) -> str:
@@ -142,7 +142,7 @@ class Untraced(NamedTuple):
 
         Args:
             what: Says what is done with the arrays, such as "mapped over".
-            place: Writes down the way to a leaf; None for one that isn't meant.
+            place: Gives the path of a leaf as text; None for a leaf that doesn't count.
 
         Raises:
             TypeError: There is one.
@@ -154,10 +154,10 @@ class Untraced(NamedTuple):
                     raise TypeError(lazy_text(static.inner, where, what))
 
     def with_states(self, exempt: Sequence[int] = ()) -> "Untraced":
-        """This as part of a key: what constant objects hold counts.
+        """This as part of a key, in which what constant objects hold counts.
 
         Args:
-            exempt: Positions of leaves of which it doesn't.
+            exempt: Positions of leaves whose contents don't count.
         """
         pairs = zip(self.positions, self.statics, strict=True)
         return self._replace(statics=tuple(x if i in exempt else with_state(x) for i, x in pairs))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weak references to objects of the same arguments: inside, they would lead to the caller's.
+"""Refuses weak references from the arguments of a call to objects of these arguments.
 
-A function gets a tree of its own, built anew. A weak reference is a constant, and so still leads to
-the object that the caller has, whose arrays would be constants.
+A function gets a tree of its own, built anew. A weak reference is a constant, so inside of the
+function it would still lead to the caller's object, whose arrays would be constants.
 """
 
 import weakref
@@ -15,7 +15,8 @@ from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.registry.class_table import inherits
 from pydag.typing import Dag, Identity, Leaf
 
-from .parts import is_of_jax, readers_of, search
+from .parts import is_of_jax, readers_of
+from .search import search
 
 _KINDS: tuple[type, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
 
@@ -26,7 +27,7 @@ def is_weak(leaf: Any) -> bool:
 
 
 def _weak_in(leaf: Leaf) -> tuple[str, Any] | None:
-    """A weak reference that a leaf is or holds, and the way to it."""
+    """The path from a leaf to a weak reference that it is or holds, and the reference."""
     if is_weak(leaf):
         return "", leaf
     found = (

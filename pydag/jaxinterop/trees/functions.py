@@ -4,10 +4,11 @@
 import builtins
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from pydag.ops.broadcast import broadcast_prefix
-from pydag.typing import Dag, IsLeaf, Leaf
+from pydag.public.swapped import check_function
+from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
 from .key_paths import KeyPath, key_path
 from .leaf_paths import TakesPath, by_path
@@ -97,6 +98,10 @@ def unflatten(treedef: Structure, leaves: Iterable[Leaf]) -> Dag:
     return treedef.unflatten(leaves)
 
 
+@overload
+def map(f: Callable[..., Any], tree: Builtin, *rest: Dag, is_leaf: IsLeaf | None = None) -> Any: ...
+@overload
+def map(f: Callable[..., Any], tree: T, *rest: Dag, is_leaf: IsLeaf | None = None) -> T: ...
 def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = None) -> Any:
     """Call a function once for each distinct leaf; the result is shared as `tree` is.
 
@@ -124,6 +129,7 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     >>> doubled["a"] is doubled["b"], doubled["name"]
     (True, 'net')
     """
+    check_function("map", f, tree)
     untraced, found = opened(tree, is_leaf)
     rows = _rows(untraced, found, rest)
     return built(untraced, [leaf if stays else f(leaf, *row) for leaf, row, stays in rows])
@@ -198,6 +204,22 @@ def leaves_with_path(
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
+@overload
+def map_with_path(
+    f: Callable[..., Any],
+    tree: Builtin,
+    *rest: Dag,
+    is_leaf: "IsLeaf | TakesPath | None" = None,
+    is_leaf_takes_path: bool = False,
+) -> Any: ...
+@overload
+def map_with_path(
+    f: Callable[..., Any],
+    tree: T,
+    *rest: Dag,
+    is_leaf: "IsLeaf | TakesPath | None" = None,
+    is_leaf_takes_path: bool = False,
+) -> T: ...
 def map_with_path(
     f: Callable[..., Any],
     tree: Dag,
@@ -224,6 +246,7 @@ def map_with_path(
     >>> map_with_path(lambda path, x: jax.tree_util.keystr(path), {"a": 1.0, "b": 2.0})
     {'a': "['a']", 'b': "['b']"}
     """
+    check_function("map_with_path", f, tree)
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     rows = _rows(treedef._untraced, [leaf for _, leaf in pairs], rest)
     return treedef.unflatten(
@@ -253,6 +276,7 @@ def reduce(
     >>> reduce(lambda total, x: total + x.size, {"a": jnp.ones(2), "b": jnp.ones(3)}, 0)
     5
     """
+    check_function("reduce", function, tree)
     start = () if initializer is _NOTHING else (initializer,)
     return functools.reduce(function, opened(tree, is_leaf)[1], *start)
 

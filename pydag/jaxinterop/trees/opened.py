@@ -127,7 +127,7 @@ def _remember_mask(
         return
     try:
         positions = static_positions(leaves, spec)
-    except SharingError:  # a number is data and configuration: nothing here can be asked of that
+    except SharingError:  # a number is both data and configuration: nothing is remembered of it
         return
     statics = tuple(Static(flags[i]) for i in positions)
     untraced = Untraced(_core.spec_key(spec), tuple(positions), statics, OPTIONS)

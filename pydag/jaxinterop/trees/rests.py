@@ -38,7 +38,7 @@ def matched(untraced: Untraced, rest: Dag, what: str) -> list[Leaf]:
 
 
 def _found(untraced: Untraced, rest: Dag, what: str) -> list[Leaf] | None:
-    """The same; None where more differs than that there is None on one side."""
+    """As `matched`; None if the trees differ in more than a None on one side."""
     listing, namespace = Listing.of(untraced.spec), untraced.options.namespace
     answers: dict[int, Leaf] = {}
     seen: set[tuple[int, int]] = set()
@@ -74,7 +74,7 @@ def _children(value: Any, record: Record, namespace: str) -> dict[Any, Any] | No
     if _core.is_leaf(value, namespace=namespace):
         return None
     children, entries, spec = _core.open_one_level(value, namespace=namespace)
-    own = Record._make(spec._listing()[0])
+    own = Listing.of(spec).records[0]
     is_alike = own.type is record.type and own.kind == record.kind
     if own.kind in MAPPINGS and record.kind in MAPPINGS:
         return dict(zip(entries, children, strict=True))

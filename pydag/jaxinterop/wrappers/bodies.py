@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that a loop of JAX's calls: of a carry, in which refs stay what they are.
+"""The functions of a carry that JAX's loops call. A ref in the carry stays the same object.
 
 A ref in the carry isn't carried. The body gets the ref at its place and must leave it there; JAX
 carries its content, and after the loop that is written into the ref.
@@ -18,22 +18,25 @@ from .coming_apart import with_the_sharing_that_holds
 
 R = TypeVar("R")
 
+Get = Callable[[], Callable[..., Any]]
+"""A function that returns the user's function."""
+
 Step = Callable[..., Any]
 """A body of Dags: gets a table of refs, a carry without refs, and what else a loop gives."""
 
 
 class Body(NamedTuple):
-    """A body for JAX: of a carry, and of contents of refs and a carry."""
+    """A body for JAX, in two forms: of a carry; of contents of refs and a carry."""
 
     plain: Callable[..., Any]
     of_contents: OfContents
 
 
 def body_of(fun: Any, key: tuple[Any, ...], make: Callable[..., Step], signature: Any) -> Any:
-    """The body that JAX gets in the place of a user's function; before it what must be owned.
+    """What must be kept alive meanwhile, and the body that JAX gets for a user's function.
 
     Args:
-        make: Is given a function that gives `fun`, and makes the step.
+        make: Gets a function that returns `fun`, and makes the step.
         signature: Has the names of the arguments.
     """
 

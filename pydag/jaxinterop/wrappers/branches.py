@@ -81,9 +81,10 @@ def _chosen(
     names: Sequence[str],
     args: tuple[Any, ...],
 ) -> Any:
-    """Calls JAX; where that fails, looks whether it is because the results differ.
+    """Calls JAX. If that fails since the results of branches differ, raises an error that says how.
 
-    Where they differ by what they share alone, what is one object in each of them is one.
+    If they differ in sharing alone, each branch is given the sharing that all results have in
+    common, and JAX is called again.
     """
     try:
         return choose([branch.function for branch in made], *args)

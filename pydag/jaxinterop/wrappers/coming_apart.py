@@ -15,14 +15,14 @@ from pydag.jaxinterop.messages.at_call import warn_at_call
 
 R = TypeVar("R")
 
-# For each body of ours what is known to come apart, by what JAX traces it for. As JAX itself, this
-# takes it that a function does the same whenever it is given the same.
+# For each body that JAX gets: what comes apart, by the types that it is traced for. Like JAX, this
+# assumes that a function does the same whenever it is given the same.
 _known: "weakref.WeakKeyDictionary[Any, dict[Hashable, Apart]]" = weakref.WeakKeyDictionary()
 _MOST_KNOWN = 64  # for one body
 
 
 class Apart(NamedTuple):
-    """How a carry comes apart, and what is to be said of it, if anything."""
+    """How a carry comes apart, and what the warning about it says, if there is one."""
 
     meeting: Meeting
     warnings: tuple[str, ...]
@@ -58,7 +58,7 @@ def with_the_sharing_that_holds(
             if found.has_modules:
                 texts.append(str(error))
                 warn_of_modules(str(error))
-            if carry is not given:  # which leaf of the first carry each place has
+            if carry is not given:  # for each place, the number of its leaf in the first carry
                 order = [_order(apart, i) for i in found.order]
                 found = found._replace(order=order)
             apart = Apart(found, tuple(texts))

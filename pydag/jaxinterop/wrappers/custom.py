@@ -35,8 +35,8 @@ R = TypeVar("R")
 class Arguments(NamedTuple):
     """How the arguments and the results of a function and of its rules go to JAX.
 
-    The functions that JAX is given own this, and not the wrapper, which owns them: with its last
-    reference go the arrays that the function closed over.
+    The functions that JAX gets own this, and not the wrapper, which owns them. So the arrays that
+    the user's function closes over are freed with the last reference to the wrapper.
     """
 
     options: Options
@@ -61,7 +61,7 @@ class Arguments(NamedTuple):
 
 
 class Custom(Generic[P, R]):
-    """What both have in common: the function of Dags, and how it is called."""
+    """What `custom_jvp` and `custom_vjp` share: the function of Dags, and how it is called."""
 
     _transformation: Callable[..., Any]
     _left_out: ClassVar[Mapping[str, str]] = {}  # of JAX's methods, and what to do instead
@@ -119,7 +119,7 @@ class Custom(Generic[P, R]):
         return self._lent
 
     def __getattr__(self, name: str) -> Any:
-        """What JAX's object tells about its rules: flags. They are set by `defjvp` and `defvjp`."""
+        """The flags of JAX's object about its rules, which `defjvp` and `defvjp` set."""
         kind = type(self).__name__
         if name in self._left_out:
             raise AttributeError(
@@ -138,7 +138,7 @@ class Custom(Generic[P, R]):
                 "a function with a derivative of its own has positional arguments alone; these "
                 f"are given by keyword: {', '.join(bound.kwargs)}"
             )
-        bound.apply_defaults()  # those of keyword-only arguments are the function's affair
+        bound.apply_defaults()  # but for keyword-only arguments, which the function fills in itself
         arguments = self._arguments
         options, skipped = arguments
         if skipped:
@@ -163,8 +163,8 @@ def opened(dag: Dag, root: str, table: RefTable = NO_REFS) -> GivenTree:
 
     Python's numbers in it are arrays, as they are where JAX traces.
 
-    JAX may call the function as it is. What that made of numbers would be numbers, which have no
-    identity, and a result that is shared would not be shared.
+    JAX may call the function without tracing it. From numbers it would compute numbers, which have
+    no identity, and a shared result would come apart.
     """
     leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
     return GivenTree(table.shown(dag._untraced), leaves, root)
@@ -176,7 +176,7 @@ def opened_derivative(dag: Dag) -> Any:
 
 
 def two(found: Any, rule: Callable[..., Any], form: str, second: str) -> Sequence[Any]:
-    """What a rule returned, a pair.
+    """The pair that a rule returned.
 
     Raises:
         TypeError: It returned something else.

@@ -2,13 +2,14 @@
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 import jax
 
-from pydag.jaxinterop.boundary.argnums import Argnums, Divided
+from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
+from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
 from pydag.jaxinterop.boundary.updates import chosen_updates, finished
 from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
@@ -16,8 +17,37 @@ from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
 
+# The first argument. The gradient has its type, though None stands where nothing is derived.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    A = TypeVarWithDefault("A", bound=Any, default=Any)  # so that a lambda may do anything with it
+else:
+    A = TypeVar("A")
+Aux = TypeVar("Aux")
 P = ParamSpec("P")
 R = TypeVar("R")
+A_contra = TypeVar("A_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Differentiated(Protocol[A_contra, P, R_co]):
+    """A function of at least one argument; by `Concatenate`, mypy would refuse some lambdas."""
+
+    def __call__(self, first: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class Gradient(Protocol[A_contra, P, R_co]):
+    """A function that is called as the function is, and returns its gradient by the first."""
+
+    def __call__(self, first: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    # As an attribute of a class it is a method.
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> "Gradient[A_contra, P, R_co]": ...
+    @overload
+    def __get__(self, instance: object, owner: type, /) -> Callable[P, R_co]: ...
+    def __get__(self, instance: Any, owner: type, /) -> Any: ...
 
 
 def pair(result: Any) -> tuple[Any, Any]:
@@ -30,6 +60,38 @@ def pair(result: Any) -> tuple[Any, Any]:
     return result
 
 
+@overload
+def value_and_grad(
+    fun: Differentiated[A, P, R],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Gradient[A, P, tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Iterable[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Callable[P, R],
     argnums: int | Iterable[int] = 0,
@@ -96,31 +158,79 @@ def value_and_grad(
     @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         check_tied(args, "grad")
-        divided = Divided(by, wrt, args, kwargs, options, allow_int)
+        call = DifferentiatedCall(by, wrt, args, kwargs, options, allow_int)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
-            result, update, table = divided.run(fun, leaves, others, updated)
+            result, update, table = call.run(fun, leaves, others, updated)
             value, dag = pair(result)[0] if has_aux else result, to_dag(result, options)
             dag = table.hide(dag)
             returned = dag if update.plan is None else update.beside(dag)
-            return value, (returned, divided.contents(table))
+            return value, (returned, call.contents(table))
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
             with RunningCall(args, kwargs, options):
-                (_, (result, contents)), gradients = differentiate(divided.by, divided.others)
+                (_, (result, contents)), gradients = differentiate(call.by, call.others)
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
-            blame_gradient(error, source, divided.by_with_paths(), kind)
+            blame_gradient(error, source, call.by_with_paths(), kind)
             raise
         # The gradient first: where something fails, nothing is written.
-        gradient = divided.gradient(gradients)
-        divided.write(contents)
-        return finished(result, (args, kwargs), divided.table), gradient
+        gradient = call.gradient(gradients)
+        call.write(contents)
+        return finished(result, (args, kwargs), call.table.tree), gradient
 
     return value_and_gradient
 
 
+@overload
+def grad(
+    fun: Differentiated[A, P, Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Gradient[A, P, A]: ...
+@overload
+def grad(
+    fun: Differentiated[A, P, tuple[Any, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Gradient[A, P, tuple[A, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Iterable[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    wrt: Where | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: int | Iterable[int] | None = None,
+    update_argnames: str | Iterable[str] | None = None,
+) -> Callable[P, Any]: ...
 def grad(
     fun: Callable[P, Any],
     argnums: int | Iterable[int] = 0,

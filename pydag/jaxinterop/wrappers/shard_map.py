@@ -44,7 +44,7 @@ _OUT_SPECS = Question("shard_map out_specs", _describe, _SPECS, _is_spec, is_one
 
 
 class Part:
-    """What one argument of a call has that none before it has: `shard_map` counts arguments."""
+    """The leaves of one argument that no earlier argument has. `shard_map` counts arguments."""
 
     def __init__(self, leaves: Iterable[Leaf], untraced: Untraced, number: int) -> None:
         self.leaves, self.untraced, self.number = tuple(leaves), untraced, number

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a function that is mapped changes in its arguments: it comes out with the axes of these."""
+"""What a mapped function changes in its arguments: it is returned with their axes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import type_text
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.outputs import Outputs, Shell
-from pydag.jaxinterop.boundary.updates import Update, naming_arguments
+from pydag.jaxinterop.boundary.updates import Update, finished
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL, place_text
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
@@ -36,7 +36,7 @@ class MappedUpdates:
         self._axes = dict(zip(call._untraced.traced_positions(), axes, strict=True))
         self._groups = list(dict.fromkeys(axes))
         if None not in self._groups:
-            self._groups.append(None)  # of numbers that were configuration and are arrays now
+            self._groups.append(None)  # for static numbers that are arrays now
         self.out_axes = outputs.prefix, None, tuple(self._groups)
 
         def flat(call: Call) -> Any:
@@ -74,11 +74,10 @@ class MappedUpdates:
                 )
 
     def finish(self, returned: Any, args: Args, kwargs: Kwargs) -> Any:
-        """The result; the arguments are changed before."""
+        """Writes the changes into the arguments, and returns the result."""
         packed, shell, groups = returned
         plan, order = shell.content
         waiting = list(map(iter, groups))
         leaves = tuple(next(waiting[group]) for group in order)
-        updated = _core.make_updated(None, (packed, plan, leaves))
-        with naming_arguments():
-            return _core.finish_call(updated, (args, kwargs))
+        update = Update(plan, leaves)
+        return finished(update.beside(packed), (args, kwargs), _core.build_result)

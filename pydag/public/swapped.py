@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The error for a tree that is given where a function belongs."""
+
+from pydag.structure.text import short_repr
+
+
+def check_function(name: str, func: object, tree: object) -> None:
+    """Checks what a function of DAGs is to call.
+
+    Args:
+        name: Of the function of DAGs.
+
+    Raises:
+        TypeError: It can't be called.
+    """
+    if callable(func):
+        return
+    advice = f"\n  Swap them: {name}(f, tree)." if callable(tree) else ""
+    raise TypeError(
+        f"{name} takes the function first and then the tree, but the first argument can't be "
+        f"called: {short_repr(func)}{advice}"
+    )

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes that many make once: what the errors say to do."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import optree
+import pytest
+
+import pydag
+
+TREE = {"a": [1.0], "b": [2.0]}
+
+
+def negative(x: float) -> float:
+    return -x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pydag.dag_map_,
+        pydag.dag_map_with_path_,
+        pydag.dag_map_with_accessor_,
+        pydag.dag_broadcast_map,
+        pydag.dag_broadcast_map_with_path,
+        pydag.dag_broadcast_map_with_accessor,
+        pydag.dag_transpose_map,
+        pydag.dag_transpose_map_with_path,
+        pydag.dag_transpose_map_with_accessor,
+        pydag.dag_reduce,
+    ],
+)
+def test_swapped_arguments(function: Callable[..., Any]) -> None:
+    """A tree in the place of the function: which one comes first, and the call as it should be."""
+    name = function.__name__
+    with pytest.raises(TypeError) as raised:
+        function(TREE, negative)
+    assert str(raised.value) == (
+        f"{name} takes the function first and then the tree, but the first argument can't be "
+        f"called: {{'a': [1.0], 'b': [2.0]}}\n  Swap them: {name}(f, tree)."
+    )
+
+
+def test_a_function_that_is_none() -> None:
+    """There is nothing to swap where the tree is no function, and nothing of it is said."""
+    with pytest.raises(TypeError) as raised:
+        pydag.dag_reduce(None, TREE)  # type: ignore[arg-type]  # the point
+    assert str(raised.value).endswith("the first argument can't be called: None")
+
+
+def test_swapped_with_a_selection() -> None:
+    """`dag_map` with `where` says it, too; so does `dag_partition`, of its selection."""
+    with pytest.raises(TypeError, match=r"Swap them: dag_map\(f, tree\)"):
+        pydag.dag_map(TREE, negative, where="a")  # type: ignore[call-overload]  # the point
+    with pytest.raises(TypeError, match="prefix must be booleans") as raised:
+        pydag.dag_partition(TREE, negative)
+    assert raised.value.__notes__ == [
+        "The selection comes first, then the tree: dag_partition(where, tree)."
+    ]
+
+
+def test_a_spec_of_optree() -> None:
+    """It is named as what it is, where ours is expected; and not by its address."""
+    tree: Any = TREE
+    spec: Any = optree.tree_structure(tree)
+    with pytest.raises(TypeError, match="Expected a PyDagSpec, got optree's PyTreeSpec"):
+        pydag.dag_unflatten(spec, [1.0, 2.0])
+    with pytest.raises(TypeError, match="Expected a PyDagSpec, got optree's PyTreeSpec"):
+        pydag.retie(spec, TREE)
+    with pytest.raises(TypeError, match=r"PyTreeSpec. Take pydag.dag_structure\(tree\)"):
+        pydag.dag_transpose(spec, spec, TREE)
+
+
+def test_a_list_of_paths() -> None:
+    """`tie` and `untie` take each path by itself; what to write for a list and for text is said."""
+    paths: Any = [("a",), ("b",)]
+    for function in (pydag.tie, pydag.untie):
+        with pytest.raises(
+            TypeError, match=r"Give each path as an argument of its own: \(tree, \*"
+        ):
+            function(TREE, paths)
+    with pytest.raises(TypeError, match=r"Write a tuple: \('a', 0\)\.$"):
+        pydag.untie(TREE, ["a", 0])  # type: ignore[arg-type]  # the point
+    with pytest.raises(TypeError, match=r"Write \('a',\) for one entry\.$"):
+        pydag.tie(TREE, "a", ("b",))  # type: ignore[arg-type]  # the point
+    assert pydag.tie(TREE, *paths) == {"a": [1.0], "b": [1.0]}
+
+
+def test_names_that_are_for_jax() -> None:
+    """`pydag.jit` says where it is, also when nobody has imported that; JAX isn't imported."""
+    program = (
+        "import sys, pydag\n"
+        "for name in ('jit', 'Dag', 'leaves', 'no_such'):\n"
+        "    try: getattr(pydag, name)\n"
+        "    except AttributeError as error: print(error)\n"
+        "print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "pydag has no 'jit'; did you mean 'pydag.jaxinterop.jit'?",
+        "pydag has no 'Dag'; did you mean 'pydag.jaxinterop.Dag'?",
+        "pydag has no 'leaves'; did you mean 'dag_leaves'?",
+        "module 'pydag' has no attribute 'no_such'",
+        "False",
+    ], done.stderr

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes with Dags and with donated models: what the errors say to do."""
+
+import copy
+import pickle
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+import pydag
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp
+
+from pydag import jaxinterop as pj
+
+
+def double(model: Any) -> Any:
+    return pydag.dag_map(lambda x: 2 * x, model)
+
+
+def mixed(model: Any, other: Any) -> Any:
+    return pydag.dag_map(jnp.add, model, other)
+
+
+def total(model: Any) -> Any:
+    return model["a"].sum()
+
+
+def notes(error: BaseException) -> list[str]:
+    """Without JAX's note about its frames, by their beginnings."""
+    return [note for note in getattr(error, "__notes__", []) if not note.startswith("---")]
+
+
+def test_a_dag_without_its_tree() -> None:
+    """An attribute or an item of the tree is asked of the Dag: it says to write `.tree`."""
+    dag: Any = pj.Dag({"a": jnp.ones(2)})
+    with pytest.raises(AttributeError, match=r"no attribute 'w'\n .* write dag\.tree\.w$"):
+        dag.w  # noqa: B018  # the point
+    with pytest.raises(TypeError, match=r"not subscriptable\n .* write dag\.tree\['a'\]$"):
+        dag["a"]
+
+
+def test_a_dag_is_no_sequence() -> None:
+    """The hints change nothing else: a Dag can't be iterated, and is copied and pickled."""
+    dag: Any = pj.Dag({"a": 1.0})
+    assert not isinstance(dag, Iterable)
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(dag)
+    assert not hasattr(dag, "__jax_array__")
+    for other in (copy.copy(dag), copy.deepcopy(dag), pickle.loads(pickle.dumps(dag))):
+        assert other.tree == {"a": 1.0}
+
+
+def test_swapped_arguments_of_jaxs_map() -> None:
+    """`pj.tree.map(tree, f)` says so, where it once returned the function."""
+    functions: list[Any] = [pj.tree.map, pj.tree.map_with_path, pj.tree.reduce]
+    for function in functions:
+        with pytest.raises(TypeError, match="takes the function first and then the tree"):
+            function({"a": 1.0}, abs)
+
+
+def test_a_donated_model_used_again() -> None:
+    """The error says which leaf was deleted, and that the function donates this argument."""
+    step = pj.jit(double, donate_argnums=0)
+    model = {"a": jnp.ones(2), "b": [jnp.zeros(2)]}
+    step(model)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="deleted") as raised:
+            step(model)
+        deleted, donor = notes(raised.value)[-2:]
+        assert deleted == "The array was deleted before this call: args[0]['a'], and 1 more."
+        assert donor.startswith("double at ")
+        assert "donates this argument (donate_argnums, donate_argnames)" in donor
+
+
+def test_a_donated_model_given_to_another_function() -> None:
+    """One that donates nothing, or not this argument, names the functions that donate."""
+    step = pj.jit(mixed, donate_argnames="model")
+    model = {"a": jnp.ones(2)}
+    fine = step(model=model, other={"a": jnp.ones(2)})
+    with pytest.raises(RuntimeError, match="deleted") as raised:
+        pj.jit(total)(model)
+    deleted, donors = notes(raised.value)[-2:]
+    assert deleted == "The array was deleted before this call: args[0]['a']."
+    assert donors.startswith("Of the functions compiled by pydag.jaxinterop.jit these donate")
+    assert "mixed at " in donors
+    with pytest.raises(RuntimeError, match="deleted") as raised:
+        step(fine, model)
+    assert "args[1]['a']" in notes(raised.value)[-2]
+    assert notes(raised.value)[-1].startswith("Of the functions compiled")
+
+
+def test_other_errors_get_no_such_note() -> None:
+    """A RuntimeError of the function's own is raised as it is."""
+
+    @pj.jit
+    def fails(model: Any) -> Any:
+        raise RuntimeError("nothing was taken away")
+
+    with pytest.raises(RuntimeError, match="taken away") as raised:
+        fails({"a": jnp.ones(2)})
+    assert not any("deleted" in note for note in notes(raised.value))
