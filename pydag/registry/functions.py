@@ -88,6 +88,9 @@ def _get(
     if cls is None:
         return _get_all(namespace)
     known = lookup.optree_entry(cls, namespace)
+    kept = _builtin_entries.get(id(known))
+    if kept is not None and kept[1].type is cls:
+        return kept[1]
     is_builtin = known is not None and known.type is cls and known.kind != optree.PyTreeKind.CUSTOM
     if inspect.isclass(cls) and not is_builtin:
         found = _core.find_registration(cls, namespace)
@@ -106,7 +109,7 @@ def _entry_of_optree(entry: Any) -> RegistryEntry:
         return _builtin_entries[id(entry)][1]
     ours = RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
     if ours.kind != optree.PyTreeKind.CUSTOM:
-        _builtin_entries[id(entry)] = entry, ours
+        return _builtin_entries.setdefault(id(entry), (entry, ours))[1]
     return ours
 
 

@@ -3,6 +3,7 @@
 #include "base/constants.h"
 #include "base/error.h"
 #include "base/stack_room.h"
+#include "base/threads.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "structure/explain.h"
@@ -101,7 +102,8 @@ void set_state(nb::handle_t<Spec> self, nb::handle state) {
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     require_stack_room();
     StructureBuilder builder;
-    restore_state(state, builder);  // may run code of the keys, which may call this function again
+    restore_state(state, builder);    // may run code of the keys, which may call this function again
+    const Locked locked(self.ptr());  // of several threads one succeeds
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     new (nb::inst_ptr<Spec>(self)) Spec(std::move(builder));
     nb::inst_mark_ready(self);
@@ -194,7 +196,7 @@ void bind_class(nb::module_ &module) {
             nb::arg("record_class") = nb::handle(as_object(&PyTuple_Type)),
             nb::sig("def _listing(self, record_class: type = tuple, /) -> list[Any]"))
         .def("_shared", on_structure(shared_of),
-             nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
+             nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None]]"))
         .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),
              nb::sig("def __len__(self, /) -> int"))
         .def(

@@ -55,16 +55,16 @@ void collect(const Structure &structure, Ways &ways, Make make, Finish finish) {
         });
 }
 
-PyObject *entry_type_of(Kind kind, PyObject *const *refs) {
-    if (is_registered(kind)) return node_registration(refs).path_entry_type.ptr();
+nb::object entry_type_of(Kind kind, PyObject *const *refs) {
+    if (is_registered(kind)) return path_entry_type_of(CustomRefs{refs}.registration_box());
     const Entries entries = traits(kind).entries;
-    if (entries == Entries::kTupleFields) return constants.namedtuple_entry;
-    if (entries == Entries::kStructFields) return constants.structseq_entry;
-    return entries == Entries::kKeys ? constants.mapping_entry : constants.sequence_entry;
+    if (entries == Entries::kTupleFields) return nb::borrow(constants.namedtuple_entry);
+    if (entries == Entries::kStructFields) return nb::borrow(constants.structseq_entry);
+    return nb::borrow(entries == Entries::kKeys ? constants.mapping_entry : constants.sequence_entry);
 }
 
 nb::object accessor_entry(Kind kind, PyObject *const *refs, uint32_t child) {
-    const nb::object entry_type = nb::borrow(entry_type_of(kind, refs));
+    const nb::object entry_type = entry_type_of(kind, refs);
     return call(entry_type, entry_of(kind, refs, child), type_of(kind, refs), tree_kind(kind));
 }
 
@@ -97,7 +97,7 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
     const Entries entries = traits(kind).entries;
     if (entries == Entries::kNames) return {std::move(entry), true};
     if (entries == Entries::kCustom) {
-        const nb::object entry_type = node_registration(refs).path_entry_type;
+        const nb::object entry_type = path_entry_type_of(CustomRefs{refs}.registration_box());
         const bool is_attribute = PyType_Check(entry_type.ptr()) &&
                                   PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(entry_type.ptr()),
                                                    reinterpret_cast<PyTypeObject *>(constants.attribute_entry));
@@ -149,19 +149,6 @@ std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32
             Steps steps;
             for (const Edge &edge : way) steps.push_back(step_of(edge.kind, edge.refs, edge.child));
             found.push_back(std::move(steps));
-        });
-    return found;
-}
-
-std::vector<nb::object> slot_paths(const Structure &structure, const std::vector<uint32_t> &nodes) {
-    RefBuffer<24> way;
-    std::vector<nb::object> found;
-    walk_entries(
-        structure, [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_new(entry_of(kind, refs, child)); },
-        [&] { way.drop_to(way.size() - 1); },
-        [&](uint32_t i) {
-            if (found.size() < nodes.size() && nodes[found.size()] == i)
-                found.push_back(tuple_of(way.data(), way.size()));
         });
     return found;
 }
