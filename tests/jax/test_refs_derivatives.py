@@ -229,6 +229,6 @@ def test_a_rule_that_would_write_when_the_ref_is_gone(how: str) -> None:
         "cond": lambda: pj.grad(lambda x: pj.cond(x > 0, lambda x: kept(ref, x), jnp.sin, x))(1.0),
         "jit of scan": lambda: pj.jit(pj.grad(scanned))(1.0),
     }
-    with pytest.raises(ValueError, match="backward.*writes into a ref, and runs when the ref is"):
+    with pytest.raises(ValueError, match=r"backward.*writes into a ref, and runs when the ref is"):
         runs[how]()
     assert float(ref[...]) == 0.0
