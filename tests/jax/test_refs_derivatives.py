@@ -232,3 +232,22 @@ def test_a_rule_that_would_write_when_the_ref_is_gone(how: str) -> None:
     with pytest.raises(ValueError, match=r"backward.*writes into a ref, and runs when the ref is"):
         runs[how]()
     assert float(ref[...]) == 0.0
+
+
+@pytest.mark.parametrize("transformation", [pj.jacfwd, pj.hessian])
+def test_a_write_under_a_forward_jacobian(transformation: Any) -> None:
+    """JAX's error, which names the refs and says what to do; nothing is written."""
+
+    def f(x: Any, refs: Any) -> Any:
+        refs["seen"][...] = 1.0
+        return x**2
+
+    refs = {"seen": jax.new_ref(jnp.float32(0.0))}
+    with pytest.raises(Exception, match="vmapped value") as told:
+        transformation(f)(3.0, refs)
+    notes = "".join(told.value.__notes__)
+    assert "args[1]['seen']" in notes
+    assert "jacrev" in notes
+    assert float(refs["seen"][...]) == 0.0
+    assert float(pj.jacrev(f)(3.0, refs)) == 6.0
+    assert float(refs["seen"][...]) == 1.0
