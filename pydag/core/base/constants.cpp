@@ -24,6 +24,7 @@ void make_constants() {
     Constants made = {};
     made.default_dict = imported_class("collections", "defaultdict");
     made.deque = imported_class("collections", "deque");
+    made.frozen_dict = frozen_dict_type();
     made.python_class = new_class();
     made.accessor = imported("optree", "PyTreeAccessor");
     made.sequence_entry = imported("optree", "SequenceEntry");

@@ -11,12 +11,13 @@
 
 namespace pydag {
 
-inline constexpr size_t kNumTreeKinds = 11;  // of optree.PyTreeKind
+inline constexpr size_t kNumTreeKinds = 12;  // of optree.PyTreeKind
 
 // Owned for the life of the process: a static owning object would be destroyed after the
 // interpreter is gone.
 struct Constants {
     PyTypeObject *default_dict, *deque;
+    PyTypeObject *frozen_dict;   // null in a Python that has none
     PyTypeObject *python_class;  // an ordinary class, as a class statement makes it
     // optree's classes
     PyObject *accessor, *sequence_entry, *mapping_entry, *namedtuple_entry, *structseq_entry, *attribute_entry;

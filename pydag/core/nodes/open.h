@@ -119,10 +119,12 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
         case Kind::kList:
             if (type != &PyList_Type || PyList_GET_SIZE(object) != count) return nullptr;
             return count ? reinterpret_cast<PyListObject *>(object)->ob_item : values;
-        case Kind::kDict: {
+        case Kind::kDict:
+        case Kind::kFrozenDict: {
             const Keys &keys = MappingRefs{refs}.keys();
+            PyTypeObject *const expected = node.kind == Kind::kDict ? &PyDict_Type : constants.frozen_dict;
             const bool fits =
-                type == &PyDict_Type && has_order_of(keys, options) && read_known_mapping(keys, object, values);
+                type == expected && has_order_of(keys, options) && read_known_mapping(keys, object, values);
             return fits ? values : nullptr;
         }
         case Kind::kOrderedDict: {
@@ -172,7 +174,8 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
             return count ? reinterpret_cast<PyListObject *>(object)->ob_item : options.arena.take(0);
         case Kind::kDict:
         case Kind::kOrderedDict:
-        case Kind::kDefaultDict: {
+        case Kind::kDefaultDict:
+        case Kind::kFrozenDict: {
             count = checked_count(object, PyDict_GET_SIZE(object));
             const bool is_ordered = info.kind == Kind::kOrderedDict;
             PyObject **const values = read_mapping(object, !is_ordered, options, refs);
@@ -205,6 +208,7 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
     }
     switch (info.kind) {
         case Kind::kDict:
+        case Kind::kFrozenDict:
             return open_dict(object, options, stack, refs);
         case Kind::kDefaultDict: {
             nb::object factory = default_factory_of(object);
@@ -232,6 +236,7 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kDict:
         case Kind::kOrderedDict:
         case Kind::kDefaultDict:
+        case Kind::kFrozenDict:
         case Kind::kTuple:
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
