@@ -25,7 +25,7 @@ def test_children_in_the_order_of_keys() -> None:
     leaves, spec = pydag.dag_flatten(tree)
     assert leaves == [2.5, 1.5]
     assert repr(spec) == "PyDagSpec(frozendict({'a': [*], 'b': *}))"
-    assert spec.type is frozendict
+    assert spec.type == frozendict
     assert spec.kind == optree.PyTreeKind.FROZENDICT
     assert pydag.dag_paths(tree) == [("a", 0), ("b",)]
     assert pydag.dag_accessors(tree) == optree.tree_accessors(tree)

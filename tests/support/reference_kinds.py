@@ -21,6 +21,7 @@ import optree
 # Python has `frozendict` from 3.15 on.
 FROZEN_DICTS: tuple[Any, ...] = tuple(filter(None, [getattr(builtins, "frozendict", None)]))
 DICTS = (dict, OrderedDict, defaultdict, *FROZEN_DICTS)
+MAPPINGS: Any = (dict, *FROZEN_DICTS)  # of which these are instances
 ATOMS = (
     *(type(None), bool, int, float, complex, str, bytes, range, property, weakref.ref),
     *(type(...), type(NotImplemented), np.bool_),

@@ -24,6 +24,7 @@ struct Constants {
     PyObject *tree_kinds[kNumTreeKinds];      // the members of PyTreeKind, by number
     PyObject *new_object;                     // copyreg.__newobj__
     PyObject *short_repr, *bounded_repr;      // pydag.structure.text
+    PyObject *unopened_hint;                  // pydag.structure.hints
     PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
     PyObject *spec_to_json, *spec_from_json;  // pydag.structure.spec_methods
     PyObject *no_items;                       // ()

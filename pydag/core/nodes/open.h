@@ -229,25 +229,4 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
     }
 }
 
-// Whether an object that only this container, which was just read, holds can be met only once, given that
-// the container itself is opened only once.
-inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &options) {
-    switch (kind) {
-        case Kind::kDict:
-        case Kind::kOrderedDict:
-        case Kind::kDefaultDict:
-        case Kind::kFrozenDict:
-        case Kind::kTuple:
-        case Kind::kNamedTuple:
-        case Kind::kStructSequence:
-            // A dict may be an instance's attributes, a second way to its values. A tuple may be opened again.
-            return has_references(container, 1);
-        case Kind::kList:
-        case Kind::kDeque:
-            return true;
-        default:
-            return (kind == Kind::kFields || kind == Kind::kCustom) && options.owns_attributes;
-    }
-}
-
 }  // namespace pydag
