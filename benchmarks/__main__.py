@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import boundary
+import cliffs
 import cold
 import copies
 import depth
@@ -23,12 +24,13 @@ import folds
 import growth
 import limit
 import modules
+import rows
 import specs
 import tables
 from peers import Peers, find_peers
 from picture import draw
 from readme import insert_figures
-from records import Record, Results, Task
+from records import Record, Results, Task, chosen
 from report import markdown
 from timing import FULL, QUICK, Effort
 
@@ -47,6 +49,7 @@ SECTIONS: dict[str, Callable[[Peers, Effort], list[Task]]] = {
     "folds": folds.tasks,
     "copies": copies.tasks,
     "limit": limit.tasks,
+    "cliffs": cliffs.tasks,
 }
 
 
@@ -120,6 +123,8 @@ def main() -> None:
         records = measure(peers, effort, options.only or list(SECTIONS))
         results = Results(about(peers, effort), records)
 
+    if found := chosen(results.records, "cliffs"):
+        print(rows.section(found))
     if options.out or options.only or results.about["quick"]:
         folder = options.out or ROOT / "out/benchmarks"
         write(results, folder / "results.json", folder, None)

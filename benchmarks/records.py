@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from timing import Outcome, Times
 
-Labels = Mapping[str, str | int | bool]
+Labels = Mapping[str, str | float | bool]
 
 STANDARD = ("copy.deepcopy", "pickle")  # they also copy the leaves: shown, but not raced
 
@@ -51,7 +51,7 @@ class Task(NamedTuple):
     run: Callable[[], list[Record]]
 
 
-def chosen(records: Iterable[Record], section: str, **labels: str | int | bool) -> list[Record]:
+def chosen(records: Iterable[Record], section: str, **labels: str | float | bool) -> list[Record]:
     """The records of a section that have these labels."""
     return [
         record

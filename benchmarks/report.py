@@ -12,6 +12,7 @@ from modules import DATACLASS, EQUINOX, FIELDS, JAX, NNX, OF_EQUINOX, OF_NNX, SL
 from peers import WORKS
 from readme import mean_and_worst, short_table
 from records import Record, Results, chosen, geometric_mean
+from rows import section as cliff_table
 from words import cells, contenders, duration, significant, table, times, union
 
 
@@ -250,6 +251,16 @@ looks into (a view's memory) and the aux_data of classes stay common to both, as
     return intro + table(head, rows)
 
 
+def _cliffs(records: list[Record]) -> str:
+    intro = """\
+Workloads at which a library that is fast on ordinary trees may be slow. *≥*: the time of the
+fastest other library over pydag's. *≤*: pydag's time over its own time for the like of it without
+the oddity.
+
+"""
+    return intro + cliff_table(records)
+
+
 _SECTIONS: list[tuple[str, str, Callable[[list[Record]], str]]] = [
     ("The eight tables", "tables", _tables),
     ("Flatten without short cuts", "cold", _cold),
@@ -262,4 +273,5 @@ _SECTIONS: list[tuple[str, str, Callable[[list[Record]], str]]] = [
     ("Folds and rewrites", "folds", _folds),
     ("Copies of state", "copies", _copies),
     ("The limit", "limit", _limit),
+    ("Where it is slower", "cliffs", _cliffs),
 ]

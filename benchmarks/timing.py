@@ -129,6 +129,22 @@ def fresh_contest(
     return Outcome({name: Times.of(all_) for name, all_ in seconds.items()})
 
 
+def prepared_contest(
+    contenders: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]], effort: Effort
+) -> Outcome:
+    """A contest of calls that each come after a preparation, which isn't timed.
+
+    What the preparation returns is the argument of the call.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    with quiet():
+        for order in _orders(list(contenders), effort.rounds):
+            for name in order:
+                prepare, call = contenders[name]
+                seconds[name] += [_each_once(call, [prepare()]) for _ in range(5)]
+    return Outcome({name: Times.of(all_) for name, all_ in seconds.items()})
+
+
 def _each_once(function: Callable[[Any], Any], inputs: list[Any]) -> float:
     start = time.perf_counter()
     for item in inputs:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import boundary
@@ -26,7 +27,8 @@ from peers import WORKS, Peers, find_peers, works
 from readme import BEGIN, END, insert_figures
 from records import Record, Results
 from report import markdown
-from timing import Effort, Outcome, Times, Work, contest, fresh_contest
+from rows import at_least, at_most
+from timing import Effort, Outcome, Times, Work, contest, fresh_contest, prepared_contest
 from words import duration, significant
 
 import pydag
@@ -384,3 +386,30 @@ def test_printers(tmp_path: Path) -> None:
     page.write_text(f"a\n{views.BEGIN}\nold\n{views.END}\nb\n", "utf-8")
     views.insert(page, views.BEGIN, views.END, "new")
     assert page.read_text("utf-8") == f"a\n{views.BEGIN}\n\nnew\n{views.END}\nb\n"
+
+
+def test_rows_of_the_table_of_cliffs() -> None:
+    """A row says its ratio either way round, and whether it is what was wanted."""
+    outcome = Outcome({"pydag": Times(2.0, 2.0), "other": Times(3.0, 3.0)})
+    faster = at_least("faster", 1.5, lambda effort: outcome).record(HASTE)
+    slower = at_least("slower", 1.6, lambda effort: outcome).record(HASTE)
+    bounded = at_most("bounded", 0.6, lambda effort: outcome).record(HASTE)
+    text = markdown(results(faster, slower, bounded))
+    assert "| faster | 2 s | other | 3 s | 1.50 | ≥ 1.5 |  |" in text
+    assert "| slower | 2 s | other | 3 s | 1.50 | ≥ 1.6 | missed |" in text
+    assert "| bounded | 2 s | other | 3 s | 0.67 | ≤ 0.6 | missed |" in text
+
+
+def test_preparations_are_not_timed() -> None:
+    """What a prepared call is given is made just before it, and making it takes no time."""
+    made: list[int] = []
+
+    def prepare() -> int:
+        sleep(0.001)
+        made.append(len(made))
+        return made[-1]
+
+    def call(number: int) -> None:
+        assert number == len(made) - 1
+
+    assert prepared_contest({"pydag": (prepare, call)}, HASTE).times["pydag"].minimum < 0.001

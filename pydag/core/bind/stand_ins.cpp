@@ -18,9 +18,10 @@ PyTypeObject *type_of(const Registration &registration) {
     return reinterpret_cast<PyTypeObject *>(registration.type.ptr());
 }
 
-// A stand-in makes instances by `object.__new__`, and the class must let it.
+// A stand-in makes instances by `object.__new__`, and the class must let it. It learns from each instance, so where
+// threads run at the same time there is none, and the library's functions do its work.
 bool can_have_stand_in(const Registration &registration) {
-    return !registration.is_fields && has_plain_layout(registration.type);
+    return !kFreeThreaded && !registration.is_fields && has_plain_layout(registration.type);
 }
 
 Py_ssize_t offset_of(const Registration &registration, nb::handle name) {
@@ -84,22 +85,22 @@ nb::object build_by_stand_in(nb::handle box, nb::handle aux_data, nb::tuple chil
 }  // namespace
 
 void bind_stand_ins(nb::module_ &module) {
-    // Lets the core open and build the instances of a class of another library by their slots. False: it can't. `child`
-    // is the slot of the only child, if there is one, and `entry` its name; the aux_data are the sorted items of the
-    // dict in the slot `items`, or else the slots `plain`; `fresh` gets `make_fresh()`. `write(instance, child)` puts
-    // in another child.
+    // Lets the core open and build the instances of another library's class by their slots. False if it can't. `child`
+    // is the slot of the only child, if there is one, and `entry` its name. The aux_data are the sorted items of the
+    // dict in the slot `items`, or else the values of the slots `plain`. The slot `fresh` gets `make_fresh()`.
+    // `write(instance, child)` puts in another child.
     module.def("stand_in_by_slots", stand_in_by_slots, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(),
                nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
                nb::sig("def stand_in_by_slots(registration: object, child: str | None, entry: str | None, "
                        "items: str | None, plain: tuple[str, ...], fresh: str, make_fresh: object, write: object, /) "
                        "-> bool"));
-    // The same by attributes, of which the attribute `kinds`, a `kinds_class` whose `mapping` is a dict, says which are
-    // children. It opens nothing before layouts are added.
+    // Lets the core open and build them by their attributes. The attribute `kinds`, a `kinds_class` whose `mapping` is
+    // a dict, says which of them are children. Nothing is opened so before layouts are added.
     module.def("stand_in_by_attributes", stand_in_by_attributes,
                nb::sig("def stand_in_by_attributes(registration: object, kinds: str, kinds_class: type, mapping: str, "
                        "/) -> bool"));
-    // Adds the keys of the children and of the others, the names of all these attributes, and the entries of the
-    // children. False: it is there already, or can't be.
+    // Adds a layout: the keys of the children and of the others, the names of all these attributes, and the entries of
+    // the children. False if it is known already, or can't be used.
     module.def("add_layout", add_layout, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
                nb::sig("def add_layout(registration: object, children: tuple, others: tuple, names: tuple[str, ...], "
                        "entries: tuple | None, /) -> bool"));

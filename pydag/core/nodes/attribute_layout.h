@@ -41,19 +41,19 @@ public:
         if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(size())) return false;
         Py_ssize_t position = 0;
         PyObject *key, *value;
-        for (auto place = order_.begin(); place != order_.end(); ++place) {
+        for (auto next = order_.begin(); next != order_.end(); ++next) {
             if (!PyDict_Next(dict, &position, &key, &value)) return false;
-            if (!place->is_of(key)) {  // learn the order of this instance, for the next one
-                const auto found = std::find_if(place, order_.end(), [=](const Place &p) { return p.is_of(key); });
+            if (!next->is_of(key)) {  // learn the order of this instance, for the next one
+                const auto found = std::find_if(next, order_.end(), [=](const Attribute &x) { return x.is_of(key); });
                 if (found == order_.end()) return false;
-                std::iter_swap(place, found);
+                std::iter_swap(next, found);
             }
-            values[place->index] = value;
+            values[next->index] = value;
         }
         return true;
     }
 
-    // Whether a mapping says of these attributes that those are children which are.
+    // Whether a mapping says that the children of this layout are children, and the others not.
     bool is_said_by(PyObject *mapping) {
         if (is_as_before(mapping)) return true;
         std::vector<Said> said;
@@ -62,19 +62,19 @@ public:
             if (!is_exact_str(key) || !PyBool_Check(value)) return false;
             said.push_back({nb::borrow(key), value});
         }
-        for (const Place &place : order_) {  // all keys are strings, so the lookup runs no code
-            PyObject *const value = PyDict_GetItemWithError(mapping, place.name);
-            if ((value == Py_True) != (place.index < num_children_)) return false;
+        for (const Attribute &attribute : order_) {  // all keys are strings, so the lookup runs no code
+            PyObject *const value = PyDict_GetItemWithError(mapping, attribute.name);
+            if ((value == Py_True) != (attribute.index < num_children_)) return false;
         }
         said_ = std::move(said);
         return true;
     }
 
 private:
-    struct Place {
-        PyObject *name;  // borrowed from the names, where it has this index
+    struct Attribute {
+        PyObject *name;  // borrowed from the names, in which it has this index
         size_t index;
-        // A library that makes names out of numbers makes another string each time.
+        // Equal strings may be two objects: a library may make the names anew for each instance.
         bool is_of(PyObject *key) const { return key == name || (is_exact_str(key) && is_same_name(name, key)); }
     };
     struct Said {
@@ -94,8 +94,8 @@ private:
 
     nb::object children_, others_, names_, entries_;
     size_t num_children_, kinds_;
-    std::vector<Place> order_;  // as the instance that was read last has its attributes
-    std::vector<Said> said_;    // what the last mapping said that was gone through
+    std::vector<Attribute> order_;  // the order of the attributes in the instance that was read last
+    std::vector<Said> said_;        // the items of the mapping that was read last
 };
 
 }  // namespace pydag

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostLayouts = 64, kMostNames = size_t{1} << 16;  // of one class
 
-// Null, and no error, where an instance has none.
+// The `__dict__` of an instance; null, and no error, if it has none.
 nb::object dict_of(PyObject *object) {
     nb::object dict = nb::steal(PyObject_GenericGetDict(object, nullptr));
     if (!dict.is_valid()) PyErr_Clear();
@@ -72,7 +72,7 @@ bool AttributeStandIn::add_layout(PyTypeObject *type, nb::handle children, nb::h
     return true;
 }
 
-// The dict that an instance's kinds wrap; borrowed, null where they don't.
+// The dict that an instance's kinds wrap, borrowed; null if they wrap none.
 PyObject *AttributeStandIn::mapping_of(PyObject *kinds) const {
     if (!kinds_class_.is(as_object(Py_TYPE(kinds)))) return nullptr;
     const nb::object dict = dict_of(kinds);
@@ -91,12 +91,12 @@ bool AttributeStandIn::open(PyObject *object, Arena<PyObject *, 24> &arena, Open
     Buffer<PyObject *, 32> values;
     values.extend(size);
     for (size_t tried = 0; tried < layouts_.size(); ++tried) {
-        const size_t place = tried == 0 ? recent_ : tried - (tried <= recent_);
-        Layout &layout = *layouts_[place];
+        const size_t index = tried == 0 ? recent_ : tried - (tried <= recent_);
+        Layout &layout = *layouts_[index];
         if (!layout.read(dict.ptr(), values.data())) continue;
         PyObject *const mapping = mapping_of(layout.kinds(values.data()));
         if (!mapping || !layout.is_said_by(mapping)) continue;
-        recent_ = place;
+        recent_ = index;
         opened.count = static_cast<uint32_t>(layout.num_children());
         opened.children = arena.take(layout.num_children());
         std::copy_n(values.data(), layout.num_children(), opened.children);
@@ -108,17 +108,17 @@ bool AttributeStandIn::open(PyObject *object, Arena<PyObject *, 24> &arena, Open
     return false;
 }
 
-// Aux data that was made from a layout has its very tuples.
+// The layout from which aux_data was made, which has the layout's own tuples.
 AttributeStandIn::Layout *AttributeStandIn::find(PyObject *aux_data, uint32_t count) {
     if (!is_tuple_of(aux_data, 3) || layouts_.empty()) return nullptr;
     const auto fits = [=](const Layout &layout) { return layout.is_described_by(aux_data); };
-    size_t place = recent_;
-    if (!fits(*layouts_[place]))
-        for (place = 0; place < layouts_.size() && !fits(*layouts_[place]); ++place) {
+    size_t index = recent_;
+    if (!fits(*layouts_[index]))
+        for (index = 0; index < layouts_.size() && !fits(*layouts_[index]); ++index) {
         }
-    if (place == layouts_.size()) return nullptr;
-    recent_ = place;
-    Layout &layout = *layouts_[place];
+    if (index == layouts_.size()) return nullptr;
+    recent_ = index;
+    Layout &layout = *layouts_[index];
     const bool is_whole = layout.num_children() == count && is_tuple_of(item(aux_data, 2), layout.size() - count);
     return is_whole ? &layout : nullptr;
 }
@@ -133,7 +133,7 @@ bool AttributeStandIn::read_known(PyObject *object, PyObject *aux_data, uint32_t
     Buffer<PyObject *, 32> values;
     values.extend(layout->size());
     if (!layout->read(dict.ptr(), values.data())) return false;
-    // The kinds are among the others. They are the same object, and that never changes what it says.
+    // The kinds are one of the others, and so the same object as before, which never changes what it says.
     const auto *const expected = &PyTuple_GET_ITEM(item(aux_data, 2), 0);
     if (!std::equal(expected, expected + layout->size() - count, values.data() + count)) return false;
     std::copy_n(values.data(), count, children);
@@ -156,7 +156,7 @@ nb::object AttributeStandIn::build(const Registration &registration, PyObject *a
     return object;
 }
 
-// Asks the class, which says what may be assigned to an attribute, and when.
+// Assigns to the attributes: so the class decides what may be assigned, and when.
 void AttributeStandIn::write(PyObject *object, PyObject *aux_data, PyObject *const *children, uint32_t count,
                              MadeOnce &) {
     const nb::object keys = nb::borrow(is_tuple_of(aux_data, 3) ? item(aux_data, 0) : aux_data);

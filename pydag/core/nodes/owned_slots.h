@@ -7,8 +7,8 @@
 
 namespace pydag {
 
-// Whether an object that only this container, which was just read, holds can be met only once, given that
-// the container itself is opened only once.
+// Whether an object to which only this container has a reference can be met only once, given that the container,
+// which was just read, is opened only once.
 inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &options) {
     switch (kind) {
         case Kind::kDict:
@@ -18,7 +18,7 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kTuple:
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
-            // A dict may be an instance's attributes, a second way to its values. A tuple may be opened again.
+            // A dict may be the `__dict__` of an instance, which leads to its values, too. A tuple may be opened again.
             return has_references(container, 1);
         case Kind::kList:
         case Kind::kDeque:

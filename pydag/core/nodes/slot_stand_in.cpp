@@ -16,7 +16,7 @@ namespace {
 bool is_pair(PyObject *object) { return object && PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 2; }
 PyObject *item(PyObject *tuple, Py_ssize_t i) { return PyTuple_GET_ITEM(tuple, i); }
 
-// Whether a dict has just these items: (key, value) each, all of them the very same objects.
+// Whether a dict has just these items, pairs of a key and a value that are the same objects.
 bool has_items(PyObject *dict, PyObject *pairs) {
     const Py_ssize_t size = PyTuple_GET_SIZE(pairs);
     if (!PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) != size) return false;
@@ -71,8 +71,8 @@ bool is_constant(PyObject *aux_data) {
     return std::all_of(items, items + PyTuple_GET_SIZE(aux_data), [](PyObject *part) { return is_constant(part); });
 }
 
-// Whether two objects say the same, as far as a look into them can tell: they consist of the same objects, or of
-// such as do.
+// Whether two objects are made of the same objects, or, down to this depth, of objects that are alike. False if that
+// can't be told without running Python code.
 bool are_alike(PyObject *a, PyObject *b, int depth) {
     if (a == b) return true;
     PyTypeObject *const type = Py_TYPE(a);
@@ -115,7 +115,7 @@ bool SlotStandIn::has(PyObject *object, PyObject *aux_data) const {
     return true;
 }
 
-// Null where the library has to make it.
+// The aux_data of an instance; null if the library has to make it.
 nb::object SlotStandIn::aux_data_of(PyObject *object) {
     if (last_aux_.is_valid() && has(object, last_aux_.ptr())) return last_aux_;
     nb::object made;
@@ -173,8 +173,8 @@ nb::object SlotStandIn::build(const Registration &registration, PyObject *aux_da
     return object;
 }
 
-// The library may refuse it, by what the instance got when it was made. Nothing is asked where it would get the same
-// now.
+// The library may refuse a write, by comparing what `make_fresh` gave the instance with what it would give now. If
+// both are alike, the library would agree, and isn't asked.
 void SlotStandIn::write(PyObject *object, PyObject *, PyObject *const *children, uint32_t count, MadeOnce &once) {
     if (count == 0 || read_slot(object, slots_.child) == *children) return;
     const nb::object now = once.get(slots_.make_fresh), then = nb::borrow(read_slot(object, slots_.fresh));

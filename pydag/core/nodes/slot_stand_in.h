@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for a library whose instances have slots: at most one child, what is aux_data, and an object that each
-// instance gets anew when it is built.
+// Stands in for a library whose instances have slots, which hold at most one child, the aux_data, and an object that
+// is made anew for each instance that is built.
 #pragma once
 
 #include "types/stand_in.h"
@@ -15,10 +15,10 @@ public:
     struct Slots {
         Py_ssize_t child = 0;  // offset; 0: there is no child
         nb::object entries;    // the name of the child; None where there is none
-        Py_ssize_t items = 0;  // of a dict whose sorted items are the aux_data; 0: the next ones are
+        Py_ssize_t items = 0;  // of a dict whose sorted items are the aux_data; 0: the slots in `plain` are
         std::vector<Py_ssize_t> plain;
-        Py_ssize_t fresh = 0;          // of what a new instance gets from `make_fresh()`
-        nb::object make_fresh, write;  // `write(instance, child)`: how the library puts in another child
+        Py_ssize_t fresh = 0;          // where a new instance gets what `make_fresh()` returns
+        nb::object make_fresh, write;  // `write(instance, child)` puts in another child, as the library does
     };
     SlotStandIn(PyTypeObject *type, Slots slots);
 
@@ -36,8 +36,8 @@ private:
     nb::object aux_data_of(PyObject *object);
 
     Slots slots_;
-    unsigned version_;     // of the class when the stand-in was tried out
-    nb::object last_aux_;  // of constants alone: most instances have the same
+    unsigned version_;     // that of the class when the stand-in was tried out
+    nb::object last_aux_;  // the last one that holds constants alone, which most instances share
 };
 
 }  // namespace pydag

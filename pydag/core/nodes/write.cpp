@@ -8,7 +8,7 @@
 namespace pydag {
 namespace {
 
-// A key whose hash has changed isn't found any more: it would be added a second time.
+// Writing to a key whose hash has changed would add it a second time, since the dict doesn't find it any more.
 void check_keys(const Keys &keys, PyObject *dict) {
     for (uint32_t i = 0; !keys.has_constant_hashes && i < keys.size(); ++i)
         if (!checked(PyDict_Contains(dict, keys.key(i))))
@@ -38,14 +38,13 @@ bool is_writable(Kind kind, PyObject *const *refs) {
 
 namespace {
 
-// What was computed from the children that the instance had before.
+// Deletes the cached attributes, which were computed from the children that the instance had before.
 void forget_cached(PyObject *object, const Registration &registration) {
     if (registration.cached_access.empty()) return;
     const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
     for (const FieldAccess &field : registration.cached_access) {
-        const nb::object owned = nb::borrow(PyDict_GetItemWithError(dict.ptr(), field.name.ptr()));
+        const nb::object owned = find_in_dict(dict, field.name);
         if (owned.is_valid()) checked(PyDict_DelItem(dict.ptr(), field.name.ptr()));
-        else if (PyErr_Occurred()) nb::raise_python_error();
     }
 }
 

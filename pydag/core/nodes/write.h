@@ -10,8 +10,8 @@ namespace pydag {
 // Whether the children of nodes of this kind can be changed in place. A tuple has to be built anew.
 bool is_writable(Kind kind, PyObject *const *refs);
 
-// Replaces the children of `object`, as many as the node has, by `children`. The object
-// is what `refs` say, and nothing else than its children changes. `once` is for all nodes that one walk writes.
+// Replaces the children of `object`, all of them, by `children`, and changes nothing else. The object must match the
+// node that has these `refs`. One `once` serves all nodes that a walk writes.
 void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject *const *children, uint32_t count,
                     MadeOnce &once);
 

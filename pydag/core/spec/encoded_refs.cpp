@@ -31,8 +31,8 @@ nb::object encode_ref(PyObject *ref) {
     return checked(PyTuple_Pack(2, registration.type.ptr(), registration.namespace_.ptr()));
 }
 
-// As `keys_of` makes them for a mapping of this kind, where that is what the state says: so equal
-// specs, too, have one and the same Keys. Null elsewhere.
+// The Keys that `keys_of` makes for a mapping with these keys, if its order is the one that was written. Equal
+// specs then have the same Keys object, also after pickling. Null if the order is another one.
 nb::object usual_keys(nb::handle inserted, nb::handle ranks, bool sorted) {
     PyObject *const *const names = &PyTuple_GET_ITEM(inserted.ptr(), 0);
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
@@ -87,7 +87,7 @@ nb::object decode_registration(nb::handle state, Kind kind) {
             "a registration must be a class and a namespace");
     const NamespaceRef space = Namespace::get(namespace_);
     const TypeInfo info = space->find(reinterpret_cast<PyTypeObject *>(type.ptr()));
-    // Of a class that is opened by its fields some instances may be opened by a function.
+    // A class that is opened by its fields may have instances that a function opens.
     const bool fits =
         info.registration &&
         (info.kind == kind || (is_callback(kind) && !RegistrationBox::of(info.registration).flatten.is_none()));
@@ -101,7 +101,7 @@ nb::object decode_registration(nb::handle state, Kind kind) {
 
 // The number of fields of a namedtuple class or of a struct sequence class.
 nb::object decode_tuple_class(nb::handle cls, Kind kind) {
-    // Of another class instances would be built by code of its own.
+    // Building an instance of any other class would run code of that class.
     if (!PyType_Check(cls.ptr()) || kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(cls.ptr())) != kind)
         throw Malformed("the type must be a " + std::string(traits(kind).name) + " class");
     return checked(PyLong_FromSsize_t(checked(PyObject_Size(names_of_tuple_class(cls).ptr()))));

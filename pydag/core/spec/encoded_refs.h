@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The references of a structure as plain picklable objects, and back. Two kinds of them are written out: keys
-// as (insertion order, None or the index of each key in traversal order), registrations as (class, namespace).
-// What is read is not believed: errors are `Malformed` and name the reference by its index.
+// The references of a structure as plain picklable objects, and back. Most are picklable as they are. Keys are
+// written as (the keys in insertion order, None or the index of each in traversal order), and registrations as
+// (class, namespace). Whatever is read is checked: errors are `Malformed` and name the reference by its index.
 #pragma once
 
 #include "base/tuples.h"
@@ -14,10 +14,10 @@
 
 namespace pydag {
 
-// Whether an object is a tuple that can be read: an exact one, and with all of its items.
+// Whether an object is exactly a tuple, all of whose items are set.
 inline bool is_tuple(nb::handle object) { return PyTuple_CheckExact(object.ptr()) && is_filled(object); }
 
-// The distinct references of a structure, written out, and for each reference, in order, its index among them.
+// The distinct references of a structure, written out; and for each reference, in order, its index among these.
 struct WrittenRefs {
     explicit WrittenRefs(const Structure &structure);
 
@@ -25,23 +25,23 @@ struct WrittenRefs {
     Buffer<uint32_t, 256> indices;
 };
 
-// References that are read. What is written out is decoded once for each way in which it is used.
+// References that are read. One that several nodes use in the same way is decoded once.
 class EncodedRefs {
 public:
-    // A tuple, which the caller owns meanwhile.
+    // The caller keeps the tuple alive as long as this.
     explicit EncodedRefs(nb::handle refs);
 
     size_t size() const { return decoded_.size(); }
-    // Goes on to a node that has the references at these indices.
+    // Moves on to the next node, which has the references at these indices.
     void choose(std::span<const size_t> indices) { std::copy(indices.begin(), indices.end(), current_); }
     PyObject *operator[](size_t i) const { return PyTuple_GET_ITEM(refs_.ptr(), current_[i]); }
-    // Keys, a registration, and the number of fields of a tuple class, from the i-th of them.
+    // The i-th reference of the node, decoded as keys, as a registration, as the number of fields of a tuple class.
     nb::object keys(size_t i, bool sorted) { return decoded(i, {sorted ? Role::kSortedKeys : Role::kKeys}); }
     nb::object registration(size_t i, Kind kind) { return decoded(i, {Role::kRegistration, kind}); }
     nb::object tuple_size(size_t i, Kind kind) { return decoded(i, {Role::kClass, kind}); }
 
 private:
-    // What it is used as; of a class, by nodes of which kind.
+    // What a reference is used as; for a class, also the kind of the nodes that use it.
     struct Use {
         Role role = Role::kNothing;
         Kind kind = Kind::kLeaf;

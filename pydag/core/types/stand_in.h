@@ -4,9 +4,9 @@
 //
 // Calling Python functions for every object is slow. Where it is known how a library's functions work, the core
 // does the same itself: it finds the same children, makes the same aux_data, and has the same names for the
-// children. So a structure doesn't tell who opened a node, and the functions can open any instance that the core
-// doesn't know how to: one of another shape, or of a class that was changed since. Python tries a stand-in out
-// with an instance, and compares what both give, before the core goes by it.
+// children. So a structure doesn't show who opened a node. Instances that the core can't open, such as those of a
+// class that was changed since, are opened by the functions. Python tries a stand-in out with an instance of each
+// class, and compares what both give, before the core uses it.
 #pragma once
 
 #include "base/buffer.h"
@@ -32,8 +32,8 @@ public:
 
     // Opens an instance of the class. False where the functions have to. Runs no Python code.
     virtual bool open(PyObject *object, Arena<PyObject *, 24> &arena, Opened &opened) = 0;
-    // Reads the children of an instance that has this aux_data, and `count` children, into `children`. False where it
-    // has not, or where that can't be told. Runs no Python code.
+    // Reads the children of an instance into `children`, if it has this aux_data and `count` children. False if it has
+    // others, or if that can't be told. Runs no Python code.
     virtual bool read_known(PyObject *object, PyObject *aux_data, uint32_t count, PyObject **children,
                             bool &owns_children) = 0;
     // A new instance; null where the function has to build it.

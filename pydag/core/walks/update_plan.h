@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a compiled function changes in its arguments: kept from when it is traced, carried out at each call.
+// What a compiled function changes in its arguments: found when it is traced, written at each call.
 #pragma once
 
 #include "base/box.h"
@@ -13,8 +13,8 @@ struct UpdatePlan {
     using Positions = std::vector<uint32_t>;
     nb::object spec;             // of the arguments
     Positions positions;         // of the leaves that are computed at each call
-    Positions static_positions;  // of those that are always the same
-    nb::tuple statics;           // these
+    Positions static_positions;  // of the leaves that are the same at each call
+    nb::tuple statics;           // the leaves that are the same
     nb::object writers;          // as in NewLeaves
     nb::object then;             // likewise
     auto python_refs() { return std::tie(spec, statics, writers, then); }
@@ -42,8 +42,6 @@ nb::object open_updated(nb::handle updated);
 void carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
 // Writes what a function has returned, an Updated, into its arguments.
 void update_arguments(nb::handle updated, nb::handle arguments);
-// The result of a call with these arguments Where it is an Updated, the arguments are changed before.
-nb::object finish_call(nb::handle returned, nb::handle arguments);
 
 void make_update_types();
 

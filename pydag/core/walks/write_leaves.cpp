@@ -13,8 +13,8 @@
 namespace pydag {
 namespace {
 
-// New children for one container. Of the objects that belong to it the first is the container, the second what
-// writes it (None: the core), then come the children that it has, and those that it gets.
+// New children for one container. `first` is the index of its first object: the container; then what writes it
+// (None: the core); then the `count` children that it has, and the `count` children that it gets.
 struct Write {
     Kind kind;
     PyObject *const *refs;
@@ -66,7 +66,7 @@ private:
     Buffer<Write, 16> writes_;
 };
 
-// Goes through the target along its structure and finds out what has to be written where.
+// Walks the target along its structure, and adds what has to be written to `writes`.
 class Planner {
 public:
     Planner(const NewLeaves &given, Writes &writes) : given_(given), structure_(given.structure), writes_(writes) {
@@ -105,7 +105,7 @@ private:
                     [this](const Open &complete) { close(complete); });
     }
 
-    // Replaces the children of a node, the last objects and values, by what will stand in the node's own slot.
+    // Takes the children of a node off both stacks, and pushes what will stand in the place of the node itself.
     void close(const Open &complete) {
         nb::object value = value_of(complete);
         if (complete.node.is_anchor) memo_.replace(complete.number, value);
@@ -128,7 +128,7 @@ private:
         return std::equal(before, before + node.count, after) ? object : finish(complete, object, before, after);
     }
 
-    // The object itself; for a tuple in which something changes, a new tuple.
+    // What stands in the place of a node whose children change: the object itself, or a new tuple.
     nb::object finish(const Open &complete, const nb::object &object, PyObject *const *before, PyObject *const *after) {
         const Kind kind = complete.node.kind;
         const uint32_t count = complete.node.count;
@@ -169,8 +169,8 @@ private:
     const NewLeaves &given_;
     const Structure &structure_;
     Writes &writes_;
-    Stack stack_;                   // what stands in the slots to come
-    RefBuffer<48> before_, after_;  // objects of the target, and what replaces them, of which the node is not complete
+    Stack stack_;                   // the objects of the nodes to come
+    RefBuffer<48> before_, after_;  // objects of the target, and what replaces them, whose parents are not closed
     Nesting<Open> around_;
     RefBuffer<16> memo_;  // what replaces each shared object, by its number
     uint32_t current_ = 0;

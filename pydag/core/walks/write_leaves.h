@@ -10,14 +10,14 @@ namespace pydag {
 
 struct NewLeaves {
     const Structure &structure;  // of the target
-    PyObject *const *leaves;     // what takes the place of each leaf; null where the leaf stays
+    PyObject *const *leaves;     // the new leaf in the place of each; null where the leaf stays
     Namespace &space;
-    // A function of a class that says how an instance is written that a flatten function opens: as a function
-    // of the instance and the tuple of its new children; or None if it can't be written. Null: none can be.
+    // Says how instances of a class are written that a flatten function opens. Called with the class, it returns a
+    // function of the instance and the tuple of its new children, or None if they can't be written. Null: none can.
     nb::handle writers;
-    // Whether objects are written whose class is registered with another library by its fields.
+    // Whether objects may be written whose class is registered with another library by its fields.
     bool writes_foreign = false;
-    // What is called with the target at the end, and undoes its own work if it fails. Null: nothing.
+    // Called with the target after all writes; if it fails, it must have undone its own work. Null: nothing is called.
     nb::handle then;
 };
 

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads at which a fast library may be slow, in one table: ours, the other, ratio, target.
+
+    python benchmarks --only cliffs [--quick]
+
+measures all of them and prints the table. To add rows: a module with a function
+`rows(peers, effort) -> list[Row]` (rows.py says what a row is; `peers` has the libraries that are
+installed, `effort.quick` asks for smaller sizes), named in `MODULES` below.
+"""
+
+from collections.abc import Callable
+
+import odd_classes
+import odd_trees
+from peers import Peers
+from records import Task
+from rows import Row
+from timing import Effort
+
+MODULES: tuple[Callable[[Peers, Effort], list[Row]], ...] = (odd_classes.rows, odd_trees.rows)
+
+
+def tasks(peers: Peers, effort: Effort) -> list[Task]:
+    """A task for each row."""
+    return [row.task(effort) for rows in MODULES for row in rows(peers, effort)]
