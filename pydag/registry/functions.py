@@ -113,7 +113,7 @@ def _entry_of_optree(entry: Any) -> RegistryEntry:
         return _builtin_entries[id(entry)][1]
     ours = RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
     if ours.kind != optree.PyTreeKind.CUSTOM:
-        _builtin_entries[id(entry)] = entry, ours
+        ours = _builtin_entries.setdefault(id(entry), (entry, ours))[1]
         if ours.type in (list, tuple, type(None)):
             _fixed_entries[id(ours.type)] = ours
     return ours
