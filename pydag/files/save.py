@@ -39,6 +39,12 @@ def package() -> Any:
         raise ImportError(
             'pydag.files needs safetensors and NumPy: pip install "pydag-tree[files]"'
         ) from error
+    version = safetensors.__version__
+    if tuple(map(int, version.split(".")[:2])) < (0, 8):
+        raise ImportError(
+            "pydag.files needs safetensors 0.8 or newer, and this is "
+            f'{version}: pip install "safetensors>=0.8"'
+        )
     return safetensors
 
 

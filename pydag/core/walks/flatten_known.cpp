@@ -3,7 +3,7 @@
 
 #include "base/interrupt.h"
 #include "base/object_set.h"
-#include "nodes/open.h"
+#include "nodes/owned_slots.h"
 #include "walks/borrowed_frame.h"
 
 #include <algorithm>

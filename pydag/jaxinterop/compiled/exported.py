@@ -112,7 +112,7 @@ def _described(leaf: Leaf) -> Any:
     """An array's shape and type in its place, so that nothing large is kept."""
     if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
         return leaf
-    where = leaf.sharding if leaf.committed else None
+    where = leaf.sharding if getattr(leaf, "committed", False) else None
     return _struct(
         leaf.shape, leaf.dtype, sharding=where, weak_type=getattr(leaf, "weak_type", False)
     )
