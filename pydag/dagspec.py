@@ -6,18 +6,18 @@
 PyDagSpec({'a': *, 'b': []})
 """
 
-from .structure.specs import dagspec_defaultdict as defaultdict
-from .structure.specs import dagspec_deque as deque
-from .structure.specs import dagspec_dict as dict
-from .structure.specs import dagspec_from_collection as from_collection
-from .structure.specs import dagspec_frozendict as frozendict
-from .structure.specs import dagspec_leaf as leaf
-from .structure.specs import dagspec_list as list
-from .structure.specs import dagspec_namedtuple as namedtuple
-from .structure.specs import dagspec_none as none
-from .structure.specs import dagspec_ordereddict as ordereddict
-from .structure.specs import dagspec_structseq as structseq
-from .structure.specs import dagspec_tuple as tuple
+from .structure.made_specs import dagspec_defaultdict as defaultdict
+from .structure.made_specs import dagspec_deque as deque
+from .structure.made_specs import dagspec_dict as dict
+from .structure.made_specs import dagspec_from_collection as from_collection
+from .structure.made_specs import dagspec_frozendict as frozendict
+from .structure.made_specs import dagspec_leaf as leaf
+from .structure.made_specs import dagspec_list as list
+from .structure.made_specs import dagspec_namedtuple as namedtuple
+from .structure.made_specs import dagspec_none as none
+from .structure.made_specs import dagspec_ordereddict as ordereddict
+from .structure.made_specs import dagspec_structseq as structseq
+from .structure.made_specs import dagspec_tuple as tuple
 
 __all__ = [
     "defaultdict",

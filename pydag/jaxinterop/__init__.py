@@ -51,10 +51,10 @@ from .wrappers.linear import jvp as jvp
 from .wrappers.linear import linearize as linearize
 from .wrappers.linear import vjp as vjp
 from .wrappers.loops import fori_loop as fori_loop
-from .wrappers.loops import scan as scan
 from .wrappers.loops import while_loop as while_loop
 from .wrappers.scans import associative_scan as associative_scan
 from .wrappers.scans import map as map
+from .wrappers.scans import scan as scan
 from .wrappers.shard_map import shard_map as shard_map
 from .wrappers.solve import custom_linear_solve as custom_linear_solve
 from .wrappers.solve import custom_root as custom_root

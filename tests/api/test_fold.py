@@ -13,7 +13,7 @@ import pytest
 import reference_fold as ref
 import specimens as sp
 import strategies
-from agreement import Options, known, outcome
+from agreement import Options, known, numbering, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 from isomorphism import difference
@@ -22,17 +22,6 @@ from registering import Pair, fresh, register
 from strategies import Predicate, thorough
 
 import pydag
-
-
-def numbering() -> Callable[..., int]:
-    """A function to fold with, which notes what it was given and answers 0, 1, 2 ..."""
-    numbers = itertools.count()
-
-    def f(*arguments: Any) -> int:
-        sp.EVENTS.append(("f", *arguments))
-        return next(numbers)
-
-    return f
 
 
 def height(node: Any, below: tuple[int, ...]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from operations import doubled
+from operations import doubled, seconds
 
 import pydag
 
@@ -27,16 +27,6 @@ WORK: dict[str, Work] = {
     "errors": pydag.prefix_errors,
     "transpose map": lambda tree, other: pydag.dag_transpose_map(lambda x: tree, other),
 }
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """The least processor time of a few runs."""
-    times = []
-    for _ in range(7):
-        start = time.thread_time()
-        work()
-        times.append(time.thread_time() - start)
-    return min(times)
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from operations import DEPTHS, doubled
+from operations import DEPTHS, doubled, seconds
 
 import pydag
 
@@ -35,16 +35,6 @@ WORK: dict[str, Work] = {
     "flatten_up_to": lambda spec, other: spec.flatten_up_to(other.unflatten(range(len(other)))),
     "paths": lambda spec, _: spec.paths(),
 }
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """The least time of a few runs."""
-    times = []
-    for _ in range(7):
-        start = time.thread_time()
-        work()
-        times.append(time.thread_time() - start)
-    return min(times)
 
 
 @pytest.mark.measures

@@ -11,6 +11,7 @@ from typing import Any, get_origin
 import pytest
 
 import pydag
+from pydag.public.options import HELP
 
 PACKAGES = ["pydag", "pydag.files", "pydag.integrations.numpy", "pydag.jaxinterop"]
 if importlib.util.find_spec("jax") is None:
@@ -80,15 +81,6 @@ def test_every_parameter_is_explained(name: str) -> None:
     assert [x for x in words if x != "kwargs"] == [x for x in wanted if x != "kwargs"]
 
 
-CORE = {
-    "is_leaf": (
-        "Asked once per distinct object before it is opened, and once per occurrence of a value. "
-        "True keeps the object whole, as a leaf."
-    ),
-    "none_is_leaf": "True makes None a leaf; otherwise it is a node without children.",
-    "namespace": "Classes registered in this namespace are nodes, too.",
-    "identity": '"nodes" gives leaves no identity: one that stands in two places is two leaves.',
-}
 BOUNDARY = {
     "namespace": "Not JAX's. Classes registered in this namespace are nodes, too.",
     "identity": "Not JAX's. \"nodes\": only containers and modules have identity, arrays don't.",
@@ -102,7 +94,7 @@ def test_an_option_is_explained_in_the_same_words_everywhere(name: str) -> None:
     words = explained(thing)
     if "identity" not in words:
         return
-    texts = BOUNDARY if thing.__module__.startswith("pydag.jaxinterop") else CORE
+    texts = BOUNDARY if thing.__module__.startswith("pydag.jaxinterop") else HELP
     for option in texts.keys() & words.keys():
         assert words[option].startswith(texts[option])
 

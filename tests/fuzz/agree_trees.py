@@ -13,7 +13,7 @@ import reference_deref
 import reference_fold
 import specimens as sp
 import trees
-from agreement import known
+from agreement import known, numbering
 from changes import change_some
 from rounds import Round, agree, expect, same, scenario
 
@@ -31,17 +31,6 @@ def is_small(tree: Any) -> bool:
         return pydag.dag_structure(tree, namespace=sp.NAMESPACE).num_paths < MOST_PATHS
     except pydag.CycleError:
         return True
-
-
-def numbering() -> Callable[..., int]:
-    """A function that notes what it was given and answers 0, 1, 2 ..."""
-    numbers = itertools.count()
-
-    def f(*arguments: Any) -> int:
-        sp.EVENTS.append(("f", *arguments))
-        return next(numbers)
-
-    return f
 
 
 def row(*arguments: Any) -> list[Any]:

@@ -13,46 +13,10 @@ optax = pytest.importorskip("optax")
 import jax
 import jax.numpy as jnp
 from jax.tree_util import keystr, tree_map_with_path
+from tied_layers import assert_tied, by_hand, loss, parts, tied
 
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
-
-
-@pydag.register_fields
-class Layer:
-    def __init__(self, w: Any, b: Any, name: str) -> None:
-        self.w, self.b, self.name = w, b, name
-
-
-def tied() -> dict[str, Any]:
-    """Two layers that share a weight and not a bias; one of them is used twice."""
-    w = jnp.array([[1.0, -2.0], [0.5, 3.0]])
-    head = Layer(w, jnp.ones(2), "head")
-    return {"body": Layer(w, jnp.zeros(2), "body"), "heads": [head, head]}
-
-
-def assert_tied(model: Any) -> None:
-    assert model["body"].w is model["heads"][0].w
-    assert model["heads"][0] is model["heads"][1]
-    assert (model["body"].name, model["heads"][0].name) == ("body", "head")
-
-
-def loss(model: Any) -> Any:
-    """Uses every weight, and the shared ones differently at each place."""
-    body, (one, two) = model["body"], model["heads"]
-    x = jnp.array([1.0, 2.0]) @ body.w + body.b
-    return jnp.sum((x @ one.w.T + one.b) ** 2) + jnp.sum(x * two.b)
-
-
-def by_hand(parts: dict[str, Any]) -> Any:
-    """The same function of the three distinct arrays."""
-    head = Layer(parts["w"], parts["head.b"], "head")
-    return loss({"body": Layer(parts["w"], parts["body.b"], "body"), "heads": [head, head]})
-
-
-def parts(model: Any) -> dict[str, Any]:
-    return {"w": model["body"].w, "body.b": model["body"].b, "head.b": model["heads"][0].b}
-
 
 OPTIMIZERS: dict[str, Any] = {
     "sgd": optax.sgd(0.01, momentum=0.9),

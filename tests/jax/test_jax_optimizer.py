@@ -16,53 +16,24 @@ optax = pytest.importorskip("optax")
 
 import jax
 import jax.numpy as jnp
+import tied_layers
 from jax.tree_util import keystr, tree_map_with_path, tree_structure
+from tied_layers import Layer, assert_tied, by_hand, loss, parts
 
 from pydag import jaxinterop as pj
 from pydag.jaxinterop import Dag
 
 
-@pydag.register_fields
-class Layer:
-    def __init__(self, w: Any, b: Any, name: str) -> None:
-        self.w, self.b, self.name = w, b, name
-
-
 def tied() -> dict[str, Any]:
-    """Two layers with one weight, one of them used twice; a counter, a key, a flag, a function."""
-    w = jnp.array([[1.0, -2.0], [0.5, 3.0]])
-    head = Layer(w, jnp.ones(2), "head")
+    """The tied layers, with a counter, a key, a flag and a function."""
     rest = {"steps": jnp.int32(7), "key": jax.random.key(0), "flag": True, "f": jnp.tanh}
-    return {"body": Layer(w, jnp.zeros(2), "body"), "heads": [head, head], **rest}
-
-
-def loss(model: Any) -> Any:
-    """Uses every weight, and the shared ones differently at each place."""
-    body, (one, two) = model["body"], model["heads"]
-    x = jnp.array([1.0, 2.0]) @ body.w + body.b
-    return jnp.sum((x @ one.w.T + one.b) ** 2) + jnp.sum(x * two.b)
-
-
-def assert_tied(model: Any, names: tuple[Any, Any] = ("body", "head")) -> None:
-    assert model["body"].w is model["heads"][0].w
-    assert model["heads"][0] is model["heads"][1]
-    assert (model["body"].name, model["heads"][0].name) == names
+    return {**tied_layers.tied(), **rest}
 
 
 def assert_alike(one: Any, other: Any) -> None:
     """Two pytrees of JAX's have one structure."""
     structures: Any = tree_structure(one), tree_structure(other)
     assert structures[0] == structures[1]
-
-
-def parts(model: Any) -> dict[str, Any]:
-    return {"body.b": model["body"].b, "head.b": model["heads"][0].b, "w": model["body"].w}
-
-
-def by_hand(given: dict[str, Any]) -> Any:
-    """The same function of the three distinct arrays."""
-    head = Layer(given["w"], given["head.b"], "head")
-    return loss({"body": Layer(given["w"], given["body.b"], "body"), "heads": [head, head]})
 
 
 def weights(dag: Any) -> Any:

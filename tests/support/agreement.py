@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the core and its reference are told alike, and what comes out of a call to either."""
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,17 @@ with warnings.catch_warnings():  # of a namedtuple that is registered
 def known(options: Options) -> Options:
     """The options for the reference: which classes are nodes has to be said."""
     return {**options, "registry": sp.REGISTRIES[options["namespace"]]}
+
+
+def numbering() -> Callable[..., int]:
+    """A function that notes what it was given, as an event, and answers 0, 1, 2 ..."""
+    numbers = itertools.count()
+
+    def f(*arguments: Any) -> int:
+        sp.EVENTS.append(("f", *arguments))
+        return next(numbers)
+
+    return f
 
 
 def outcome(call: Callable[[], Any]) -> tuple[Any, list[Any], str]:

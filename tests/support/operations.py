@@ -6,6 +6,7 @@ import gc
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -103,6 +104,16 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "transpose_map": lambda tree: pydag.dag_transpose_map(lambda x: [x, [x]], [tree, 1]),
     "collect": lambda tree: pydag.dagspec_list([pydag.dag_structure(tree)] * 2),
 }
+
+
+def seconds(work: Callable[[], Any], times: int = 7) -> float:
+    """The least processor time of a few runs."""
+    taken = []
+    for _ in range(times):
+        start = time.thread_time()
+        work()
+        taken.append(time.thread_time() - start)
+    return min(taken)
 
 
 def doubled(depth: int, innermost: Any = 0.5) -> Any:

@@ -75,4 +75,16 @@ template <std::invocable MakePath>
 // Sets the Python error that stands for the exception in flight.
 void set_python_error();
 
+// Runs the body of a function that CPython calls, which must not let a C++ exception out: it returns `on_error`, and
+// the error is Python's.
+template <class Result, class Body>
+Result slot(Result on_error, Body &&body) {
+    try {
+        return body();
+    } catch (...) {
+        set_python_error();
+        return on_error;
+    }
+}
+
 }  // namespace pydag

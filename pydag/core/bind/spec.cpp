@@ -17,17 +17,6 @@
 namespace pydag {
 namespace {
 
-// A C slot must not let a C++ exception out.
-template <class Result, class Body>
-Result slot(Result on_error, Body body) {
-    try {
-        return body();
-    } catch (...) {
-        set_python_error();
-        return on_error;
-    }
-}
-
 int traverse_spec(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(reinterpret_cast<PyObject *>(Py_TYPE(self)));
     return nb::inst_ready(self) ? nb::inst_ptr<Spec>(self)->traverse(visit, arg) : 0;

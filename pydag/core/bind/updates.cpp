@@ -14,16 +14,13 @@ nb::object on_keep_plan(Arguments a) { return nb::borrow(a[0]); }
 nb::object on_open_updated(Arguments a) { return open_updated(a[0]); }
 // (plan, tree, leaves)
 nb::object on_carry_out(Arguments a) { return carry_out(a[0], a[1], a[2]), nb::none(); }
-// (what a compiled function returned, its arguments)
-nb::object on_finish_call(Arguments a) { return finish_call(a[0], a[1]); }
-
 // (updated, arguments)
 nb::object on_update_arguments(Arguments a) { return update_arguments(a[0], a[1]), nb::none(); }
 
 const Operation operations[] = {
-    operation_of<2, on_make_updated>("make_updated"), operation_of<2, on_keep_plan>("keep_plan"),
-    operation_of<1, on_open_updated>("open_updated"), operation_of<3, on_carry_out>("carry_out"),
-    operation_of<2, on_finish_call>("finish_call"),   operation_of<2, on_update_arguments>("update_arguments"),
+    operation_of<2, on_make_updated>("make_updated"),         operation_of<2, on_keep_plan>("keep_plan"),
+    operation_of<1, on_open_updated>("open_updated"),         operation_of<3, on_carry_out>("carry_out"),
+    operation_of<2, on_update_arguments>("update_arguments"),
 };
 
 }  // namespace

@@ -13,17 +13,6 @@ PyObject *maker = nullptr;  // owned, for the life of the process
 
 nb::object spec_in(nb::handle key) { return SpecKeyBox::of(key).spec; }
 
-// A C slot must not let a C++ exception out.
-template <class Result, class Body>
-Result slot(Result on_error, Body body) {
-    try {
-        return body();
-    } catch (...) {
-        set_python_error();
-        return on_error;
-    }
-}
-
 Py_hash_t hash_key(PyObject *self) {
     return slot<Py_hash_t>(-1, [&] { return spec_of(spec_in(self)).hash(); });
 }

@@ -50,12 +50,7 @@ nb::object next_of(LeafIterator &iterator) {
 
 PyObject *next_leaf(PyObject *self) {
     const nb::object owned = nb::borrow(self);  // a callback may drop the last other reference
-    try {
-        return next_of(LeafIteratorBox::of(self)).release().ptr();
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+    return slot<PyObject *>(nullptr, [&] { return next_of(LeafIteratorBox::of(self)).release().ptr(); });
 }
 
 }  // namespace

@@ -79,14 +79,6 @@ void update_arguments(nb::handle object, nb::handle arguments) {
     if (!plan.is_none()) carry_out(plan, arguments, leaves);
 }
 
-nb::object finish_call(nb::handle returned, nb::handle arguments) {
-    if (!UpdatedBox::check(returned)) return build_result(returned);
-    const nb::object result = UpdatedBox::of(returned).result;
-    nb::object built = build_result(result);  // may fail: then nothing is written
-    update_arguments(returned, arguments);
-    return built;
-}
-
 void make_update_types() {
     UpdatePlanBox::ready("pydag._core.UpdatePlan", "What a compiled function changes in its arguments.");
     UpdatedBox::ready("pydag._core.Updated", "What a function returns that changes its arguments.");

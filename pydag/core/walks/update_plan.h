@@ -42,8 +42,6 @@ nb::object open_updated(nb::handle updated);
 void carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
 // Writes what a function has returned, an Updated, into its arguments.
 void update_arguments(nb::handle updated, nb::handle arguments);
-// The result of a call with these arguments. If `returned` is an Updated, its leaves are written first.
-nb::object finish_call(nb::handle returned, nb::handle arguments);
 
 void make_update_types();
 

@@ -106,7 +106,7 @@ def flat(
         get: Returns the user's function.
         source: Of the function.
         pack: Makes of the result, and the refs that the function was given, what JAX gets.
-        updated: Arguments that are updated, where there are any: `_core.finish_call` does it.
+        updated: Arguments that are updated, where there are any: `updates.finished` writes them.
     """
 
     def flat(call: Call) -> Any:

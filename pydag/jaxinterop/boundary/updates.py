@@ -7,7 +7,7 @@ plan that says where to write.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jax import tree_util
@@ -19,7 +19,6 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL, say_roots, shortened, with_roots
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, Spot
 from pydag.jaxinterop.prefixes.treatments import LeafNumbers
-from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import untraced_of
@@ -30,6 +29,8 @@ from .attributes import Attributes
 from .given import Changed, GivenTree
 from .lost_update import tell_lost_change
 from .writers import writer_of
+
+T = TypeVar("T")
 
 NOTHING = Chosen((), ())
 
@@ -85,7 +86,7 @@ class Update(NamedTuple):
     positions: tuple[int, ...] = ()
 
     def beside(self, result: Any) -> Any:
-        """What JAX gets for a result. `_core.finish_call` writes what stands beside the result."""
+        """What JAX gets for a result; `finished` writes what stands beside it."""
         return _core.make_updated(None, (result, self.plan, self.leaves))
 
     @classmethod
@@ -110,16 +111,17 @@ def result_of(returned: Any) -> Any:
     return _core.open_updated(returned)[0] if type(returned) is _core.Updated else returned
 
 
-def finished(returned: Any, call: tuple[Args, Kwargs], table: RefTable) -> Any:
-    """Writes what stands beside the result of a call; returns the result, with refs for numbers.
+def finished(returned: Any, call: tuple[Args, Kwargs], build: Callable[[Any], T]) -> T:
+    """Builds the result of a call, and then writes what stands beside it.
 
     Args:
         call: The caller's arguments.
+        build: Makes the result of what JAX returned for it. If it fails, nothing is written.
     """
-    tree = table.show(result_of(returned)).tree
+    result = build(result_of(returned))
     if type(returned) is _core.Updated:
         _core.update_arguments(returned, call)
-    return tree
+    return result
 
 
 def update_of(

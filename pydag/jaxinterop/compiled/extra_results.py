@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import jax
 
-from pydag import _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.updates import result_of
+from pydag.jaxinterop.boundary.updates import finished, result_of
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
 from pydag.jaxinterop.refs.results import built
@@ -192,10 +191,7 @@ class Taken(NamedTuple):
             found, contents = found
             for ref, content in zip(self.written, contents, strict=True):
                 write(ref, content)
-        tree = built(result_of(found), self.leaves)
-        if type(found) is _core.Updated:
-            _core.update_arguments(found, self.call)
-        return tree
+        return finished(found, self.call, lambda result: built(result, self.leaves))
 
     def described(self, found: Any) -> AnyDag:
         """The result, with shapes and types for arrays, from those of what is returned."""

@@ -114,6 +114,10 @@ class RefTable:
         untraced = self.shown(dag._untraced)
         return dag if untraced is dag._untraced else dag._with(untraced, dag._leaves)
 
+    def tree(self, dag: Any) -> Any:
+        """The tree of a Dag, with the refs for their numbers."""
+        return self.show(dag).tree
+
     def shown(self, untraced: Untraced) -> Untraced:
         """`show`, for the untraced part of a Dag."""
         if not any(type(static.value) is RefNumber for static in untraced.statics):

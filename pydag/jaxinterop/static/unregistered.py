@@ -22,14 +22,13 @@ from .parts import (
     MODULE,
     NAME,
     QUALNAME,
-    Hidden,
     is_bound,
     is_iterator,
     is_view,
     readers_of,
     readers_with_functions,
-    search,
 )
+from .search import Hidden, search
 
 
 def hidden_array(leaf: Any) -> Hidden | None:

@@ -18,6 +18,9 @@ from .coming_apart import with_the_sharing_that_holds
 
 R = TypeVar("R")
 
+Get = Callable[[], Callable[..., Any]]
+"""A function that returns the user's function."""
+
 Step = Callable[..., Any]
 """A body of Dags: gets a table of refs, a carry without refs, and what else a loop gives."""
 

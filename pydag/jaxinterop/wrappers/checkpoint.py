@@ -87,12 +87,12 @@ def checkpoint(
             refs, lender = [*table.refs, *lent], staged.of_contents
             if not refs or not may_lend(refs):
                 returned = jax.checkpoint(staged.plain, **options_of(call))(call)
-                return finished(returned, (args, kwargs), table)
+                return finished(returned, (args, kwargs), table.tree)
             again = jax.checkpoint(lender.for_jax(lent), **options_of(bare, (False,)))
             outcome = Lent([(Source(fun).text, lender)], table, bare._untraced, CALL, lent).run(
                 lambda contents: again(contents, bare)
             )
-            return finished(outcome, (args, kwargs), table)
+            return finished(outcome, (args, kwargs), table.tree)
 
         result: R = lending(run)
         return result

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, ov
 
 import jax
 
-from pydag.jaxinterop.boundary.argnums import Argnums, Divided
+from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
+from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
 from pydag.jaxinterop.boundary.updates import chosen_updates, finished
 from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
@@ -157,27 +158,27 @@ def value_and_grad(
     @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         check_tied(args, "grad")
-        divided = Divided(by, wrt, args, kwargs, options, allow_int)
+        call = DifferentiatedCall(by, wrt, args, kwargs, options, allow_int)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
-            result, update, table = divided.run(fun, leaves, others, updated)
+            result, update, table = call.run(fun, leaves, others, updated)
             value, dag = pair(result)[0] if has_aux else result, to_dag(result, options)
             dag = table.hide(dag)
             returned = dag if update.plan is None else update.beside(dag)
-            return value, (returned, divided.contents(table))
+            return value, (returned, call.contents(table))
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
             with RunningCall(args, kwargs, options):
-                (_, (result, contents)), gradients = differentiate(divided.by, divided.others)
+                (_, (result, contents)), gradients = differentiate(call.by, call.others)
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
-            blame_gradient(error, source, divided.by_with_paths(), kind)
+            blame_gradient(error, source, call.by_with_paths(), kind)
             raise
         # The gradient first: where something fails, nothing is written.
-        gradient = divided.gradient(gradients)
-        divided.write(contents)
-        return finished(result, (args, kwargs), divided.table), gradient
+        gradient = call.gradient(gradients)
+        call.write(contents)
+        return finished(result, (args, kwargs), call.table.tree), gradient
 
     return value_and_gradient
 

@@ -6,9 +6,10 @@ from typing import Any, ParamSpec
 
 import jax
 
-from pydag.jaxinterop.boundary.argnums import Argnums, Divided
+from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
@@ -41,34 +42,36 @@ def _jacobian(
 
     @wraps(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
-        divided = Divided(by, wrt, args, kwargs, options, jax_options.get("allow_int", False))
+        call = DifferentiatedCall(
+            by, wrt, args, kwargs, options, jax_options.get("allow_int", False)
+        )
 
         def nested(row: Any, depth: int) -> Any:
             """A tree for each of the nested lists that JAX makes."""
             inner = row if depth == 1 else [nested(below, depth - 1) for below in row]
-            return divided.gradient(inner)
+            return call.gradient(inner)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Any]:
-            result, _, table = divided.run(fun, leaves, others)
+            result, _, table = call.run(fun, leaves, others)
             value, aux = pair(result) if has_aux else (result, None)
             hidden = (table.hide(to_dag(value, options)), table.hide(to_dag(aux, options)))
-            return hidden[0], (hidden[1], divided.contents(table))
+            return hidden[0], (hidden[1], call.contents(table))
 
         differentiate = transformation(named(flat, source), has_aux=True, **jax_options)
-        if divided.by:
+        if call.by:
             try:
-                rows, (aux, contents) = differentiate(divided.by, divided.others)
+                rows, (aux, contents) = differentiate(call.by, call.others)
             except TypeError as error:
-                blame_gradient(error, source, divided.by_with_paths(), kind)
+                blame_gradient(error, source, call.by_with_paths(), kind)
                 raise
             # In the place of each leaf of the value there is a list: an array for each of `by`.
             found = [nested(row, order) for row in rows._leaves]
         else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
-            rows, (aux, contents) = flat((), divided.others)
-            found = [divided.gradient(()) for _ in rows._leaves]
-        divided.write(contents)
+            rows, (aux, contents) = flat((), call.others)
+            found = [call.gradient(()) for _ in rows._leaves]
+        call.write(contents)
         derivatives: Any = rows._untraced.without_statics().build(found)
-        return (derivatives, divided.table.show(aux).tree) if has_aux else derivatives
+        return (derivatives, call.table.show(aux).tree) if has_aux else derivatives
 
     return jacobian
 

@@ -9,7 +9,7 @@ from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import type_text
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.outputs import Outputs, Shell
-from pydag.jaxinterop.boundary.updates import Update
+from pydag.jaxinterop.boundary.updates import Update, finished
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL, place_text
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
@@ -79,4 +79,5 @@ class MappedUpdates:
         plan, order = shell.content
         waiting = list(map(iter, groups))
         leaves = tuple(next(waiting[group]) for group in order)
-        return _core.finish_call(_core.make_updated(None, (packed, plan, leaves)), (args, kwargs))
+        update = Update(plan, leaves)
+        return finished(update.beside(packed), (args, kwargs), _core.build_result)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call that is differentiated: its leaves in two groups, how it is run, and its gradient."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.prefixes.arguments import (
+    Args,
+    Chosen,
+    Kwargs,
+    argument_text,
+    by_argument,
+    joined,
+)
+from pydag.jaxinterop.prefixes.treatments import LeafNumbers
+from pydag.jaxinterop.refs.access import is_top_level, new_ref
+from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
+from pydag.jaxinterop.refs.table import RefNumber, RefTable
+from pydag.jaxinterop.static.bare_arrays import without_bare
+from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
+from pydag.typing import Leaf, Where
+
+from .argnums import QUESTION, Argnums, WantedArguments
+from .blame import blame_write
+from .call import Call, argument_paths, kept_staged
+from .dag import rebuilt
+from .derivatives import Structures, derivative
+from .updates import NOTHING, Update, result_of
+
+
+class DifferentiatedCall:
+    """A call that is differentiated by the leaves `by`; `others` are passed through.
+
+    Raises:
+        SharingError: A leaf that is differentiated by is in an argument that isn't meant, too.
+        TypeError: There is nothing to differentiate by.
+        ValueError: `wrt` doesn't fit: a pattern that no path matches, a prefix of another form.
+    """
+
+    def __init__(
+        self,
+        argnums: Argnums,
+        wrt: Where | None,
+        args: Args,
+        kwargs: Kwargs,
+        options: Options,
+        allow_int: bool = False,
+    ) -> None:
+        self._numbers = argnums.counted(len(args))
+        whole, self.table = Call.told_apart(args, kwargs, options), RefTable()
+        args, kwargs = whole.tree
+        self.call = self.table.hide(whole, adds=True)
+        self._is_staged = bool(self.table.refs) and not is_top_level()
+        self._tree = (
+            args[self._numbers[0]] if argnums.is_one else tuple(args[i] for i in self._numbers)
+        )
+        self._structures: Structures | None = None
+        is_whole = not kwargs and self._numbers == tuple(range(len(args)))
+        if is_whole and options.static is None and not self.table.refs:
+            numbers = None
+            untraced, own = take_apart(self._tree, options)
+            indices: Sequence[int] = range(len(own))
+        else:
+            numbers = LeafNumbers(whole._untraced.spec)
+            untraced, own = self._own_part(numbers, whole)
+            indices = self._indices(numbers, untraced)
+        self.untraced = untraced
+        wanted = WantedArguments(self._numbers, 0 if argnums.is_one else 1, untraced, own)
+        untraced.check_not_lazy("differentiated by", wanted.path)
+        wanted.check_arrays(args)
+        # For each leaf of the wanted arguments its index among the call's; for a ref its number.
+        self._chosen: list[int | None] = []
+        self._chosen_refs: list[int | None] = []
+        for index, leaf, is_by in zip(indices, own, wanted.choose(wrt, allow_int), strict=True):
+            number = self.table.number(leaf) if is_by and is_ref(leaf) else None
+            self._chosen_refs.append(number)
+            self._chosen.append(index if is_by and index >= 0 else None)
+        picked = {index for index in self._chosen if index is not None}
+        if numbers is not None and not is_whole:
+            self._check_others(numbers, picked, args, kwargs)
+        leaves = self.call._leaves
+        self.picked = sorted(picked)
+        self.refs = sorted({number for number in self._chosen_refs if number is not None})
+        """Numbers of the refs whose contents are differentiated by."""
+        self.by = [leaves[i] for i in self.picked] + [self.table.refs[i][...] for i in self.refs]
+        self.others = [leaf for i, leaf in enumerate(leaves) if i not in picked]
+
+    def _wanted_numbers(self, numbers: LeafNumbers) -> list[int]:
+        """The numbers of the leaves of the wanted arguments, among all of the call's."""
+        args = numbers.children(numbers.children(0)[0])
+        return numbers.below(*(args[i] for i in self._numbers))
+
+    def _own_part(self, numbers: LeafNumbers, whole: Call) -> tuple[Untraced, Sequence[Leaf]]:
+        """The wanted arguments, taken apart. In them is static what is static in the call."""
+        options = whole._untraced.options
+        if options.static is None:
+            return take_apart(self._tree, options)
+        static = frozenset(whole._untraced.positions)
+        own = self._wanted_numbers(numbers)
+        positions = tuple(i for i, number in enumerate(own) if number in static)
+        flattened, spec = options.flatten(self._tree)
+        leaves = without_bare(flattened)
+        untraced = untraced_of(leaves, spec, positions, options, "tree", positions)
+        return untraced, [x for x, n in zip(leaves, own, strict=True) if n not in static]
+
+    def _indices(self, numbers: LeafNumbers, untraced: Untraced) -> list[int]:
+        """For each traced leaf of the wanted arguments which of the call's it is; -1 for refs."""
+        own = self._wanted_numbers(numbers)
+        indices = {p: i for i, p in enumerate(self.call._untraced.traced_positions())}
+        return [indices.get(own[p], -1) for p in untraced.traced_positions()]
+
+    def _check_others(
+        self, numbers: LeafNumbers, picked: set[int], args: Args, kwargs: Kwargs
+    ) -> None:
+        wanted, options = frozenset(self._numbers), self.call._untraced.options
+        given, named = numbers.children(0)
+        others = [p for i, p in enumerate(numbers.children(given)) if i not in wanted]
+        positions = self.call._untraced.traced_positions()
+        by = {positions[i] for i in picked}
+        if by.intersection(numbers.below(*others, named)):
+            by_argument(args, kwargs, wanted.__contains__, QUESTION, options, by)
+
+    def run(
+        self,
+        fun: Callable[..., Any],
+        by: Sequence[Leaf],
+        others: Sequence[Leaf],
+        updated: Chosen = NOTHING,
+    ) -> tuple[Any, Update, RefTable]:
+        """What a function returns for the call with these leaves; what it changes in its arguments.
+
+        Third come the refs that it was given.
+        """
+        table = RefTable(self.table.refs)
+        if self.refs:
+            inside = list(self.table.refs)
+            for number, content in zip(self.refs, by[len(self.picked) :], strict=True):
+                inside[number] = new_ref(content)
+            table = RefTable(inside)
+        by = by[: len(self.picked)]
+        call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
+        try:
+            if self._is_staged and may_lend(table.refs):
+                return *self._run_lent(fun, call, table, updated), table
+            return *table.show(call).run_and_update(fun, updated), table
+        except Exception as error:
+            blame_write(error, self._ref_paths())
+            raise
+
+    @staticmethod
+    def _run_lent(
+        fun: Callable[..., Any], call: Call, table: RefTable, updated: Chosen
+    ) -> tuple[Any, Update]:
+        """What a function returns that is lent the contents of the refs; and what it changes.
+
+        Used where the function is traced anyway. JAX can't add to a ref under a derivative, as its
+        random generators do; to a content it can.
+        """
+        _owner, staged = kept_staged(fun, call._untraced.options, updated)
+
+        def run(lent: list[Any]) -> tuple[Any, Update]:
+            lender = staged.of_contents
+            outcome = Lent([(Source(fun).text, lender)], table, call._untraced, CALL, lent).run(
+                lambda contents: lender.lent(lent, contents, call)
+            )
+            return table.show(result_of(outcome)).tree, Update.of(outcome)
+
+        return lending(run)
+
+    def contents(self, table: RefTable) -> list[Any]:
+        """The contents, afterwards, of the refs that are differentiated by."""
+        return [table.refs[number][...] for number in self.refs]
+
+    def write(self, contents: Sequence[Any]) -> None:
+        """Writes the contents of these refs."""
+        for number, content in zip(self.refs, contents, strict=True):
+            self.table.refs[number][...] = content
+
+    def _ref_paths(self) -> list[str]:
+        untraced = self.call._untraced
+        pairs = zip(untraced.positions, untraced.statics, strict=True)
+        found = [position for position, static in pairs if type(static.value) is RefNumber]
+        if not found:
+            return []
+        accessors = untraced.spec.accessors()
+        return [argument_text(accessors[position]) for position in found]
+
+    def gradient(self, leaves: Sequence[Any]) -> Any:
+        """What was computed for each of `by`, in the form of the arguments `argnums`.
+
+        None stands at all other leaves.
+        """
+        count = len(self.picked)
+        found = dict(zip(self.picked, leaves[:count], strict=True))
+        of_refs = dict(zip(self.refs, leaves[count:], strict=True))
+        if self._structures is None:
+            self._structures = Structures.of(self._tree, self.untraced)
+        own = [
+            found.get(index) if number is None else of_refs.get(number)  # type: ignore[arg-type]  # None is no key
+            for index, number in zip(self._chosen, self._chosen_refs, strict=True)
+        ]
+        return derivative(self.untraced, own, self._structures)
+
+    def by_with_paths(self) -> Iterator[tuple[str, Leaf]]:
+        """The leaves that are differentiated by, with their paths."""
+        paths = argument_paths(self.call._untraced)
+        found = [paths[i] for i in self.picked]
+        refs = self._ref_paths()
+        return zip([*found, *(refs[i] for i in self.refs)], self.by, strict=True)

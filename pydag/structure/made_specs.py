@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Specs made of specs: optree's constructors, for specs with sharing.
+
+They take specs as children. Sharing within each child is kept; between children nothing is shared,
+even if one spec is given twice. For sharing between children take the structure of a tree that has
+it: `x = object(); dag_structure([x, x])`.
+"""
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+from pydag import _core
+from pydag._core import PyDagSpec
+
+from .text import short_repr
+
+SpecItems: TypeAlias = Mapping[Any, PyDagSpec] | Iterable[tuple[Any, PyDagSpec]]
+"""What a mapping of specs is made of."""
+
+
+def dagspec_leaf(*, none_is_leaf: bool = False, namespace: str = "") -> PyDagSpec:
+    """The spec of a leaf.
+
+    Args:
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+
+    >>> dagspec_leaf()
+    PyDagSpec(*)
+    """
+    return _core.leaf_spec(none_is_leaf, namespace)
+
+
+def dagspec_none(*, none_is_leaf: bool = False, namespace: str = "") -> PyDagSpec:
+    """The spec of None: a node without children, or a leaf.
+
+    Args:
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+
+    >>> dagspec_none(), dagspec_none(none_is_leaf=True)
+    (PyDagSpec(None), PyDagSpec(*, NoneIsLeaf))
+    """
+    if none_is_leaf:
+        return dagspec_leaf(none_is_leaf=True, namespace=namespace)
+    return _core.collect_specs(None, none_is_leaf, namespace)
+
+
+def dagspec_tuple(
+    iterable: Iterable[PyDagSpec] = (),
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+) -> PyDagSpec:
+    """The spec of a tuple with these children.
+
+    Args:
+        iterable: The specs of the children.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+
+    >>> dagspec_tuple([dagspec_leaf(), dagspec_none()])
+    PyDagSpec((*, None))
+    """
+    return _core.collect_specs(tuple(iterable), none_is_leaf, namespace)
+
+
+def dagspec_list(
+    iterable: Iterable[PyDagSpec] = (),
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+) -> PyDagSpec:
+    """The spec of a list with these children.
+
+    Args:
+        iterable: The specs of the children.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+
+    >>> w = object()
+    >>> pair = pydag.dag_structure([w, w])
+    >>> dagspec_list([pair, pair])
+    PyDagSpec([[&0 *, *0], [&1 *, *1]])
+    """
+    return _core.collect_specs(list(iterable), none_is_leaf, namespace)
+
+
+def dagspec_dict(
+    mapping: SpecItems = (),
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    **kwargs: PyDagSpec,
+) -> PyDagSpec:
+    """The spec of a dict with these children.
+
+    Args:
+        mapping: The specs of the values, by key: a mapping or an iterable of pairs.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        kwargs: More of them.
+
+    >>> dagspec_dict({"b": dagspec_leaf()}, a=dagspec_list())
+    PyDagSpec({'a': [], 'b': *})
+    """
+    return _core.collect_specs(dict(mapping, **kwargs), none_is_leaf, namespace)
+
+
+def dagspec_namedtuple(
+    namedtuple: tuple[PyDagSpec, ...],
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+) -> PyDagSpec:
+    """The spec of a namedtuple, from one whose items are specs.
+
+    Args:
+        namedtuple: It holds the specs of the children.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+
+    >>> from collections import namedtuple
+    >>> Point = namedtuple("Point", "x y")
+    >>> dagspec_namedtuple(Point(dagspec_leaf(), dagspec_list()))
+    PyDagSpec(Point(x=*, y=[]))
+    """
+    if not _core.is_namedtuple_class(type(namedtuple)):
+        raise ValueError(f"Expected a namedtuple of PyDagSpec(s), got {short_repr(namedtuple)}.")
+    return _core.collect_specs(namedtuple, none_is_leaf, namespace)
+
+
+def dagspec_ordereddict(
+    mapping: SpecItems = (),
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    **kwargs: PyDagSpec,
+) -> PyDagSpec:
+    """The spec of an `OrderedDict` with these children.
+
+    Args:
+        mapping: The specs of the values, by key: a mapping or an iterable of pairs.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        kwargs: More of them.
+
+    >>> dagspec_ordereddict({"b": dagspec_leaf()}, a=dagspec_list())
+    PyDagSpec(OrderedDict({'b': *, 'a': []}))
+    """
+    return _core.collect_specs(OrderedDict(mapping, **kwargs), none_is_leaf, namespace)
+
+
+def dagspec_defaultdict(
+    default_factory: Callable[[], Any] | None = None,
+    mapping: SpecItems = (),
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    **kwargs: PyDagSpec,
+) -> PyDagSpec:
+    """The spec of a `defaultdict` with this factory and these children.
+
+    Args:
+        default_factory: The factory, or None.
+        mapping: The specs of the values, by key: a mapping or an iterable of pairs.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        kwargs: More of them.
+
+    >>> dagspec_defaultdict(int, {"a": dagspec_leaf()})
+    PyDagSpec(defaultdict(<class 'int'>, {'a': *}))
+    """
+    children = defaultdict(default_factory, mapping, **kwargs)
+    return _core.collect_specs(children, none_is_leaf, namespace)
+
+
+def dagspec_deque(
+    iterable: Iterable[PyDagSpec] = (),
+    /,
+    maxlen: int | None = None,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+) -> PyDagSpec:
+    """The spec of a deque with these children.
+
+    Args:
+        iterable: The specs of the children.
+        maxlen: The limit of the deque; of more children the last ones stay.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+
+    >>> dagspec_deque([dagspec_leaf()], maxlen=3)
+    PyDagSpec(deque([*], maxlen=3))
+    """
+    return _core.collect_specs(deque(iterable, maxlen), none_is_leaf, namespace)
+
+
+def dagspec_structseq(
+    structseq: tuple[PyDagSpec, ...],
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+) -> PyDagSpec:
+    """The spec of a struct sequence, from one whose items are specs.
+
+    Args:
+        structseq: It holds the specs of the children.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+
+    >>> import os
+    >>> dagspec_structseq(os.terminal_size([dagspec_leaf(), dagspec_list()]))
+    PyDagSpec(os.terminal_size(columns=*, lines=[]))
+    """
+    if not _core.is_structseq_class(type(structseq)):
+        raise ValueError(
+            f"Expected a PyStructSequence of PyDagSpec(s), got {short_repr(structseq)}."
+        )
+    return _core.collect_specs(structseq, none_is_leaf, namespace)
+
+
+def dagspec_frozendict(
+    mapping: SpecItems = (),
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+    **kwargs: PyDagSpec,
+) -> NoReturn:
+    """The spec of a `frozendict`, which Python has from 3.15 on, and pydag not yet.
+
+    Args:
+        mapping: The specs of the values, by key: a mapping or an iterable of pairs.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+        kwargs: More of them.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    raise RuntimeError(
+        "`pydag.dagspec_frozendict` requires Python 3.15+ with `frozendict` support."
+    )
+
+
+def dagspec_from_collection(
+    collection: Any,
+    /,
+    *,
+    none_is_leaf: bool = False,
+    namespace: str = "",
+) -> PyDagSpec:
+    """The spec of a node of any kind, from one in whose slots specs stand.
+
+    An object that is no node gives the spec of a leaf, and a `UserWarning`.
+
+    Args:
+        collection: It holds the specs of the children.
+        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
+        namespace: Classes registered in this namespace are nodes, too.
+
+    Raises:
+        ValueError: Something else than a spec stands in a slot, or the specs don't go together:
+            they were made with another `none_is_leaf`, or in different namespaces.
+
+    >>> dagspec_from_collection({"a": dagspec_leaf(), "b": dagspec_none()})
+    PyDagSpec({'a': *, 'b': None})
+    """
+    return _core.collect_specs(collection, none_is_leaf, namespace)
