@@ -69,7 +69,7 @@ class StaticArguments:
     def wrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments, with leaves for those that are static."""
         settled = self._settled
-        if self._numbers:
+        if self._numbers and args:
             items, count = list(args), len(args)
             for i in self._numbers:
                 if i < 0:
