@@ -7,6 +7,7 @@
 # make test      linters, type checks and all tests
 # make test-core the core's tests alone, which need nothing of JAX
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make test-threads PYTHON=python3.14t   the core's tests without the GIL, and a minute of stress
 # make fuzz      random campaigns against the core, under the sanitizers, a minute long
 # make fuzz SECONDS=600 SEED=1   longer ones; a seed that found something finds it again
 # make coverage  which branches, of Python and of the core, no test reaches; without JAX
@@ -58,7 +59,7 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo dev test test-core test-lowest wheels lint types pytest sanitize fuzz coverage bench \
+.PHONY: help demo dev test test-core test-threads test-lowest wheels lint types pytest sanitize fuzz coverage bench \
     bench-instructions docs format stub clean
 
 help:
@@ -118,6 +119,14 @@ sanitize: $(sanitized)/installed
 	PYTHONMALLOC=malloc \
 	    $(sanitized)/bin/pytest -n auto --dist worksteal -m "not measures" --hypothesis-profile=few \
 	    --ignore=tests/docs --ignore=tests/jax --ignore-glob='tests/api/test_view*' $(PYTEST_ARGS)
+
+# A build with the GIL runs them, too: there threads take turns.
+test-threads: SECONDS ?= 60
+test-threads: no_gil := $(if $(filter %t,$(version)),PYTHON_GIL=0)
+test-threads: $(core)/installed
+	$(no_gil) $(core)/bin/pytest -n 0 $(or $(PYTEST_ARGS),tests/core)
+	$(no_gil) PYDAG_STRESS_SECONDS=$(SECONDS) $(core)/bin/pytest -n 0 tests/core/test_free_threading.py \
+	    tests/core/test_threads.py
 
 fuzz: SECONDS ?= 60
 fuzz: $(sanitized)/installed

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts arrays to what a safetensors file stores, and back. NumPy is imported lazily."""
 
+import functools
 import math
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 # The types that NumPy and the format share: NumPy's name, then the format's.
@@ -55,18 +57,56 @@ def numpy_dtype(short: str) -> Any:
 
 def is_array(leaf: object) -> bool:
     """Whether a leaf is an array, or describes one by shape and dtype."""
+    return is_array_class(type(leaf))
+
+
+def is_array_class(cls: type) -> bool:
+    """The same of the instances of a class."""
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(leaf, numpy.bool_):
+    if numpy is not None and issubclass(cls, numpy.bool_):
         return False  # a value, like Python's own
-    if isinstance(leaf, type):
+    if issubclass(cls, type):
         return False
-    return hasattr(type(leaf), "shape") and hasattr(type(leaf), "dtype")
+    return hasattr(cls, "shape") and hasattr(cls, "dtype")
+
+
+def of_class(leaves: Sequence[object], test: Callable[[type], bool]) -> list[bool]:
+    """What `test` says of the class of each leaf; asked once for each class."""
+    answers = {cls: test(cls) for cls in set(map(type, leaves))}
+    return [answers[type(leaf)] for leaf in leaves]
 
 
 def is_scalar(leaf: object) -> bool:
     """Whether an array is one of NumPy's numbers."""
+    return is_scalar_class(type(leaf))
+
+
+def is_scalar_class(cls: type) -> bool:
+    """The same of the instances of a class."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(leaf, numpy.generic)
+    return numpy is not None and issubclass(cls, numpy.generic)
+
+
+@functools.lru_cache(256)
+def _name_of_numpy(dtype: Any) -> str:
+    return str(dtype.name)  # computed by NumPy each time
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a type of numbers, NumPy's or another one."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(dtype, numpy.dtype):
+        return _name_of_numpy(dtype)
+    return str(getattr(dtype, "name", dtype))
+
+
+@functools.cache
+def _stored_as_they_are() -> frozenset[Any]:
+    """NumPy's types in the byte order of the format."""
+    import numpy as np
+
+    plain = (name for name in DTYPES if not name.startswith(("bfloat", "float8")))
+    return frozenset(np.dtype(name).newbyteorder("<") for name in plain)
 
 
 def to_numpy(leaf: Any) -> Any:
@@ -77,6 +117,8 @@ def to_numpy(leaf: Any) -> Any:
     """
     import numpy as np
 
+    if type(leaf) is np.ndarray and leaf.flags.c_contiguous and leaf.dtype in _stored_as_they_are():
+        return leaf
     if isinstance(leaf, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask")
     if not hasattr(type(leaf), "__array__"):
@@ -84,14 +126,14 @@ def to_numpy(leaf: Any) -> Any:
     array = np.asarray(leaf)
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))
-    if array.dtype.name not in DTYPES:
+    if dtype_name(array.dtype) not in DTYPES:
         raise TypeError(f"a safetensors file can't store arrays of type {array.dtype}")
     return np.require(array, requirements=["C"])
 
 
 def signature(leaf: Any) -> tuple[str, tuple[int, ...]]:
     """Type and shape, which must agree before one array may replace another."""
-    return str(getattr(leaf.dtype, "name", leaf.dtype)), tuple(leaf.shape)
+    return dtype_name(leaf.dtype), tuple(leaf.shape)
 
 
 def signature_text(leaf: Any) -> str:

@@ -8,7 +8,15 @@ from pydag.structure.listing import Listing, Record
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
-from .arrays import is_array, is_scalar, same_bytes, signature, signature_text
+from .arrays import (
+    is_array,
+    is_array_class,
+    is_scalar_class,
+    of_class,
+    same_bytes,
+    signature,
+    signature_text,
+)
 from .names import leaf_names
 
 _SHOWN = 8
@@ -124,8 +132,8 @@ class Filler:
             return
         missing = [
             self.leaf_names[i] + hints.get(self.leaf_names[i], "")
-            for i, leaf in enumerate(self._leaves)
-            if self._selected[i] and is_array(leaf)
+            for i, is_an_array in enumerate(of_class(self._leaves, is_array_class))
+            if self._selected[i] and is_an_array
             if i not in self._found and i not in self._values
         ]
         parts = [
@@ -142,17 +150,20 @@ class Filler:
 
     def result(self) -> list[Leaf]:
         """The leaves, filled where something was found."""
-        return [self._filled(i, leaf) for i, leaf in enumerate(self._leaves)]
+        are_whole = of_class(self._leaves, lambda c: is_array_class(c) and not is_scalar_class(c))
+        return [self._filled(i, is_whole) for i, is_whole in enumerate(are_whole)]
 
-    def _filled(self, i: int, leaf: Leaf) -> Leaf:
+    def _filled(self, i: int, is_whole: bool) -> Leaf:
+        leaf = self._leaves[i]
         if i not in self._found:
             return self._values.get(i, leaf)
         array = self._found[i][1]
-        return array if is_array(leaf) and not is_scalar(leaf) else _value(array, leaf)
+        return array if is_whole else _value(array, leaf)
 
     def replaced(self) -> set[int]:
         """The array leaves that got a new value."""
-        return {i for i in self._found if is_array(self._leaves[i])}
+        are_arrays = of_class(self._leaves, is_array_class)
+        return {i for i in self._found if are_arrays[i]}
 
 
 def _value(array: Any, wanted: Any) -> Any:

@@ -134,7 +134,7 @@ def _checked_classes(classes: type | Iterable[type]) -> tuple[type, ...]:
 def _leaf(
     file: File, i: int, described: dict[str, Any], names: ClassNames, arrays: dict[str, Any]
 ) -> Leaf:
-    kind, content = next(iter(described.items()))
+    [(kind, content)] = described.items()
     if kind == "value":
         try:
             return decode_leaf(content, names)
@@ -160,7 +160,7 @@ def _selected(
 ) -> Loaded:
     if only is None:
         return Loaded(spec, leaves, is_array, source=file)
-    chosen = select(only, Listing.of(spec), leaves, spec.namespace)
+    chosen = select(only, spec, leaves, spec.namespace)
     kept = [leaf if keep else None for leaf, keep in zip(leaves, chosen, strict=True)]
     return Loaded(spec, kept, {i for i in is_array if chosen[i]}, source=file)
 
@@ -178,7 +178,7 @@ def _filled(
     listing = Listing.of(spec)
     chosen = [True] * len(leaves)
     if only is not None:
-        chosen = select(only, listing, leaves, namespace)
+        chosen = select(only, spec, leaves, namespace)
     filler = Filler(listing, leaves, repr(file.path), chosen)
     names_of: dict[str, list[str]] = {name: [name] for name in file.entries}
     for alias, name in file.names().items():
@@ -209,6 +209,8 @@ def _dangling(file: File) -> dict[str, str]:
 def _put_values(file: File, structure: Any, filler: Filler, classes: ClassNames) -> None:
     """Fills in the numbers, text and other values that the file has for a name of `like`."""
     document, described = structure
+    if not any("value" in leaf for leaf in described):
+        return
     try:
         _, names = leaf_names(document.listing())
     except ValueError as error:

@@ -13,6 +13,8 @@ from pydag.structure.kinds import NAMED
 from pydag.structure.listing import Listing, Record, step_text
 
 RESERVED = "__metadata__"
+# Characters of a name on which longer ones are built. In a deep structure all names are long.
+_LONGEST = 500
 
 
 def _is_writable(text: str) -> bool:
@@ -29,12 +31,13 @@ class _Steps:
 
     def part(self, position: int) -> str | None:
         """The step to a node as part of a dotted name; None if it can't be one."""
-        record = self._listing.records[position]
-        text = record.entry if record.attribute is None else record.attribute
-        if type(text) is int and self._kind_above(position) not in NAMED:
-            return str(text)
-        is_part = type(text) is str and text and "." not in text and _is_writable(text)
-        return text if is_part else None
+        _, _, _, entry, text, _, _ = self._listing.records[position]
+        if text is None:
+            text = entry
+        if type(text) is str:
+            return text if text and "." not in text and _is_writable(text) else None
+        is_index = type(text) is int and self._kind_above(position) not in NAMED
+        return str(text) if is_index else None
 
     def _kind_above(self, position: int) -> str:
         return self._listing.records[self._listing.parents[position]].kind
@@ -96,6 +99,26 @@ class Names:
         self._taken[dotted] = steps[-1] if steps else 0
         return dotted
 
+    def of_leaves(self) -> list[str]:
+        """The name of each distinct leaf, as `name` gives it for the path of its anchor."""
+        records, parents = self._listing.records, self._listing.parents
+        dotted: list[str | None] = [""]  # of each node, as far as it can be the name of one
+        for position in range(1, len(records)):
+            above = dotted[parents[position]]
+            part = None if above is None or len(above) > _LONGEST else self._steps.part(position)
+            if part is None:
+                dotted.append(None)
+            else:
+                dotted.append(f"{above}.{part}" if parents[position] > 0 else part)
+        names = []
+        for leaf in self._listing.leaves:
+            name = dotted[leaf]
+            if name is None or name in self._taken or name == RESERVED:
+                name = self.name(self._listing.way(leaf))
+            self._taken[name] = leaf
+            names.append(name)
+        return names
+
     def find(self, name: str) -> int | None:
         """The position of the node that has this name in a file, by any path to it."""
         position = self._taken.get(name)
@@ -149,7 +172,7 @@ class Names:
 def leaf_names(listing: Listing) -> tuple[Names, list[str]]:
     """The name of each distinct leaf: the path of its anchor."""
     names = Names(listing)
-    return names, [names.name(listing.way(leaf)) for leaf in listing.leaves]
+    return names, names.of_leaves()
 
 
 def other_ways(listing: Listing, leaves: list[int]) -> Iterator[tuple[int, list[int]]]:
@@ -163,6 +186,8 @@ def other_ways(listing: Listing, leaves: list[int]) -> Iterator[tuple[int, list[
     Yields:
         The index of the leaf, and the way.
     """
+    if not listing.slots:
+        return
     numbers = listing.num_ways()
     positions = [listing.leaves[leaf] for leaf in leaves]
     total = sum(numbers[position] for position in positions)

@@ -39,6 +39,7 @@ class File:
         self.path = os.fspath(path)
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
+        self._dtypes: dict[str, Any] = {}
         for _ in range(_ATTEMPTS):
             if self._open():
                 break
@@ -72,12 +73,14 @@ class File:
             except ValueError as error:
                 raise self.wrong(f"malformed header: {error}") from None
             self._bytes = np.memmap(file, dtype=np.uint8, mode="r")
+        self._map = vars(self._bytes)  # which file it is
         start = 8 + size
         self.entries = {
             name: Entry(
                 entry["dtype"],
                 tuple(entry["shape"]),
-                *(start + offset for offset in entry["data_offsets"]),
+                start + entry["data_offsets"][0],
+                start + entry["data_offsets"][1],
             )
             for name, entry in header.items()
             if name != "__metadata__"
@@ -86,14 +89,21 @@ class File:
 
     def array(self, name: str) -> Any:
         """An array of the file, mapped, read-only. One of booleans is read, and checked."""
-        entry = self.entries[name]
-        found = self._bytes[entry.start : entry.end]
+        import numpy as np
+
+        short, shape, start, end = self.entries[name]
         try:
-            if entry.dtype == "BOOL" and found.size and found.max() > 1:
+            if short == "BOOL" and start < end and self._bytes[start:end].max() > 1:
                 raise ValueError("a boolean is a byte that is 0 or 1")
-            return found.view(numpy_dtype(entry.dtype)).reshape(entry.shape)
-        except ValueError as error:
+            dtype = self._dtypes.get(short)
+            if dtype is None:
+                dtype = self._dtypes[short] = numpy_dtype(short)
+            # In one step: a slice, its view and the reshaping of that are three.
+            found = np.ndarray.__new__(np.memmap, shape, dtype, self._bytes, start)
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{self.path!r}: the array {name!r} can't be read: {error}") from None
+        vars(found).update(self._map)
+        return found
 
     def check_aliases(self) -> None:
         """Checks the table of aliases, in a file that has our structure."""
@@ -158,7 +168,7 @@ def _checked(whole: Any, entries: dict[str, Entry]) -> tuple[Document, list[dict
     for i, leaf in enumerate(leaves):
         if type(leaf) is not dict or len(leaf) != 1:
             raise MalformedError(f"leaves[{i}]", "expected an object with one field")
-        kind, content = next(iter(leaf.items()))
+        [(kind, content)] = leaf.items()
         if kind == "value":
             continue
         if kind not in ("array", "scalar") or type(content) is not str:

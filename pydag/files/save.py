@@ -2,6 +2,7 @@
 """Writing a DAG to a safetensors file."""
 
 import contextlib
+import itertools
 import os
 import re
 import stat
@@ -17,7 +18,7 @@ from pydag.structure.listing import Listing, shorten
 from pydag.structure.values import UnwritableError, encode_leaf
 from pydag.typing import Dag, Identity, Leaf
 
-from .arrays import is_array, is_scalar, to_numpy
+from .arrays import dtype_name, is_array_class, is_scalar_class, of_class, to_numpy
 from .names import leaf_names, other_ways
 
 # No path gives this name: it has an empty part, and doesn't begin with a dot.
@@ -106,10 +107,14 @@ def write(
 
     safetensors = package()
     listing = Listing.of(spec)
-    total = sum(getattr(leaf, "nbytes", 0) for leaf in leaves if is_array(leaf))
+    are_arrays = of_class(leaves, is_array_class)
+    total = 0
+    if progress:
+        arrays_given = itertools.compress(leaves, are_arrays)
+        total = sum(getattr(leaf, "nbytes", 0) for leaf in arrays_given)
     names = ClassNames(spec.namespace) if structure else None
     with progress_bar(total, progress) as bar:
-        arrays, described, metadata = _sorted_out(listing, leaves, names, bar)
+        arrays, described, metadata = _sorted_out(listing, leaves, are_arrays, names, bar)
     if structure:
         whole = {"pydag": 1, "structure": document_of(spec), "leaves": described}
         if kinds:
@@ -123,7 +128,7 @@ def write(
         )
     entries = {
         name: safetensors.TensorSpec(
-            dtype=array.dtype.name,
+            dtype=dtype_name(array.dtype),
             shape=array.shape,
             data_ptr=array.ctypes.data,
             data_len=array.nbytes,
@@ -140,21 +145,26 @@ def write(
 
 
 def _sorted_out(
-    listing: Listing, leaves: list[Leaf], names: ClassNames | None, bar: Any
+    listing: Listing,
+    leaves: list[Leaf],
+    are_arrays: list[bool],
+    names: ClassNames | None,
+    bar: Any,
 ) -> tuple[dict[str, Any], list[Any], dict[str, str]]:
     """Returns (arrays by name, the description of each leaf, aliases)."""
     namer, names_of_leaves = leaf_names(listing)
     arrays: dict[str, Any] = {}
     described: list[Any] = []
     indices: list[int] = []
+    are_scalars = of_class(leaves, is_scalar_class)
     for i, (leaf, name) in enumerate(zip(leaves, names_of_leaves, strict=True)):
         try:
-            if is_array(leaf):
+            if are_arrays[i]:
                 arrays[name] = to_numpy(leaf)
                 indices.append(i)
                 if bar is not None:
                     bar.update(arrays[name].nbytes)
-                described.append({"scalar": name} if is_scalar(leaf) else {"array": name})
+                described.append({"scalar": name} if are_scalars[i] else {"array": name})
             elif names is not None:
                 described.append({"value": encode_leaf(leaf, names)})
         except UnwritableError as error:

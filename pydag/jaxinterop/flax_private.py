@@ -12,6 +12,11 @@ from typing import Any, NamedTuple
 
 from pydag.registry.class_table import bases_of, names_in
 
+# The attribute that says which attributes of an instance are children. It is the first static one.
+_NODES = "_pytree__nodes"
+# The slot of a Variable that has what the variable holds.
+_RAW_VALUE = "_raw_value"
+
 
 class BySlots(NamedTuple):
     """Instances with slots, as `_core.stand_in_by_slots` describes them."""
@@ -61,6 +66,24 @@ def variable_classes() -> tuple[type, type] | None:
     return (variable, param) if isinstance(variable, type) and isinstance(param, type) else None
 
 
+def set_raw_value(variable: Any, value: Any) -> None:
+    """Writes what an `nnx.Variable` holds, where flax would ask who traces the variable."""
+    object.__setattr__(variable, _RAW_VALUE, value)
+
+
+def static_attributes(aux_data: Any) -> dict[str, Any]:
+    """The static attributes of a module of NNX, by name, told from its aux_data.
+
+    Empty for aux_data of another form.
+    """
+    match aux_data:
+        case (tuple(), (name, *names), (_, *values)) if name == _NODES and len(names) == len(
+            values
+        ):
+            return dict(zip(names, values, strict=True))
+    return {}
+
+
 def _has_own(cls: type, *names: str) -> bool:
     """Whether a class, or one that it inherits from, defines one of these otherwise than usual.
 
@@ -88,7 +111,7 @@ def _variables(cls: type, entry: Any) -> BySlots | None:
     if build.func is not library._variable_unflatten or build.args[0] is not cls or build.keywords:
         return None
     make_fresh, write = _trace_state(), library.Variable.set_raw_value
-    return BySlots("_raw_value", "value", "_var_metadata", (), "_trace_state", make_fresh, write)
+    return BySlots(_RAW_VALUE, "value", "_var_metadata", (), "_trace_state", make_fresh, write)
 
 
 def _states(cls: type, entry: Any) -> BySlots | None:
@@ -110,7 +133,7 @@ def _pytrees(cls: type, entry: Any) -> ByAttributes | None:
     if not is_flaxs:
         return None
     kinds_class = library.graphlib.HashableMapping
-    return ByAttributes("_pytree__nodes", kinds_class, "_mapping", ("_pytree__has_int_keys",))
+    return ByAttributes(_NODES, kinds_class, "_mapping", ("_pytree__has_int_keys",))
 
 
 def _trace_state() -> Callable[[], Any]:

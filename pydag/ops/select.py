@@ -34,69 +34,11 @@ from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Where
 _COMPARED = 2000  # so many paths are looked through for one that is spelt as a pattern is
 
 
-class _Pattern:
-    """A pattern as an automaton: its states are the bits of one number."""
-
-    def __init__(self, pattern: str) -> None:
-        while "**" in pattern:
-            pattern = pattern.replace("**", "*")
-        self._stars = sum(1 << i for i, c in enumerate(pattern) if c == "*")
-        self._any = sum(1 << i for i, c in enumerate(pattern) if c == "?")
-        self._literal: dict[str, int] = {}
-        for i, c in enumerate(pattern):
-            if c not in "*?":
-                self._literal[c] = self._literal.get(c, 0) | 1 << i
-        self._accepting = 1 << len(pattern)
-        self._known: dict[tuple[int, str], int] = {}
-        self.start = self._closed(1)
-
-    def _closed(self, state: int) -> int:
-        return state | (state & self._stars) << 1  # two stars never stand side by side
-
-    def advance(self, state: int, text: str) -> int:
-        """The state after some text."""
-        after = self._known.get((state, text))
-        if after is None:
-            after = state
-            for c in text:
-                step = after & (self._literal.get(c, 0) | self._any)
-                after = self._closed(step << 1 | after & self._stars)
-            self._known[state, text] = after
-        return after
-
-    def accepts(self, state: int) -> bool:
-        """Whether the text may end here."""
-        return bool(state & self._accepting)
-
-
-def _roots(listing: Listing, depth: int) -> list[int]:
-    """The positions where paths begin: `depth` levels below the root of the structure."""
-    roots = [0]
-    for _ in range(depth):
-        roots = [child for root in roots for child in listing.children(root)]
-    return roots
-
-
-def _by_pattern(text: str, listing: Listing, depth: int) -> list[bool]:
-    pattern = _Pattern(text)
-    states = [0] * len(listing.records)
-    roots = frozenset(_roots(listing, depth))
-    for position in listing.downwards():
-        is_root = position in roots
-        if is_root:
-            states[position] |= pattern.start
-        state = states[position]
-        if listing.records[position].is_alias:
-            # The alias of an argument begins paths of its own, as the anchor does.
-            states[listing.target(position)] |= state
-            roots = roots | {listing.target(position)} if is_root else roots
-        elif state:
-            for child in listing.children(position):
-                step = step_text(listing.records[child])
-                states[child] |= pattern.advance(state, step)
-                if is_root and step[0] == ".":
-                    states[child] |= pattern.advance(pattern.start, step[1:])
-    return [pattern.accepts(states[leaf]) for leaf in listing.leaves]
+def _by_pattern(text: str, spec: PyDagSpec, depth: int, must_match: bool) -> list[bool]:
+    found = _core.leaves_by_path(spec, text, depth)
+    if must_match and not any(found):
+        raise _no_such_path(text, Listing.of(spec), depth)
+    return found
 
 
 def _no_such_path(text: str, listing: Listing, depth: int) -> ValueError:
@@ -114,21 +56,10 @@ def _no_such_path(text: str, listing: Listing, depth: int) -> ValueError:
     )
 
 
-def _by_class(classes: tuple[type, ...], listing: Listing, leaves: Sequence[Leaf]) -> list[bool]:
-    below = [False] * len(listing.records)
-    for position in listing.downwards():
-        record = listing.records[position]
-        if record.is_alias:
-            below[listing.target(position)] |= below[position]
-            continue
-        if isinstance(record.type, type) and issubclass(record.type, classes):
-            below[position] = True
-        if below[position]:
-            for child in listing.children(position):
-                below[child] = True
+def _by_class(classes: tuple[type, ...], spec: PyDagSpec, leaves: Sequence[Leaf]) -> list[bool]:
+    below = _core.leaves_below(spec, lambda cls: issubclass(cls, classes))
     return [
-        below[position] or isinstance(leaf, classes)
-        for position, leaf in zip(listing.leaves, leaves, strict=True)
+        is_below or isinstance(leaf, classes) for is_below, leaf in zip(below, leaves, strict=True)
     ]
 
 
@@ -250,7 +181,7 @@ def is_prefix(where: Any, namespace: str = "") -> bool:
 
 def select(
     where: Where,
-    listing: Listing,
+    spec: PyDagSpec,
     leaves: Sequence[Leaf],
     namespace: str = "",
     *,
@@ -261,7 +192,7 @@ def select(
 
     Args:
         where: The selection, in the vocabulary of this module.
-        listing: The structure.
+        spec: The structure.
         leaves: Its distinct leaves.
         namespace: In which a prefix is opened.
         depth: How many levels below the root of the structure paths begin: each argument of a call
@@ -276,21 +207,19 @@ def select(
     if _is_bool(where):
         return [bool(where)] * len(leaves)
     if isinstance(where, str):
-        found = _by_pattern(where, listing, depth)
-        if must_match and not any(found):
-            raise _no_such_path(where, listing, depth)
-        return found
+        return _by_pattern(where, spec, depth, must_match)
     if isinstance(where, type):
-        return _by_class((where,), listing, leaves)
+        return _by_class((where,), spec, leaves)
     if type(where) is tuple and where and all(isinstance(item, type) for item in where):
-        return _by_class(where, listing, leaves)
+        return _by_class(where, spec, leaves)
     tree = _flattened(where, namespace)
     if tree is not None and is_prefix(where, namespace):
-        return _Prefix([bool(flag) for flag in tree[0]], Listing.of(tree[1]), listing).select()
+        flags = [bool(flag) for flag in tree[0]]
+        return _Prefix(flags, Listing.of(tree[1]), Listing.of(spec)).select()
     if type(where) is list:
         found = [False] * len(leaves)
         for item in where:
-            chosen = select(item, listing, leaves, namespace, depth=depth, must_match=must_match)
+            chosen = select(item, spec, leaves, namespace, depth=depth, must_match=must_match)
             found = [a or b for a, b in zip(found, chosen, strict=True)]
         return found
     if tree is not None and not callable(where):
@@ -303,7 +232,7 @@ def select(
             "which leaves: expected a predicate, a class or a tuple of classes, a pattern of the "
             f"path, a prefix of booleans, or a list of such, got {short_repr(where)}"
         )
-    return [bool(where(leaf)) for leaf in leaves]
+    return list(map(bool, map(where, leaves)))
 
 
 def where_there(where: Where) -> Where:
@@ -329,8 +258,8 @@ Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
 def selector(where: Where, namespace: str = "") -> Selector:
     """A function that tells for each leaf of a structure whether `where` selects it."""
     if type(where) is types.FunctionType:  # neither a tree nor any other selection: most are
-        return lambda leaves, spec: [bool(where(leaf)) for leaf in leaves]
-    return lambda leaves, spec: select(where, Listing.of(spec), leaves, namespace)
+        return lambda leaves, spec: list(map(bool, map(where, leaves)))
+    return lambda leaves, spec: select(where, spec, leaves, namespace)
 
 
 def optional_selector(where: Where | None, options: KeywordOptions) -> Selector | None:

@@ -106,7 +106,7 @@ def _entry_of_optree(entry: Any) -> RegistryEntry:
         return _builtin_entries[id(entry)][1]
     ours = RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
     if ours.kind != optree.PyTreeKind.CUSTOM:
-        _builtin_entries[id(entry)] = entry, ours
+        return _builtin_entries.setdefault(id(entry), (entry, ours))[1]
     return ours
 
 

@@ -4,8 +4,11 @@
 An object is found by what it is, never by `==`, and is not kept alive. To be told of its death by a
 callback is not enough: a collector that finds it in garbage may clear a weak reference without
 calling back, and another object may get its address. So whoever looks asks the weak reference.
+
+Threads may look and set at the same time. Looking takes no lock.
 """
 
+import threading
 import weakref
 from typing import Generic, TypeVar
 
@@ -19,6 +22,8 @@ class WeakTable(Generic[Value]):
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[object], Value]] = {}
         self._room = 64  # how many there may be before the dead ones are looked for
+        # For changes. A collection of garbage may come back here while it is held.
+        self._lock = threading.RLock()
 
     def get(self, owner: object, default: Default) -> Value | Default:
         """What was set for this very object."""
@@ -31,13 +36,16 @@ class WeakTable(Generic[Value]):
         Raises:
             TypeError: There are no weak references to the object.
         """
-        known, address = self._known, id(owner)
+        known, address, lock = self._known, id(owner), self._lock
 
         def forget(dead: "weakref.ref[object]") -> None:
-            if (found := known.get(address)) is not None and found[0] is dead:
-                del known[address]
+            with lock:
+                if (found := known.get(address)) is not None and found[0] is dead:
+                    del known[address]
 
-        known[address] = weakref.ref(owner, forget), value
+        entry = weakref.ref(owner, forget), value
+        with lock:
+            known[address] = entry
         if len(known) > self._room:
             self._forget_dead()
 
@@ -46,9 +54,10 @@ class WeakTable(Generic[Value]):
         self._forget(id(owner), owner)
 
     def _forget(self, address: int, owner: object) -> None:
-        found = self._known.get(address)
-        if found is not None and found[0]() is owner:
-            self._known.pop(address, None)
+        with self._lock:
+            found = self._known.get(address)
+            if found is not None and found[0]() is owner:
+                self._known.pop(address, None)
 
     def _forget_dead(self) -> None:
         for address in list(self._known):

@@ -12,7 +12,7 @@ from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.registry.names import ClassNames, UnaskedError, class_name
 from pydag.structure.kinds import NODE_KINDS, NodeKind
-from pydag.structure.listing import Listing, shorten
+from pydag.structure.listing import Listing, Record, shorten
 
 from .values import decode
 
@@ -280,9 +280,9 @@ class _Records:
     def __init__(self, rows: Iterable[Row], refs: list[Any]) -> None:
         self._rows, self._refs = rows, refs
 
-    def make(self) -> list[tuple[Any, ...]]:
+    def make(self) -> list[Record]:
         """A record for each node, as the core's listing has them."""
-        records: list[tuple[Any, ...]] = []
+        records: list[Record] = []
         open_nodes: list[tuple[Row, int]] = []  # with the number of the next child
         number = 0
         for row in self._rows:
@@ -295,7 +295,8 @@ class _Records:
             own = count if kind == "alias" else number if is_anchor else -1
             count = 0 if kind == "alias" else count
             number += is_anchor
-            records.append((kind, own, count, entry, attribute, self._type(row), self._detail(row)))
+            type_, detail = self._type(row), self._detail(row)
+            records.append(Record(kind, own, count, entry, attribute, type_, detail))
             if count:
                 open_nodes.append((row, 0))
             while open_nodes and open_nodes[-1][1] == open_nodes[-1][0][2]:

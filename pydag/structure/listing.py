@@ -4,15 +4,14 @@
 The core makes the list (`PyDagSpec._listing`); nothing here looks at an object of the user's.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.structure.kinds import MAPPINGS, NAMED
-from pydag.structure.text import short_repr
 from pydag.typing import Path
-
-_EXACT = (str, int, float, bool, bytes, type(None))
 
 
 class Record(NamedTuple):
@@ -51,16 +50,6 @@ class Record(NamedTuple):
         return self.kind == other.kind and has_one_class
 
 
-def python_text(entry: Any) -> str:
-    """`repr(entry)`; an outline where that raises."""
-    if type(entry) in _EXACT:
-        return repr(entry)
-    try:
-        return str(repr(entry))
-    except Exception:
-        return short_repr(entry)
-
-
 def shorten(text: str, longest: int = 400) -> str:
     """The text, without its middle where it is long."""
     if len(text) <= longest:
@@ -71,49 +60,32 @@ def shorten(text: str, longest: int = 400) -> str:
 
 def step_text(record: Record) -> str:
     """The step from the parent to this node as Python text: `.name` or `[entry]`."""
-    if record.attribute is not None and record.attribute.isidentifier():
-        return "." + record.attribute
-    return f"[{python_text(record.entry if record.attribute is None else record.attribute)}]"
+    return _core.step_text(record.entry, record.attribute)
 
 
 class Listing:
     """The records of a structure, and how they are connected. A position is a record's index."""
 
-    def __init__(self, records: Iterable[Any]) -> None:
-        self.records = [Record._make(record) for record in records]
-        self.parents: list[int] = []
-        self.ends = [0] * len(self.records)  # where the subtree of a node ends
-        self.anchors: list[int] = []  # the position of each anchor, by its number
-        self.leaves: list[int] = []
-        self._closed: list[int] = []  # the nodes in the order in which they end
-        open_nodes: list[list[int]] = []  # position, number of children to come
-        for position, record in enumerate(self.records):
-            self.parents.append(open_nodes[-1][0] if open_nodes else -1)
-            if record.is_leaf:
-                self.leaves.append(position)
-            if record.number >= 0 and not record.is_alias:
-                self.anchors.append(position)
-            open_nodes.append([position, record.num_children])
-            while open_nodes and open_nodes[-1][1] == 0:
-                done = open_nodes.pop()[0]
-                self.ends[done] = position + 1
-                self._closed.append(done)
-                if open_nodes:
-                    open_nodes[-1][1] -= 1
-        self.slots: list[list[int]] = [[anchor] for anchor in self.anchors]
-        for position, record in enumerate(self.records):
-            if record.is_alias:
-                self.slots[record.number].append(position)
+    def __init__(self, records: list[Record]) -> None:
+        self.records = records
+        # `ends`: where the subtree of each node ends; `slots`: of each shared object, its anchor
+        # first; `_closed`: the nodes in the order in which they end.
+        self.parents, self.ends, self._closed, self.slots, self.leaves = _core.connections(records)
 
     @classmethod
     def of(cls, spec: PyDagSpec) -> "Listing":
         """The listing of a spec."""
-        return cls(spec._listing())
+        return cls(spec._listing(Record))
+
+    @functools.cached_property
+    def targets(self) -> dict[int, int]:
+        """The position of the anchor of each alias."""
+        return {alias: slots[0] for slots in self.slots for alias in slots[1:]}
 
     def target(self, position: int) -> int:
         """For an alias the position of its anchor; for any other node its own."""
         record = self.records[position]
-        return self.anchors[record.number] if record.is_alias else position
+        return self.slots[record.number][0] if record.is_alias else position
 
     def children(self, position: int) -> list[int]:
         """The positions of a node's children."""
@@ -184,11 +156,13 @@ class Listing:
 
     def num_ways(self) -> list[int]:
         """How many ways lead to each node; for an alias, how many lead through it."""
-        numbers = [0] * len(self.records)
+        if not self.slots:
+            return [1] * len(self.records)
+        numbers, parents, targets = [0] * len(self.records), self.parents, self.targets
         numbers[0] = 1
         for position in self.downwards():
-            for child in self.children(position):
-                numbers[child] += numbers[position]
-            if self.records[position].is_alias:
-                numbers[self.target(position)] += numbers[position]
+            if position > 0:
+                numbers[position] += numbers[parents[position]]
+            if position in targets:
+                numbers[targets[position]] += numbers[position]
         return numbers

@@ -135,9 +135,9 @@ def dagspec_transform(
 
     >>> n = [1]
     >>> spec = pydag.dag_structure({"b": n, "a": n})
-    >>> dagspec_transform(spec, lambda s: dagspec_list(s.children()))
+    >>> dagspec_transform(spec, lambda s: pydag.dagspec_list(s.children()))
     PyDagSpec([&0 [*], *0])
-    >>> dagspec_transform(spec, lambda s: dagspec_tuple(s.children()))
+    >>> dagspec_transform(spec, lambda s: pydag.dagspec_tuple(s.children()))
     PyDagSpec(((&0 *,), (*0,)))
     """
     return spec.transform(f_node, f_leaf)
@@ -165,7 +165,7 @@ def dagspec_is_strict_leaf(spec: PyDagSpec, /) -> bool:
     Args:
         spec: The spec.
 
-    >>> dagspec_is_strict_leaf(pydag.dag_structure(1)), dagspec_is_strict_leaf(dagspec_none())
+    >>> dagspec_is_strict_leaf(pydag.dag_structure(1)), dagspec_is_strict_leaf(pydag.dagspec_none())
     (True, False)
     """
     return spec.num_nodes == 1 and spec.num_leaves == 1

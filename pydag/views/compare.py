@@ -9,7 +9,7 @@ from pydag._core import PyDagSpec
 from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.structure.listing import Listing
 
-from .leaves import LeafInfo, cut
+from .leaves import Infos, LeafInfo, cut
 from .model import Model, Row
 from .text import row_text
 
@@ -89,7 +89,7 @@ class SideBySide:
     ) -> None:
         listings = Listing.of(left), Listing.of(right)
         self._models = [
-            Model(listing, [LeafInfo("*", "", None, 0, 0)] * len(listing.leaves))
+            Model(listing, Infos([LeafInfo("*", "", None, 0, 0)] * len(listing.leaves)))
             for listing in listings
         ]
         self._width = width

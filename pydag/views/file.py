@@ -9,7 +9,7 @@ from pydag.files.reading import Entry, File
 from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
 
-from .leaves import LeafInfo, array_info, leaf_info, short_dtype
+from .leaves import Infos, LeafInfo, array_info, leaf_info, short_dtype
 from .model import Model
 from .view import View
 
@@ -32,7 +32,7 @@ def _model(file: File) -> Model:
         stubs = {name: _Stub(entry) for name, entry in file.entries.items()}
         tree = {name: stubs[kept] for name, kept in file.names().items()}
         leaves, spec = _core.flatten(tree)
-        return Model(Listing.of(spec), [stub.info for stub in leaves])
+        return Model(Listing.of(spec), Infos([stub.info for stub in leaves]))
     document, described = structure
     infos = []
     for leaf in described:
@@ -41,7 +41,7 @@ def _model(file: File) -> Model:
             infos.append(leaf_info(decode_leaf(content, None)))
         else:
             infos.append(_info(file.entries[content]))
-    return Model(document.listing(), infos)
+    return Model(document.listing(), Infos(infos))
 
 
 def file_view(

@@ -6,6 +6,7 @@ A leaf may be any object: its `repr` may be endless, raise, or hold control char
 
 import math
 import types
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pydag.sharing.refs import is_ref
@@ -88,3 +89,53 @@ def leaf_info(leaf: Any) -> LeafInfo:
         except Exception:
             pass  # it only looks like an array
     return LeafInfo(brief(leaf), printable(cut(type(leaf).__qualname__, 30)), None, 0, 0)
+
+
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_UNSIZED = LeafInfo("", "", None, 0, 0)
+
+
+class Infos:
+    """What is shown of each leaf of a DAG.
+
+    Args:
+        infos: Of each leaf; or the leaf itself, if it is a value that can't change, whose text is
+            made when it is asked for.
+    """
+
+    def __init__(self, infos: list[Any]) -> None:
+        self._infos = infos
+
+    @classmethod
+    def of(cls, leaves: Sequence[Any]) -> "Infos":
+        """The leaves as they are now. Arrays of one shape and dtype look alike."""
+        arrays = set(filter(_is_array_class, set(map(type, leaves))))
+        known: dict[Any, LeafInfo] = {}  # of arrays
+        infos: list[Any] = []
+        for leaf in leaves:
+            leaf_class = type(leaf)
+            if leaf_class in arrays:
+                look = leaf.shape, leaf.dtype
+                info = known.get(look)
+                infos.append(info or known.setdefault(look, leaf_info(leaf)))
+            else:
+                infos.append(leaf if leaf_class in _PLAIN else leaf_info(leaf))
+        return cls(infos)
+
+    def __getitem__(self, leaf: int) -> LeafInfo:
+        info = self._infos[leaf]
+        return info if type(info) is LeafInfo else leaf_info(info)
+
+    def __len__(self) -> int:
+        return len(self._infos)
+
+    def sizes(self) -> tuple[list[int], list[int]]:
+        """The parameters and the bytes of each leaf."""
+        infos = [info if type(info) is LeafInfo else _UNSIZED for info in self._infos]
+        return [info[3] for info in infos], [info[4] for info in infos]
+
+
+def _is_array_class(cls: type) -> bool:
+    """Whether shape and dtype say all of an instance: of NumPy's and JAX's own class of arrays."""
+    names = cls.__module__.partition(".")[0], cls.__qualname__
+    return names in (("numpy", "ndarray"), ("jaxlib", "ArrayImpl"))

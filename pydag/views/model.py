@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all views are made from: the records of a structure, and what its leaves are."""
 
+import bisect
+import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pydag.structure.kinds import DETAILS
 from pydag.structure.listing import Listing, shorten, step_text
 
-from .leaves import LeafInfo, brief, cut, printable
+from .leaves import Infos, LeafInfo, brief, cut, printable
+
+_NO_OBJECTS = ("alias", "None")
 
 
 class Counts(NamedTuple):
@@ -52,30 +57,33 @@ class Model:
 
     Args:
         listing: The structure.
-        leaves: What is shown of each of its distinct leaves.
+        infos: What is shown of each of its distinct leaves.
     """
 
-    def __init__(self, listing: Listing, leaves: Sequence[LeafInfo]) -> None:
-        self.listing = listing
-        self.leaves = dict(zip(listing.leaves, leaves, strict=True))
+    def __init__(self, listing: Listing, infos: Infos) -> None:
+        self.listing, self._infos = listing, infos
+        kinds = map(operator.itemgetter(0), listing.records)
+        self._is_object = [kind not in _NO_OBJECTS for kind in kinds]
         self.totals = self._totals()
 
     def _totals(self) -> Totals:
-        own, unfolded = [0, 0, 0, 0], [0, 0, 0, 0]
-        for record, position, ways in zip(
-            self.listing.records,
-            range(len(self.listing.records)),
-            self.listing.num_ways(),
-            strict=True,
-        ):
-            if record.is_alias or record.kind == "None":
-                continue
-            leaf = self.leaves.get(position)
-            weights = (1, 0, 0, 0) if leaf is None else (1, 1, leaf.parameters, leaf.bytes)
-            for i, weight in enumerate(weights):
-                own[i] += weight
-                unfolded[i] += weight * ways
-        return Totals._make([*own, Counts(*unfolded)])
+        parameters, sizes = self._infos.sizes()
+        own = Counts(sum(self._is_object), len(self._infos), sum(parameters), sum(sizes))
+        if not self.listing.slots:
+            return Totals(*own, own)
+        ways = self.listing.num_ways()
+        ways_to_leaves = [ways[position] for position in self.listing.leaves]
+        unfolded = Counts(
+            sum(itertools.compress(ways, self._is_object)),
+            sum(ways_to_leaves),
+            sum(map(operator.mul, ways_to_leaves, parameters)),
+            sum(map(operator.mul, ways_to_leaves, sizes)),
+        )
+        return Totals(*own, unfolded)
+
+    def leaf(self, position: int) -> LeafInfo:
+        """What is shown of a leaf."""
+        return self._infos[bisect.bisect_left(self.listing.leaves, position)]
 
     def step(self, position: int) -> str:
         """The step to a node: `.name`, `['key']`, `[0]`; empty for the root."""
@@ -98,7 +106,7 @@ class Model:
         """The class of a node, or the leaf."""
         record = self.listing.records[position]
         if record.is_leaf:
-            return self.leaves[position].text
+            return self.leaf(position).text
         if record.is_alias:
             return ""
         if record.kind == "None":
@@ -154,8 +162,7 @@ class Model:
                 pending.pop()
 
     def _objects(self, start: int, end: int) -> int:
-        kinds = (self.listing.records[i].kind for i in range(start, end))
-        return sum(kind not in ("alias", "None") for kind in kinds)
+        return sum(self._is_object[start:end])
 
     def more(self, shown: Sequence[Row]) -> int:
         """How many objects stand behind the last row."""

@@ -61,7 +61,7 @@ def table(model: Model, width: int | None, limit: int | None) -> Table:
     listing, ways = model.listing, model.listing.num_ways()
     rows = []
     for position in itertools.islice(listing.leaves, limit):
-        leaf = model.leaves[position]
+        leaf = model.leaf(position)
         found = itertools.islice(listing.ways(position), 1, 1 + _ALSO)
         rows.append(
             TableRow(

@@ -12,7 +12,7 @@ from pydag.typing import Dag, FlattenOptions
 
 from .dot import dot, svg
 from .html import html_page, html_piece
-from .leaves import LeafInfo, leaf_info
+from .leaves import Infos, LeafInfo
 from .model import Model, Totals
 from .other import rich_text, treescope_tree
 from .table import Table, table
@@ -126,7 +126,7 @@ def view(
     """
     _check(depth, width, limit)
     if isinstance(tree, PyDagSpec):
-        unknown = LeafInfo("*", "", None, 0, 0)
-        return View(Model(Listing.of(tree), [unknown] * tree.num_leaves), depth, width, limit)
+        unknown = Infos([LeafInfo("*", "", None, 0, 0)] * tree.num_leaves)
+        return View(Model(Listing.of(tree), unknown), depth, width, limit)
     leaves, spec = _core.flatten(tree, **options)
-    return View(Model(Listing.of(spec), [leaf_info(x) for x in leaves]), depth, width, limit)
+    return View(Model(Listing.of(spec), Infos.of(leaves)), depth, width, limit)

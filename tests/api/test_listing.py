@@ -10,6 +10,7 @@ from hypothesis import given
 from strategies import dags, options, thorough
 
 import pydag
+from pydag import _core
 from pydag.structure.listing import Listing, Record, step_text
 
 
@@ -126,3 +127,35 @@ def test_a_key_whose_repr_raises() -> None:
     listing = Listing.of(pydag.dag_structure({Key(): 1}))
     assert "Key" in listing.path_text(1)
     assert "Key" in str(pydag.view({Key(): 1}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([("list", -1, 1)], "too few children"),
+        ([("leaf", -1, 0), ("leaf", -1, 0)], "one root"),
+        ([("list", -1, 2), ("leaf", -1, 0), ("alias", 0, 0)], "no anchor"),
+        ([("list", -1, 1), ("alias", -1, 0)], "no anchor"),
+        ([("list", -1, 4294967295)], "too few children"),
+    ],
+)
+def test_records_that_are_no_listing(rows: list[Any], words: str) -> None:
+    """Records whose counts or numbers don't go together are a ValueError."""
+    with pytest.raises(ValueError, match=words):
+        _core.connections(rows)
+
+
+@pytest.mark.parametrize("row", [(), ("leaf", -1), 3, ("leaf", "x", 0), ("leaf", -1, -1)])
+def test_records_of_another_form(row: Any) -> None:
+    """What is no record is a TypeError; a negative count an OverflowError."""
+    with pytest.raises((TypeError, OverflowError)):
+        _core.connections([row])
+
+
+def test_records_are_of_a_class_of_tuples() -> None:
+    """A record's class must be a subclass of tuple."""
+    spec = pydag.dag_structure([1])
+    assert type(spec._listing(Record)[0]) is Record
+    for wrong in (list, 3, object):
+        with pytest.raises(TypeError, match="subclass of tuple"):
+            spec._listing(wrong)  # type: ignore[arg-type]  # what is tested

@@ -43,7 +43,7 @@ w, v, b = Array(), Array(), Array()
 
 def selected(tree: Any, where: Any) -> list[bool]:
     leaves, spec = pydag.dag_flatten(tree)
-    return select(where, Listing.of(spec), leaves)
+    return select(where, spec, leaves)
 
 
 @pytest.mark.parametrize(
@@ -272,3 +272,122 @@ def test_namedtuple_fields() -> None:
     """A namedtuple's fields are attributes in a path."""
     Point = namedtuple("Point", "x y")
     assert selected(Point(w, v), "y") == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_meant"),
+    [
+        ("['" + "a" * 70 + "']", True),
+        ("*" + "a" * 70 + "*", True),
+        ("*" + "a" * 71 + "*", False),
+        ("['" + "?" * 70 + "']", True),
+        ("*a" * 70 + "*", True),
+        ("*a" * 71 + "*", False),
+    ],
+)
+def test_patterns_longer_than_a_machine_word(pattern: str, is_meant: bool) -> None:
+    """A pattern may have any length."""
+    assert selected({"a" * 70: w, "b": v}, pattern) == [is_meant, False]
+
+
+@pytest.mark.parametrize("key", ["é", "Ω漢", "🙂", "a\ud800"])
+def test_patterns_of_any_characters(key: str) -> None:
+    """Characters outside of ASCII are themselves; `?` stands for each of them."""
+    shown = repr(key)[1:-1]
+    tree = {"A" * (len(shown) + 1): v, key: w}
+    assert selected(tree, f"['{shown}']") == [False, True]
+    assert selected(tree, f"['{'?' * len(shown)}']") == [False, True]
+    assert selected(tree, "*ß*") == [False, False]
+
+
+def test_paths_begin_below_the_root() -> None:
+    """With a depth the paths begin at each node of that level, also at an alias."""
+    layer = Layer(w, [v])
+    _, spec = pydag.dag_flatten((layer, [layer, b]))
+    leaves = [w, v, b]
+    assert select("weight", spec, leaves, depth=1) == [True, False, False]
+    assert select("weight", spec, leaves, depth=0) == [False, False, False]
+    assert select("[0]", spec, leaves, depth=1) == [False, False, False]
+    assert select("[0]", spec, leaves, depth=2) == [False, True, False]
+    assert select(".weight", spec, leaves, depth=2) == [True, False, False]
+    assert select("*", spec, leaves, depth=9) == [False, False, False]
+
+
+class Hostile:
+    """A key whose `repr` does something else first."""
+
+    def __init__(self, act: Any) -> None:
+        self.act = act
+
+    def __repr__(self) -> str:
+        return str(self.act())
+
+
+def test_keys_that_raise() -> None:
+    """A key whose `repr` raises is written in outline; what is no Exception passes unchanged."""
+
+    def interrupt() -> str:
+        raise KeyboardInterrupt
+
+    def refuse() -> str:
+        raise ValueError("no")
+
+    assert selected({Hostile(refuse): w}, "[<*Hostile object at *>]") == [True]
+    with pytest.raises(KeyboardInterrupt):
+        selected({Hostile(interrupt): w}, "*x")
+
+
+def test_keys_that_change_the_tree() -> None:
+    """A key's `repr` may change the tree, or select in it again: the structure is as it was."""
+    tree: dict[Any, Any] = {}
+
+    def act() -> str:
+        key = next(iter(tree), None)
+        if key is not None:
+            tree.clear()
+            assert selected({"a": [w, v]}, "*[1]") == [False, True]
+        return "key"
+
+    tree[Hostile(act)] = [w, v]
+    assert selected(tree, "[key][1]") == [False, True]
+    assert tree == {}
+
+
+class Asking(type):
+    """A class that counts how often it is asked for its subclasses."""
+
+    asked: list[type]
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        cls.asked.append(other)
+        if other is Special:
+            raise LookupError("no answer")
+        return other is Layer
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return x is v
+
+
+def test_classes_that_answer_themselves() -> None:
+    """A class is asked once for each class of a node; what it raises passes unchanged."""
+    kind = Asking("kind", (), {"asked": []})
+    tree = [Layer(w, 1), Layer(2, {"a": v}), v]
+    assert selected(tree, kind) == [True, True, True, True]
+    assert selected([b, v, [Layer(w, 1)]], kind) == [False, True, True, True]
+    assert sorted(cls.__name__ for cls in kind.asked) == ["Layer", "Layer", "list", "list"]
+    with pytest.raises(LookupError, match="no answer"):
+        selected([Special(w, v)], kind)
+
+
+def test_predicates_that_change_the_tree() -> None:
+    """A predicate may empty the tree, or select in it: it is asked about what was there."""
+    tree: list[Any] = [w, [v, b]]
+
+    def asks(x: Any) -> bool:
+        tree.clear()
+        return selected([x], Array) == [True] and x is v
+
+    mask = dag_mask(tree, asks)
+    assert mask == [False, [True, False]]
+    with pytest.raises(ZeroDivisionError):
+        dag_mask([w], lambda x: 1 // 0)

@@ -10,10 +10,11 @@
 namespace pydag {
 
 // While it lives, or until it ends, the collector isn't asked for a run, however many containers are
-// made. No Python code may run meanwhile, since that could ask whether the collector is on, or set it.
+// made. No Python code may run meanwhile, since that could ask whether the collector is on, or set it. Where threads
+// run at the same time, some may: there the collector is left alone, which runs less often than with the GIL.
 class BuildPause {
 public:
-    BuildPause() : was_enabled_(PyGC_Disable()) {}
+    BuildPause() : was_enabled_(turn_off()) {}
     ~BuildPause() { end(); }
     BuildPause(const BuildPause &) = delete;
     BuildPause &operator=(const BuildPause &) = delete;
@@ -27,10 +28,11 @@ public:
         const int was_paused = was_enabled_;
         end();
         function();
-        if (was_paused) was_enabled_ = PyGC_Disable();
+        if (was_paused) was_enabled_ = turn_off();
     }
 
 private:
+    static int turn_off() { return kFreeThreaded ? 0 : PyGC_Disable(); }
     int was_enabled_;
 };
 

@@ -23,11 +23,30 @@ inline PyObject *incref(PyObject *object) {
     return object;
 }
 inline void decref(PyObject *object) { Py_DECREF(object); }
-// Releases a reference unless it is the last one. Returns whether it did.
-inline bool decref_unless_last(PyObject *object) {
-    if (Py_REFCNT(object) <= 1) return false;
-    Py_DECREF(object);
+// Releases a reference to a class unless it is the last one. Returns whether it did. Free-threaded builds can't tell;
+// but a Python class is in its own MRO, so that the collector alone ends it.
+inline bool decref_unless_last(PyObject *type) {
+#ifndef Py_GIL_DISABLED
+    if (Py_REFCNT(type) <= 1) return false;
+#endif
+    Py_DECREF(type);
     return true;
+}
+
+// Whether threads may run at the same time: see base/threads.h.
+#ifdef Py_GIL_DISABLED
+inline constexpr bool kFreeThreaded = true;
+#else
+inline constexpr bool kFreeThreaded = false;
+#endif
+// A word that other threads may write meanwhile.
+template <class T>
+T load_shared(const T &word) {
+#if defined(Py_GIL_DISABLED) && defined(__GNUC__)
+    return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+#else
+    return word;
+#endif
 }
 
 // Spreads the bits of an address that differ between objects over the whole word, towards its top.
@@ -100,11 +119,34 @@ inline nb::object dict_of_class(PyTypeObject *type) {
     return nb::borrow(type->tp_dict);
 #endif
 }
+// The class and those that it inherits from, in the order in which attributes are looked up: a tuple.
+inline nb::object mro_of(PyTypeObject *type) {
+#ifdef Py_GIL_DISABLED  // another thread may assign to `__bases__`
+    const nb::object attributes = checked(PyType_GetDict(&PyType_Type));
+    PyObject *const get = PyDict_GetItemString(attributes.ptr(), "__mro__");  // which nobody can change
+    if (!get) nb::raise("type has no __mro__");
+    return checked(Py_TYPE(get)->tp_descr_get(get, as_object(type), as_object(Py_TYPE(as_object(type)))));
+#else
+    return nb::borrow(type->tp_mro);
+#endif
+}
+// What a dict has for a key; null if it has none. Raises what the key's `__hash__` or `__eq__` raises.
+inline nb::object find_in_dict(nb::handle dict, nb::handle key) {
+#ifdef Py_GIL_DISABLED
+    PyObject *found = nullptr;
+    checked(PyDict_GetItemRef(dict.ptr(), key.ptr(), &found));
+    return nb::steal(found);
+#else
+    nb::object found = nb::borrow(PyDict_GetItemWithError(dict.ptr(), key.ptr()));
+    if (!found.is_valid() && PyErr_Occurred()) nb::raise_python_error();
+    return found;
+#endif
+}
 // A number that changes whenever an attribute of the class, or of a class that it inherits from, changes.
 // No two classes have ever had the same one. 0 if the class has none at the moment.
 inline unsigned version_of(PyTypeObject *type) {
 #if PY_VERSION_HEX >= 0x030C0000
-    return type->tp_version_tag;
+    return load_shared(type->tp_version_tag);
 #else
     return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 #endif
@@ -157,6 +199,11 @@ inline bool has_references(PyObject *object, Py_ssize_t count) {
 #endif
 }
 
+// Whether the interpreter calls a watcher when a dict changes. Before, each dict carries a version.
+#if PY_VERSION_HEX >= 0x030C0000
+#define PYDAG_HAS_DICT_WATCHERS
+#endif
+
 // While it lives, no collection of garbage starts by itself, whose finalizers would run Python code.
 // From 3.12 on none starts in the middle of a C function anyway.
 class GcPause {
@@ -176,49 +223,9 @@ private:
 #endif
 };
 
+#ifndef Py_GIL_DISABLED
 // A reference to an object that is there, but may be in the middle of being destroyed; null then.
 inline nb::object owned_if_alive(PyObject *object) { return Py_REFCNT(object) > 0 ? nb::borrow(object) : nb::object(); }
-
-// Tells whether any of a few dicts changed since it was last asked. From 3.12 on the interpreter
-// calls a watcher; before, each dict carries a version that every change renews.
-class DictWatch {
-public:
-    void add(nb::handle dict) {
-        if (std::find(dicts_, dicts_ + count_, dict.ptr()) != dicts_ + count_) return;
-#if PY_VERSION_HEX >= 0x030C0000
-        if (id_ < 0) id_ = checked(PyDict_AddWatcher(on_event));
-        checked(PyDict_Watch(id_, dict.ptr()));
 #endif
-        if (count_ == kMax) nb::raise("too many watched dicts");
-        dicts_[count_++] = incref(dict.ptr());
-        changed_ = true;
-    }
-    bool take_changed() {
-#if PY_VERSION_HEX < 0x030C0000
-        for (int i = 0; i < count_; ++i) {
-            const uint64_t version = reinterpret_cast<PyDictObject *>(dicts_[i])->ma_version_tag;
-            if (version != versions_[i]) versions_[i] = version, changed_ = true;
-        }
-#endif
-        const bool changed = changed_;
-        changed_ = false;
-        return changed;
-    }
-
-private:
-    static constexpr int kMax = 8;
-#if PY_VERSION_HEX >= 0x030C0000
-    static int on_event(PyDict_WatchEvent, PyObject *, PyObject *, PyObject *) {
-        changed_ = true;
-        return 0;
-    }
-    int id_ = -1;
-#else
-    uint64_t versions_[kMax] = {};
-#endif
-    static inline bool changed_ = false;
-    PyObject *dicts_[kMax] = {};  // owned, for the life of the process
-    int count_ = 0;
-};
 
 }  // namespace pydag

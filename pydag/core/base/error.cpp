@@ -2,6 +2,7 @@
 #include "base/error.h"
 
 #include "base/constants.h"
+#include "base/threads.h"
 
 #include <cstdarg>
 #include <new>
@@ -38,6 +39,7 @@ void add_note(nb::object exception, const std::string &note) {
     PyErr_Clear();
     if (!text.is_valid()) return;
     if (notes.is_valid() && PyList_Check(notes.ptr())) {
+        const Locked locked(notes.ptr());
         if (PyList_GET_SIZE(notes.ptr()) >= kMostNotes) return;
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(notes.ptr()); ++i) {
             PyObject *const known = PyList_GET_ITEM(notes.ptr(), i);

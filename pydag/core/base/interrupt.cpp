@@ -13,7 +13,7 @@ constexpr bool has_mark = requires(Thread thread) { thread.eval_breaker; };
 
 template <class Thread>
 bool is_marked(const Thread *thread) {
-    if constexpr (has_mark<Thread>) return thread->eval_breaker & kSignalsPending;
+    if constexpr (has_mark<Thread>) return load_shared(thread->eval_breaker) & kSignalsPending;
     if (!PyOS_InterruptOccurred()) return false;
     PyErr_SetInterrupt();  // the question has taken the signal back
     return true;

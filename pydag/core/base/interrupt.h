@@ -13,14 +13,14 @@
 // lets the handler run.
 #pragma once
 
-#include "base/capi.h"
+#include "base/threads.h"
 
 namespace pydag {
 
 namespace detail {
 constexpr uint32_t kStepsBetween = 4096;
 // One count for all walks, so that many short ones within a long one are interrupted, too.
-inline uint32_t steps_left = kStepsBetween;
+inline constinit PYDAG_OWN_OF_THREAD uint32_t steps_left = kStepsBetween;
 void run_handlers();
 }  // namespace detail
 

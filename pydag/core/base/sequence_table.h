@@ -35,6 +35,9 @@ public:
         return {slots_[i] - 1, true};
     }
 
+    // The items of the sequence with this number, until the next one is added.
+    const uint32_t *items(uint32_t number) const { return &items_[entries_[number].first]; }
+
 private:
     struct Entry {
         uint64_t hash;

@@ -14,8 +14,14 @@ inline PyObject *const *referent_address(nb::handle weakref) {
 }
 // The object of a weak reference; null if it is gone, or in the middle of being destroyed.
 inline nb::object referent_of(nb::handle weakref) {
+#ifdef Py_GIL_DISABLED
+    PyObject *object = nullptr;
+    checked(PyWeakref_GetRef(weakref.ptr(), &object));
+    return nb::steal(object);
+#else
     PyObject *const object = *referent_address(weakref);
     return object == Py_None ? nb::object() : owned_if_alive(object);
+#endif
 }
 
 // A weak reference to a class that may die; a null object for any other one.

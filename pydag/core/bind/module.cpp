@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "bind/bind.h"
 #include "nodes/builtin_classes.h"
 #include "nodes/open.h"
@@ -22,6 +23,7 @@ NB_MODULE(_core, module) {
             pydag::set_python_error();
         }
     });
+    pydag::make_mutexes();
     pydag::make_constants();
     pydag::make_exceptions(module);
     pydag::make_namespaces();

@@ -93,7 +93,8 @@ void bind_registry(nb::module_ &module) {
         [](nb::handle registration, nb::object path_entry_type) {
             if (!RegistrationBox::check(registration))
                 fail(PyExc_TypeError, "expected a registration, got %U.", short_repr(registration).ptr());
-            RegistrationBox::of(registration).path_entry_type = std::move(path_entry_type);
+            const Locked locked(registration.ptr());
+            std::swap(RegistrationBox::of(registration).path_entry_type, path_entry_type);
         },
         nb::sig("def set_path_entry_type(registration: object, path_entry_type: type, /) -> None"));
     module.def(

@@ -3,6 +3,7 @@
 #include "base/constants.h"
 #include "base/error.h"
 #include "base/stack_room.h"
+#include "base/threads.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "structure/explain.h"
@@ -101,7 +102,8 @@ void set_state(nb::handle_t<Spec> self, nb::handle state) {
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     require_stack_room();
     StructureBuilder builder;
-    restore_state(state, builder);  // may run code of the keys, which may call this function again
+    restore_state(state, builder);    // may run code of the keys, which may call this function again
+    const Locked locked(self.ptr());  // of several threads one succeeds
     if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
     new (nb::inst_ptr<Spec>(self)) Spec(std::move(builder));
     nb::inst_mark_ready(self);
@@ -188,7 +190,11 @@ void bind_class(nb::module_ &module) {
             "Building from it, `unflatten`, calls the functions of the classes that the text names. "
             "Registered classes are looked up in `namespace`, or in that which was written. ValueError names the "
             "field that is malformed, or the class that isn't registered.")
-        .def("_listing", on_structure(listing), nb::sig("def _listing(self, /) -> list[tuple[Any, ...]]"))
+        .def(
+            "_listing",
+            [](nb::handle self, nb::handle record_class) { return listing(spec_of(self).structure(), record_class); },
+            nb::arg("record_class") = nb::handle(as_object(&PyTuple_Type)),
+            nb::sig("def _listing(self, record_class: type = tuple, /) -> list[Any]"))
         .def("_shared", on_structure(shared_of),
              nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
         .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),

@@ -18,9 +18,10 @@ PyTypeObject *type_of(const Registration &registration) {
     return reinterpret_cast<PyTypeObject *>(registration.type.ptr());
 }
 
-// A stand-in makes instances by `object.__new__`, and the class must let it.
+// A stand-in makes instances by `object.__new__`, and the class must let it. It learns from each instance, so where
+// threads run at the same time there is none, and the library's functions do its work.
 bool can_have_stand_in(const Registration &registration) {
-    return !registration.is_fields && has_plain_layout(registration.type);
+    return !kFreeThreaded && !registration.is_fields && has_plain_layout(registration.type);
 }
 
 Py_ssize_t offset_of(const Registration &registration, nb::handle name) {

@@ -20,14 +20,16 @@ void check_size(PyObject *dict, Py_ssize_t expected) {
 // A new dict for these keys. For many keys it costs less to copy a dict that has them than to grow one.
 nb::object new_dict(Keys &keys) {
     constexpr uint32_t kMostWithoutGrowth = 5;
-    if (keys.size() <= kMostWithoutGrowth || !keys.has_constant_hashes) return checked(PyDict_New());
-    if (!keys.dict_template.is_valid()) {
+    if (keys.size() <= kMostWithoutGrowth || !keys.has_constant_hashes || !keys.dict_template.may_use())
+        return checked(PyDict_New());
+    nb::object &known = keys.dict_template.dict;
+    if (!known.is_valid()) {
         nb::object filled = checked(PyDict_New());
         for (uint32_t i = 0; i < keys.size(); ++i) checked(PyDict_SetItem(filled.ptr(), keys.inserted_key(i), Py_None));
         hide_from_collector(filled);
-        keys.dict_template = std::move(filled);
+        known = std::move(filled);
     }
-    return copy_hidden_dict(keys.dict_template);
+    return copy_hidden_dict(known);
 }
 
 nb::object fill_dict(const Keys &keys, nb::object dict, Stack &values, size_t base) {

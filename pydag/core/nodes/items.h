@@ -12,7 +12,7 @@
 namespace pydag {
 
 // The keys and values of one mapping, in its own order, while it is being opened. They are borrowed until
-// `own` is called, which must come before any Python code can run.
+// `own` is called, which must come before any Python code can run, and while the mapping is locked.
 class Items {
 public:
     ~Items() {

@@ -18,10 +18,13 @@ uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &st
     return count;
 }
 
+// They are owned.
 void add_dict_items(PyObject *dict, Items &items) {
+    const Locked locked(dict);
     items.reserve(static_cast<size_t>(PyDict_GET_SIZE(dict)));
     Py_ssize_t position = 0;
     for (PyObject *key, *value; PyDict_Next(dict, &position, &key, &value);) items.add(key, value);
+    items.own();
 }
 
 }  // namespace
@@ -35,7 +38,7 @@ nb::object default_factory_of(PyObject *dict) { return checked(PyObject_GetAttr(
 
 uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs) {
     nb::object maxlen = checked(PyObject_GetAttr(deque, constants.maxlen));
-    const nb::object items = checked(PySequence_List(deque));
+    const nb::object items = items_of_deque(deque);
     refs.push_new(std::move(maxlen));
     const uint32_t count = checked_count(deque, PyList_GET_SIZE(items.ptr()));
     return push_items(reinterpret_cast<PyListObject *>(items.ptr())->ob_item, count, stack);
@@ -44,7 +47,6 @@ uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs) {
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs) {
     Items items;
     add_dict_items(dict, items);
-    items.own();
     // Sorting runs comparisons of the keys, which keys that keep their order must not notice. Strings never do.
     const bool sorts = items.has_only_strings() || !options.ask_insertion_order();
     nb::object keys = items.make_keys(sorts);
@@ -58,12 +60,12 @@ uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
     items.own();
     while (PyObject *const key = PyIter_Next(iterator.ptr())) {
         nb::object owned = nb::steal(key);
-        PyObject *const value = PyDict_GetItemWithError(dict, key);
-        if (!value) {
-            if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, key);
+        nb::object value = find_in_dict(dict, key);
+        if (!value.is_valid()) {
+            PyErr_SetObject(PyExc_KeyError, key);
             nb::raise_python_error();
         }
-        items.add(owned.release().ptr(), incref(value));
+        items.add(owned.release().ptr(), value.release().ptr());
     }
     if (PyErr_Occurred()) nb::raise_python_error();
     nb::object keys = items.make_keys(false);
@@ -97,13 +99,13 @@ namespace {
 
 // The names of an instance's children, for which the library that registered its class is asked.
 nb::object names_of(PyObject *object, const Registration &registration, PyObject *aux_data, Py_ssize_t count) {
-    nb::object names = registration.known_names.find(aux_data, count);
+    nb::object names = registration.learned.get().known_names.find(aux_data, count);
     if (names.is_valid()) return names;
     const nb::object aux = nb::borrow(aux_data);
     names = call(registration.ask_names, nb::handle(object), nb::int_(count));
     const bool fits = names.is_none() || (PyTuple_CheckExact(names.ptr()) && PyTuple_GET_SIZE(names.ptr()) == count);
     if (!fits) return nb::none();
-    registration.known_names.add(aux, count, names);
+    registration.learned.get().known_names.add(aux, count, names);
     return names;
 }
 
@@ -179,6 +181,7 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
                    &cached = registration.cached_access;
         std::vector<bool> is_met(fields.size());
         Py_ssize_t position = 0;
+        const Locked locked(dict.ptr());
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
             const size_t field = index_in(fields, key);
             if (index_in(slots, key) < slots.size())
@@ -193,9 +196,12 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
                      Py_TYPE(object)->tp_name, fields[field].name.ptr());
             else is_met[field] = true;
         }
+        items.own();
     }
+    items.own();
     for (const FieldAccess &slot : registration.slot_access)
-        if (PyObject *const value = read_slot(object, slot.offset)) items.add(slot.name.ptr(), value);
+        if (nb::object value = owned_slot(object, slot.offset); value.is_valid())
+            items.add(incref(slot.name.ptr()), value.release().ptr());
     nb::object keys = items.make_keys(false);
     refs.push_borrowed(box);
     const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);

@@ -4,11 +4,15 @@
 //
 // There are three ways to the children of an object. `read_known_node` compares it with a node of a structure that it
 // probably has. `read_node` finds out what it is. Both run no Python code, so the children that they return may be
-// borrowed; both give up where Python code would have to run. `open_node` runs it.
+// borrowed (see base/held.h); both give up where Python code would have to run. `open_node` runs it.
+//
+// A container is read at one moment: other threads may change it only before and behind that.
 #pragma once
 
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/threads.h"
+#include "nodes/open_options.h"
 #include "structure/node_refs.h"
 #include "structure/structure.h"
 #include "types/keys.h"
@@ -16,25 +20,11 @@
 
 namespace pydag {
 
-using Stack = RefBuffer<192>;
-
-struct OpenOptions {
-    Namespace *space;
-    Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
-    // Whether dicts keep their insertion order here; -1 until `ask_insertion_order` has asked for a dict.
-    int insertion_ordered = -1;
-    bool wants_entries = true;     // false: a flatten function's names for the children are not looked at
-    bool owns_attributes = false;  // whether nothing but the instance that was read last holds its attributes
-    bool ask_insertion_order() {
-        if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
-        return insertion_ordered != 0;
-    }
-};
-
 namespace detail {
 // CPython's collector visits the links of an OrderedDict in their order. CPython doesn't promise that, so it is
 // tried out when the module is imported. If it doesn't hold, walks that run no Python code give up at such dicts.
 void try_out_ordered_dicts();
+nb::object items_of_deque(PyObject *deque);  // a list
 uint32_t open_deque(PyObject *deque, Stack &stack, Refs &refs);
 uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &refs);
 uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs);
@@ -45,12 +35,14 @@ bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenO
 nb::object default_factory_of(PyObject *dict);
 // Whether an OrderedDict, whose dict has just these keys, has them in this order. False also if only Python code
 // could tell the order.
-bool is_in_order_of(const Keys &keys, PyObject *dict);
-PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs);
+bool is_in_order_of(PyObject *const *keys, size_t count, PyObject *dict);
+PyObject **read_mapping(PyObject *dict, bool is_ordered, OpenOptions &options, Refs &refs, uint32_t &count);
 PyObject **read_fields(PyObject *object, PyObject *registration, OpenOptions &options, Refs &refs, uint32_t &count);
 bool has_default_factory(PyObject *dict, PyObject *expected);
-bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values);
-bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values);
+bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values, HeldBy held);
+bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values, HeldBy held);
+bool copy_known_items(PyObject *list, Py_ssize_t count, PyObject **values, HeldBy held);
+PyObject **copy_items(PyObject *list, OpenOptions &options, uint32_t &count);
 [[noreturn]] void fail_too_many_children(PyObject *object);
 
 inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
@@ -60,8 +52,10 @@ inline uint32_t checked_count(PyObject *object, Py_ssize_t count) {
 }
 // Writes the values of a dict into `values`, in traversal order, if it has just these keys in just this insertion
 // order. False for any other dict.
-inline bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **values) {
+template <bool is_ordered = false>
+bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **values, HeldBy held) {
     const uint32_t count = keys.size();
+    const Locked locked(dict);
     if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(count)) return false;
     PyObject *const *const expected = keys.inserted();
     const uint32_t *const ranks = keys.ranks();
@@ -72,6 +66,8 @@ inline bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **valu
             return false;
         values[ranks ? ranks[i] : i] = value;
     }
+    if (is_ordered && !is_in_order_of(expected, count, dict)) return false;
+    held.keep(values, count);
     return true;
 }
 // Whether a dict with these keys is traversed in their order.
@@ -96,7 +92,7 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
 // them. Null if it is anything else, and where only Python code could tell. They are borrowed, and hold until Python
 // code runs; the caller keeps a GcPause. `options` is null where the structure alone says how dicts are ordered.
 [[gnu::always_inline]] inline PyObject *const *read_known_node(Node node, PyObject *const *refs, PyObject *object,
-                                                               OpenOptions *options, PyObject **values) {
+                                                               OpenOptions *options, PyObject **values, HeldBy held) {
     using namespace detail;
     PyTypeObject *const type = Py_TYPE(object);
     const auto count = static_cast<Py_ssize_t>(node.count);
@@ -118,31 +114,33 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
         }
         case Kind::kList:
             if (type != &PyList_Type || PyList_GET_SIZE(object) != count) return nullptr;
-            return count ? reinterpret_cast<PyListObject *>(object)->ob_item : values;
+            if (count == 0) return values;
+            if constexpr (kFreeThreaded) return copy_known_items(object, count, values, held) ? values : nullptr;
+            else return reinterpret_cast<PyListObject *>(object)->ob_item;
         case Kind::kDict: {
             const Keys &keys = MappingRefs{refs}.keys();
             const bool fits =
-                type == &PyDict_Type && has_order_of(keys, options) && read_known_mapping(keys, object, values);
+                type == &PyDict_Type && has_order_of(keys, options) && read_known_mapping(keys, object, values, held);
             return fits ? values : nullptr;
         }
         case Kind::kOrderedDict: {
             const Keys &keys = MappingRefs{refs}.keys();
             const bool fits = type == &PyODict_Type && keys.in_order && keys.has_only_strings &&
-                              read_known_mapping(keys, object, values) && is_in_order_of(keys, object);
+                              read_known_mapping<true>(keys, object, values, held);
             return fits ? values : nullptr;
         }
         case Kind::kDefaultDict: {
             const Keys &keys = MappingRefs{refs}.keys();
             const bool fits = type == constants.default_dict && has_order_of(keys, options) &&
-                              read_known_mapping(keys, object, values) &&
+                              read_known_mapping(keys, object, values, held) &&
                               has_default_factory(object, MappingRefs{refs}.default_factory());
             return fits ? values : nullptr;
         }
         case Kind::kDeque:
             if (type != constants.deque) return nullptr;
-            return read_known_deque(object, DequeRefs{refs}.maxlen(), node.count, values) ? values : nullptr;
+            return read_known_deque(object, DequeRefs{refs}.maxlen(), node.count, values, held) ? values : nullptr;
         case Kind::kFields:
-            return read_known_fields(object, refs, options, values) ? values : nullptr;
+            return read_known_fields(object, refs, options, values, held) ? values : nullptr;
     }
     return nullptr;
 }
@@ -168,18 +166,13 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
             count = checked_count(object, PyTuple_GET_SIZE(object));
             return &PyTuple_GET_ITEM(object, 0);
         case Kind::kList:
+            if constexpr (kFreeThreaded) return copy_items(object, options, count);
             count = checked_count(object, PyList_GET_SIZE(object));
             return count ? reinterpret_cast<PyListObject *>(object)->ob_item : options.arena.take(0);
         case Kind::kDict:
         case Kind::kOrderedDict:
         case Kind::kDefaultDict: {
-            count = checked_count(object, PyDict_GET_SIZE(object));
-            const bool is_ordered = info.kind == Kind::kOrderedDict;
-            PyObject **const values = read_mapping(object, !is_ordered, options, refs);
-            if (values && is_ordered && !is_in_order_of(KeysBox::of(refs.back()), object)) {
-                refs.drop_to(refs.size() - 1);
-                return nullptr;
-            }
+            PyObject **const values = read_mapping(object, info.kind == Kind::kOrderedDict, options, refs, count);
             if (values && info.kind == Kind::kDefaultDict) refs.push_new(default_factory_of(object));
             return values;
         }
@@ -200,6 +193,7 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
         uint32_t count = 0;
         if (PyObject *const *const children = read_node(object, info, options, refs, count)) {
             push_items(children, count, stack);
+            options.held.release();
             return count;
         }
     }

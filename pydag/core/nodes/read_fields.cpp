@@ -24,7 +24,7 @@ nb::object dict_of(PyObject *object) {
 // Remembers the order in which an instance has the fields that are in its `__dict__`: mostly the next instance of
 // the class has them in the same order.
 void learn_order(const Registration &registration, PyObject *dict) {
-    auto &order = registration.dict_order;
+    auto &order = registration.learned.get().dict_order;
     size_t next = 0;
     Py_ssize_t position = 0;
     for (PyObject *key, *value; next < order.size() && PyDict_Next(dict, &position, &key, &value); ++next) {
@@ -36,22 +36,26 @@ void learn_order(const Registration &registration, PyObject *dict) {
 }
 
 // False also for an instance whose attributes stand in another order than those of the instance before it.
-bool read_dict_fields(const Registration &registration, PyObject *dict, PyObject **values, PyObject **meta) {
-    const auto size = static_cast<Py_ssize_t>(registration.dict_order.size());
+bool read_dict_fields(const Registration &registration, const std::vector<DictField> &order, PyObject *dict,
+                      PyObject **values, PyObject **meta, HeldBy held) {
+    const Locked locked(dict);
+    const auto size = static_cast<Py_ssize_t>(order.size());
     if (registration.is_strict && PyDict_GET_SIZE(dict) != size) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    for (const DictField &field : registration.dict_order) {
+    for (const DictField &field : order) {
         if (!PyDict_Next(dict, &position, &key, &value)) return false;
         if (key != field.name) return learn_order(registration, dict), false;
         (field.is_meta ? meta : values)[field.index] = value;
+        held.keep(value);
     }
     return true;
 }
 
-bool read_slots(PyObject *object, const std::vector<FieldAccess> &fields, PyObject **values) {
+bool read_slots(PyObject *object, const std::vector<FieldAccess> &fields, PyObject **values, HeldBy held) {
     for (const FieldAccess &field : fields) {
         if (field.offset && !(*values = read_slot(object, field.offset))) return false;
+        if (field.offset) held.keep(*values);
         ++values;
     }
     return true;
@@ -66,13 +70,17 @@ bool owns_attributes(const Registration &registration, PyObject *dict) {
 
 // The fields that were named, in `__dict__` and in slots.
 bool read_named(PyObject *object, const Registration &registration, OpenOptions *options, PyObject **values,
-                PyObject **meta) {
-    if (!read_slots(object, registration.data_access, values) || !read_slots(object, registration.meta_access, meta))
-        return false;
+                PyObject **meta, HeldBy held) {
+    {
+        const Locked locked(object);
+        if (!read_slots(object, registration.data_access, values, held) ||
+            !read_slots(object, registration.meta_access, meta, held))
+            return false;
+    }
     nb::object dict;
-    if (!registration.dict_order.empty()) {
+    if (const auto &order = registration.learned.get().dict_order; !order.empty()) {
         dict = dict_of(object);
-        if (!dict.is_valid() || !read_dict_fields(registration, dict.ptr(), values, meta)) return false;
+        if (!dict.is_valid() || !read_dict_fields(registration, order, dict.ptr(), values, meta, held)) return false;
     }
     if (options) options->owns_attributes = owns_attributes(registration, dict.ptr());
     return true;
@@ -91,16 +99,19 @@ size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
 // string: whether the dict finds it under that name, and whether it has another one of the same text, only its
 // own class can tell. What isn't found of the meta fields is null.
 template <class Add>
-bool read_all(PyObject *object, const Registration &registration, OpenOptions *options, Add add, PyObject **meta) {
+bool read_all(PyObject *object, const Registration &registration, OpenOptions *options, Add add, PyObject **meta,
+              HeldBy held) {
     const auto &fields = registration.meta_access, &slots = registration.slot_access;
     for (size_t i = 0; i < fields.size(); ++i) meta[i] = nullptr;  // the keys decide which of them are written
     nb::object dict;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
         dict = dict_of(object);
         if (!dict.is_valid()) return false;
+        const Locked locked(dict.ptr());
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
             const size_t i = find_name(fields, key);
+            held.keep(key), held.keep(value);
             if (i == fields.size()) {
                 const auto &cached = registration.cached_access;
                 if (find_name(cached, key) < cached.size()) continue;
@@ -112,18 +123,23 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
             }
         }
     }
+    const Locked locked(object);
     for (const FieldAccess &slot : slots)
-        if (PyObject *const value = read_slot(object, slot.offset))
+        if (PyObject *const value = read_slot(object, slot.offset)) {
+            held.keep(value);
             if (!add(slot.name.ptr(), value)) return false;
+        }
     if (options) options->owns_attributes = owns_attributes(registration, dict.ptr());
-    return read_slots(object, fields, meta);
+    return read_slots(object, fields, meta, held);
 }
 
 bool has_just_its_fields(PyObject *object, const Registration &registration) {
     const GcPause pause;  // making the dict could start a collection, which runs finalizers
     const nb::object dict = dict_of(object);
-    const auto &fields = registration.dict_order;
-    if (!dict.is_valid() || PyDict_GET_SIZE(dict.ptr()) != static_cast<Py_ssize_t>(fields.size())) return false;
+    const auto &fields = registration.learned.get().dict_order;
+    if (!dict.is_valid()) return false;
+    const Locked locked(dict.ptr());
+    if (PyDict_GET_SIZE(dict.ptr()) != static_cast<Py_ssize_t>(fields.size())) return false;
     Py_ssize_t position = 0;
     // As many keys as fields, and no two exact strings in a dict are equal: so each field has a key of its own.
     for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
@@ -135,14 +151,14 @@ bool has_just_its_fields(PyObject *object, const Registration &registration) {
 
 }  // namespace
 
-bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values) {
+bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values, HeldBy held) {
     const FieldsRefs fields{refs};
     const Registration &registration = fields.registration();
     if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr()) return false;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size());
     if (fields.keys_box() == registration.data.ptr()) [[likely]] {
-        if (!read_named(object, registration, options, values, found)) return false;
+        if (!read_named(object, registration, options, values, found, held)) return false;
     } else {
         const Keys &keys = fields.keys();
         uint32_t count = 0;
@@ -151,7 +167,7 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *opt
             values[count++] = value;
             return true;
         };
-        const bool reads_all = registration.data.is_none() && read_all(object, registration, options, add, found);
+        const bool reads_all = registration.data.is_none() && read_all(object, registration, options, add, found, held);
         if (!reads_all || count != keys.size()) return false;
     }
     PyObject *const *const expected = fields.meta_values();
@@ -169,7 +185,7 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
     if (!registration.data.is_none()) {
         keys = registration.data;
         values = options.arena.take(registration.data_access.size());
-        if (!read_named(object, registration, &options, values, found)) return nullptr;
+        if (!read_named(object, registration, &options, values, found, options.held)) return nullptr;
     } else {
         Buffer<PyObject *, 16> names, items;
         const auto add = [&](PyObject *name, PyObject *value) {
@@ -177,7 +193,7 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
             names.push(name), items.push(value);
             return true;
         };
-        if (!read_all(object, registration, &options, add, found)) return nullptr;
+        if (!read_all(object, registration, &options, add, found, options.held)) return nullptr;
         if (std::find(found, found + meta.size(), nullptr) != found + meta.size()) return nullptr;
         keys = keys_of(names.data(), names.size(), false);
         values = options.arena.take(names.size());

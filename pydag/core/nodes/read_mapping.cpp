@@ -45,35 +45,74 @@ void try_out_ordered_dicts() {
 
 // PyDict_Next gives the order of the dict underneath, which `move_to_end` leaves alone. The last
 // key needs no look. The keys are exact strings, so no Python code runs.
-bool is_in_order_of(const Keys &keys, PyObject *dict) {
-    if (keys.size() <= 1) return true;
-    PyObject *const *const first = keys.inserted();
-    return visits_in_order && KeyVisit{first, first + keys.size() - 1}.agrees(dict);
+bool is_in_order_of(PyObject *const *keys, size_t count, PyObject *dict) {
+    return count <= 1 || (visits_in_order && KeyVisit{keys, keys + count - 1}.agrees(dict));
 }
+
+namespace {
+
+// The deque itself; where another thread may change it, a copy.
+nb::object of_one_moment(PyObject *deque) {
+    return kFreeThreaded ? nb::handle(deque).attr("copy")() : nb::borrow(deque);
+}
+
+}  // namespace
+
+nb::object items_of_deque(PyObject *deque) { return checked(PySequence_List(of_one_moment(deque).ptr())); }
 
 bool has_default_factory(PyObject *dict, PyObject *expected) { return default_factory_of(dict).is(expected); }
 
-bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values) {
+bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObject **values, HeldBy held) {
     const nb::object found = checked(PyObject_GetAttr(deque, constants.maxlen));
+    const nb::object source = of_one_moment(deque);
     // Both are None or exact integers.
-    if (PyObject_Size(deque) != static_cast<Py_ssize_t>(count) ||
+    if (PyObject_Size(source.ptr()) != static_cast<Py_ssize_t>(count) ||
         !checked(PyObject_RichCompareBool(found.ptr(), maxlen, Py_EQ)))
         return false;
-    const nb::object iterator = checked(PyObject_GetIter(deque));
+    const nb::object iterator = checked(PyObject_GetIter(source.ptr()));
     // The deque holds its items, so what the iterator gives may be let go at once.
     for (uint32_t i = 0; i < count; ++i) values[i] = checked(PyIter_Next(iterator.ptr())).ptr();
+    held.keep(values, count);
     return true;
 }
 
-PyObject **read_mapping(PyObject *dict, bool sorted, OpenOptions &options, Refs &refs) {
-    const auto count = static_cast<size_t>(PyDict_GET_SIZE(dict));
-    PyObject **const names = options.arena.take(count), **const found = options.arena.take(count);
-    Py_ssize_t position = 0;
-    for (size_t i = 0; i < count; ++i) {
-        if (!PyDict_Next(dict, &position, &names[i], &found[i])) return nullptr;
-        prefetch(names[i]);
+bool copy_known_items(PyObject *list, Py_ssize_t count, PyObject **values, HeldBy held) {
+    const Locked locked(list);
+    if (PyList_GET_SIZE(list) != count) return false;
+    std::copy_n(reinterpret_cast<PyListObject *>(list)->ob_item, count, values);
+    held.keep(values, static_cast<size_t>(count));
+    return true;
+}
+
+PyObject **copy_items(PyObject *list, OpenOptions &options, uint32_t &count) {
+    const Locked locked(list);
+    count = checked_count(list, PyList_GET_SIZE(list));
+    PyObject **const values = options.arena.take(count);
+    std::copy_n(reinterpret_cast<PyListObject *>(list)->ob_item, count, values);
+    options.held.keep(values, count);
+    return values;
+}
+
+PyObject **read_mapping(PyObject *dict, bool is_ordered, OpenOptions &options, Refs &refs, uint32_t &size) {
+    const bool sorted = !is_ordered;
+    PyObject **names, **found;
+    size_t count;
+    nb::object box;
+    {
+        const Locked locked(dict);
+        size = checked_count(dict, PyDict_GET_SIZE(dict));
+        count = size;
+        names = options.arena.take(count), found = options.arena.take(count);
+        Py_ssize_t position = 0;
+        for (size_t i = 0; i < count; ++i) {
+            if (!PyDict_Next(dict, &position, &names[i], &found[i])) return nullptr;
+            prefetch(names[i]);
+        }
+        if (is_ordered && !is_in_order_of(names, count, dict)) return nullptr;
+        box = nb::borrow(find_keys(names, count, sorted));
+        options.held.keep(found, count);
+        if (!box.is_valid()) options.held.keep(names, count);
     }
-    nb::object box = nb::borrow(find_keys(names, count, sorted));
     if (!box.is_valid()) {
         if (!std::all_of(names, names + count, is_exact_str)) return nullptr;
         box = keys_of(names, count, sorted);

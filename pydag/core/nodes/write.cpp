@@ -43,9 +43,8 @@ void forget_cached(PyObject *object, const Registration &registration) {
     if (registration.cached_access.empty()) return;
     const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
     for (const FieldAccess &field : registration.cached_access) {
-        const nb::object owned = nb::borrow(PyDict_GetItemWithError(dict.ptr(), field.name.ptr()));
+        const nb::object owned = find_in_dict(dict, field.name);
         if (owned.is_valid()) checked(PyDict_DelItem(dict.ptr(), field.name.ptr()));
-        else if (PyErr_Occurred()) nb::raise_python_error();
     }
 }
 

@@ -2,8 +2,11 @@
 #include "spec/cache.h"
 
 #include "base/identity_table.h"
+#include "base/own_of_thread.h"
+#include "base/weak_reference.h"
 #include "structure/node_refs.h"
 #include "types/keys.h"
+#include "types/namespace.h"
 #include "types/registration.h"
 
 #include <new>
@@ -23,10 +26,43 @@ uint64_t mark_of(const Structure &structure) {
     return mark;
 }
 
+// A PyDagSpec that somebody else owns.
+class LivingSpec {
+public:
+#ifdef Py_GIL_DISABLED
+    // Another thread may destroy it.
+    bool is(const Spec &spec) const { return address_ == &spec; }
+    explicit operator bool() const { return address_ != nullptr; }
+    void set(nb::handle spec) {
+        weakref_ = checked(PyWeakref_NewRef(spec.ptr(), nullptr));
+        address_ = nb::inst_ptr<Spec>(spec);
+    }
+    void reset() {
+        address_ = nullptr;
+        weakref_.reset();
+    }
+    // Null where it is being destroyed, or gone.
+    nb::object owned() const { return referent_of(weakref_); }
+
+private:
+    const Spec *address_ = nullptr;  // only compared
+    nb::object weakref_;
+#else
+    // It takes itself out when it is destroyed, and can't be emptied before.
+    bool is(const Spec &spec) const { return object_ && nb::inst_ptr<Spec>(nb::handle(object_)) == &spec; }
+    explicit operator bool() const { return object_ != nullptr; }
+    void set(nb::handle spec) { object_ = spec.ptr(); }
+    void reset() { object_ = nullptr; }
+    nb::object owned() const { return owned_if_alive(object_); }
+
+private:
+    PyObject *object_ = nullptr;
+#endif
+};
+
 struct Entry {
     Setting setting;
-    // A PyDagSpec, borrowed: it takes itself out when it is destroyed, and can't be emptied before.
-    PyObject *living = nullptr;
+    LivingSpec living;
     KeptStructure kept;
     Holdings living_holdings;  // of a living spec whose structure was kept before
     uint64_t last_mark = 0;    // of the structure that came last
@@ -42,17 +78,16 @@ struct Entry {
     void reset() {
         if (!living && kept.is_empty()) return;
         const Spec dropped = kept.give_up();
-        living = nullptr;
+        living.reset();
         living_holdings = {};
     }
 };
-// Lives as long as the process: destroying it after the interpreter is gone would crash.
-Entry *entries() {
-    static Entry *const table = new Entry[kSize];
-    return table;
-}
-
-uint64_t generation = 0;  // how often the cache has been emptied
+struct Cache {
+    Entry entries[kSize];
+    uint64_t generation = 0;  // how often it has been emptied
+};
+Cache &own() { return OwnOfThread<Cache>::get(); }
+Entry *entries() { return own().entries; }
 
 // A hash of a few objects: of their classes, and the numbers of their items.
 class RootHash {
@@ -104,10 +139,10 @@ bool can_be_followed(const Structure &structure) {
 }  // namespace
 
 CachedStructure::CachedStructure(PyObject *root, const Setting &setting)
-    : slot_(slot_of(root, setting)), generation_(generation), setting_(setting) {
+    : slot_(slot_of(root, setting)), generation_(own().generation), setting_(setting) {
     Entry &entry = entries()[slot_];
     if (entry.setting != setting) return;
-    if (entry.living) living_ = owned_if_alive(entry.living);
+    if (entry.living) living_ = entry.living.owned();
     else holdings_ = entry.kept.take(structure_);
 }
 
@@ -129,16 +164,16 @@ nb::object CachedStructure::paths() {
     return living_.is_valid() ? nb::inst_ptr<Spec>(living_)->keep_paths() : structure_.keep_paths();
 }
 
-bool CachedStructure::is_current() const { return generation_ == generation; }
+bool CachedStructure::is_current() const { return generation_ == own().generation; }
 
 void CachedStructure::register_spec(nb::handle object) {
     Entry &entry = entries()[slot_];
     if (is_current()) entry.reset();  // may run code that empties the cache
     if (!is_current()) return;
     entry.setting = setting_;
-    entry.living = object.ptr();
+    entry.living.set(object);
     entry.living_holdings = std::move(holdings_);
-    nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_));
+    nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_), entries());
 }
 
 nb::object CachedStructure::take_spec() {
@@ -168,9 +203,11 @@ void CachedStructure::keep(StructureBuilder &&builder) {
 
 void Spec::leave_cache() {
     if (slot_ < 0) return;
-    Entry &entry = entries()[std::exchange(slot_, -1)];
-    if (!entry.living || nb::inst_ptr<Spec>(nb::handle(entry.living)) != this) return;
-    entry.living = nullptr;
+    const int slot = std::exchange(slot_, -1);
+    if (kFreeThreaded && cache_ != entries()) return;
+    Entry &entry = entries()[slot];
+    if (!entry.living.is(*this)) return;
+    entry.living.reset();
     Holdings holdings = std::exchange(entry.living_holdings, {});
     try {
         if (is_empty() || !entry.note_and_compare(structure_)) return;
@@ -183,11 +220,11 @@ void Spec::leave_cache() {
 // Releasing a structure may run code that begins a walk. That walk may take a structure that is still there,
 // but must not put it back afterwards: the second increment sees to that.
 void forget_specs() {
-    ++generation;
+    ++own().generation;
     for (size_t i = 0; i < kSize; ++i) entries()[i].reset();
-    ++generation;
+    ++own().generation;
 }
 
-uint64_t cache_generation() { return generation; }
+uint64_t cache_generation() { return kFreeThreaded ? types_generation() : own().generation; }
 
 }  // namespace pydag

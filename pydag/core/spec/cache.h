@@ -7,6 +7,9 @@
 // structure to the cache, if that may keep it (kept_structure.h). So the cache never keeps a spec alive,
 // but up to kSize structures, of 50 MB in all and without any object of the user's. It is emptied by
 // `clear_caches()`, and whenever a class is registered or unregistered, or is found to have been destroyed.
+//
+// Where threads run at the same time, each has a cache of its own, of that size. A spec is in the cache of the thread
+// that made it; if another thread destroys it, its structure is not kept.
 #pragma once
 
 #include "spec/kept_structure.h"
@@ -59,7 +62,8 @@ private:
 };
 
 void forget_specs();
-// How often it was emptied: a structure that was taken from it holds for as long as this stays the same.
+// How often it was emptied, or that of any thread: a structure that was taken from it holds for as long as this stays
+// the same.
 uint64_t cache_generation();
 
 }  // namespace pydag

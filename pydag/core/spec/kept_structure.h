@@ -42,8 +42,8 @@ private:
 
     Spec spec_;  // without a reference to the classes in it that must not be owned
     Holdings holdings_;
-    size_t num_bytes_ = 0;                  // with the paths, if they are kept, too
-    static inline size_t total_bytes_ = 0;  // of all that are kept
+    size_t num_bytes_ = 0;                                      // with the paths, if they are kept, too
+    static inline PYDAG_OWN_OF_THREAD size_t total_bytes_ = 0;  // of all that are kept
 };
 
 }  // namespace pydag

@@ -79,7 +79,7 @@ private:
 }  // namespace
 
 Py_hash_t Spec::hash() const {
-    if (hash_ != -1) return hash_;
+    if (const Py_hash_t known = hash_.load(std::memory_order_relaxed); known != -1) return known;
     // Several lanes, so that a multiplication need not wait for the one before.
     uint64_t lanes[4] = {structure_.num_leaves, structure_.num_shared, structure_.none_is_leaf, structure_.num_nodes};
     for (uint32_t i = 0; i < structure_.num_nodes; ++i) {
@@ -96,8 +96,9 @@ Py_hash_t Spec::hash() const {
     }
     uint64_t result = 0;
     for (const uint64_t lane : lanes) result = (result ^ lane) * 0xC2B2AE3D27D4EB4Fu, result ^= result >> 29;
-    const Py_hash_t hash = static_cast<Py_hash_t>(result);
-    return hash_ = hash == -1 ? -2 : hash;
+    const Py_hash_t hash = static_cast<Py_hash_t>(result) == -1 ? -2 : static_cast<Py_hash_t>(result);
+    hash_.store(hash, std::memory_order_relaxed);
+    return hash;
 }
 
 bool Spec::equals(const Spec &other) const {
@@ -118,7 +119,8 @@ std::string Spec::text(SpecText which) const { return spec_text(structure_, whic
 
 nb::object Spec::keep_paths() {
     constexpr uint32_t kMostLeaves = 50'000;
-    if (paths_ || structure_.num_leaves > kMostLeaves) return nb::borrow(paths_);
+    if (PyObject *const known = paths_.load(std::memory_order_acquire)) return nb::borrow(known);
+    if (structure_.num_leaves > kMostLeaves) return nb::object();
     Ways paths;
     add_paths(structure(), paths);
     constexpr size_t kBytesOfTuple = 64;
@@ -126,15 +128,15 @@ nb::object Spec::keep_paths() {
     for (size_t i = 0; i < paths.size(); ++i)
         num_bytes += static_cast<size_t>(PyTuple_GET_SIZE(paths[i])) * sizeof(PyObject *);
     nb::object made = paths.take_tuple();
-    if (!paths_) {
-        paths_ = incref(made.ptr());
-        bytes_of_paths_ = num_bytes;
-    }
+    PyObject *known = nullptr;
+    if (!paths_.compare_exchange_strong(known, made.ptr())) return nb::borrow(known);
+    bytes_of_paths_.store(num_bytes, std::memory_order_relaxed);
+    incref(made.ptr());
     return made;
 }
 
 int Spec::traverse(visitproc visit, void *arg) const {
-    Py_VISIT(paths_);
+    Py_VISIT(paths_.load(std::memory_order_relaxed));
     for (PyObject *const ref : structure_.all_refs())
         if (const int status = visit(ref, arg)) return status;
     return 0;
@@ -165,10 +167,10 @@ bool wait(std::vector<Structure> &waiting, const Structure &structure) {
 // another one, and that one of a third: from some depth on they wait in a list, so that the stack doesn't overflow.
 void Spec::clear() {
     constexpr int kDeepest = 50;
-    static int depth = 0;
-    static std::vector<Structure> waiting;
-    const nb::object old_paths = nb::steal(std::exchange(paths_, nullptr));
-    bytes_of_paths_ = 0;
+    static PYDAG_OWN_OF_THREAD int depth = 0;
+    static PYDAG_OWN_OF_THREAD std::vector<Structure> waiting;
+    const nb::object old_paths = nb::steal(take_paths());
+    bytes_of_paths_.store(0, std::memory_order_relaxed);
     const Structure old = std::exchange(structure_, {});
     if (depth >= kDeepest && wait(waiting, old)) return;
     ++depth;

@@ -3,6 +3,7 @@
 // PyDagSpec: a structure that is finished. Immutable; owns its arrays and references.
 #pragma once
 
+#include "base/threads.h"
 #include "structure/structure.h"
 #include "structure/text.h"
 
@@ -22,9 +23,9 @@ public:
     }
     void swap(Spec &other) noexcept {
         std::swap(structure_, other.structure_);
-        std::swap(hash_, other.hash_);
-        std::swap(paths_, other.paths_);
-        std::swap(bytes_of_paths_, other.bytes_of_paths_);
+        swap_shared(hash_, other.hash_);
+        swap_shared(paths_, other.paths_);
+        swap_shared(bytes_of_paths_, other.bytes_of_paths_);
     }
 
     bool is_empty() const { return structure_.num_nodes == 0; }
@@ -53,10 +54,10 @@ public:
     // A tuple of the paths of the leaves: made when they are first asked for, and kept. Null where they
     // would take too much memory to be kept.
     nb::object keep_paths();
-    size_t bytes_of_paths() const { return bytes_of_paths_; }
+    size_t bytes_of_paths() const { return bytes_of_paths_.load(std::memory_order_relaxed); }
     void forget_paths() {
-        bytes_of_paths_ = 0;
-        nb::steal(std::exchange(paths_, nullptr)).reset();
+        bytes_of_paths_.store(0, std::memory_order_relaxed);
+        nb::steal(take_paths()).reset();
     }
 
     // structure/text.h
@@ -72,7 +73,7 @@ public:
 
     // Only for the cache, and while nobody else has the spec. Counts no reference.
     void set_ref(uint32_t i, PyObject *ref) { const_cast<PyObject **>(structure_.refs)[i] = ref; }
-    void set_slot(int slot) { slot_ = slot; }
+    void set_slot(int slot, const void *cache) { slot_ = slot, cache_ = cache; }
     // Whether the next walk may follow it.
     bool is_in_cache() const { return slot_ >= 0; }
 
@@ -83,11 +84,27 @@ private:
     // Leaves the structure to the cache, if the cache knows this spec: cache.cpp.
     void leave_cache();
 
+    // Of two specs that nobody else has.
+    template <class T>
+    static void swap_shared(std::atomic<T> &a, std::atomic<T> &b) {
+        const T value = a.load(std::memory_order_relaxed);
+        a.store(b.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        b.store(value, std::memory_order_relaxed);
+    }
+    // Of a spec that nobody else has.
+    PyObject *take_paths() {
+        PyObject *const paths = paths_.load(std::memory_order_relaxed);
+        paths_.store(nullptr, std::memory_order_relaxed);
+        return paths;
+    }
+
     Structure structure_ = {};
-    mutable Py_hash_t hash_ = -1;
-    PyObject *paths_ = nullptr;
-    size_t bytes_of_paths_ = 0;
-    int slot_ = -1;  // in the cache
+    // Found when they are first asked for. Two threads may both find them; the paths that come first stay.
+    mutable std::atomic<Py_hash_t> hash_ = -1;
+    std::atomic<PyObject *> paths_ = nullptr;
+    std::atomic<size_t> bytes_of_paths_ = 0;
+    int slot_ = -1;                // in the cache
+    const void *cache_ = nullptr;  // the one in which it has the slot: see OwnOfThread
 };
 
 // A new PyDagSpec.

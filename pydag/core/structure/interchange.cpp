@@ -39,15 +39,23 @@ public:
     }
 
 private:
+    // The list, dict or tuple itself; a copy where another thread may change it.
+    static nb::object of_one_moment(PyObject *object) {
+        if (!kFreeThreaded || PyTuple_Check(object)) return nb::borrow(object);
+        return checked(PyDict_Check(object) ? PyDict_Copy(object) : PyList_AsTuple(object));
+    }
+
     // Compares two values of one type and pushes what they hold. False if they differ already.
     bool push_contents(PyObject *a, PyObject *b) {
         if (PyFloat_CheckExact(a)) return std::signbit(PyFloat_AS_DOUBLE(a)) == std::signbit(PyFloat_AS_DOUBLE(b));
         if (PyDict_CheckExact(a)) return push_items_of_dicts(a, b);
         if (!PyTuple_Check(a) && !PyList_CheckExact(a)) return true;
-        const Py_ssize_t size = PySequence_Fast_GET_SIZE(a);
-        if (size != PySequence_Fast_GET_SIZE(b)) return false;
+        const nb::object items = of_one_moment(a), others = of_one_moment(b);
+        const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.ptr());
+        if (size != PySequence_Fast_GET_SIZE(others.ptr())) return false;
         for (Py_ssize_t i = 0; i < size; ++i) {
-            PyObject *const x = PySequence_Fast_GET_ITEM(a, i), *const y = PySequence_Fast_GET_ITEM(b, i);
+            PyObject *const x = PySequence_Fast_GET_ITEM(items.ptr(), i);
+            PyObject *const y = PySequence_Fast_GET_ITEM(others.ptr(), i);
             if (!x || !y) return false;  // somebody is filling it
             push(x, y);
         }
@@ -55,7 +63,9 @@ private:
     }
 
     // False if the dicts were filled in another order. The keys are compared last, since that may run code.
-    bool push_items_of_dicts(PyObject *a, PyObject *b) {
+    bool push_items_of_dicts(PyObject *first, PyObject *second) {
+        const nb::object owned_a = of_one_moment(first), owned_b = of_one_moment(second);
+        PyObject *const a = owned_a.ptr(), *const b = owned_b.ptr();
         if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
         RefBuffer<16> keys;
         Py_ssize_t at_a = 0, at_b = 0;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/listing.h"
 
+#include "base/error.h"
 #include "base/interrupt.h"
+#include "base/tuples.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 
+#include <algorithm>
 #include <iterator>
+#include <vector>
 
 namespace pydag {
 namespace {
@@ -52,6 +56,34 @@ nb::object class_or_none(Kind kind, PyObject *const *refs) {
     return type.is_valid() ? type : nb::none();
 }
 
+// What is read of a record.
+struct Row {
+    explicit Row(PyObject *record) {
+        if (!PyTuple_Check(record) || PyTuple_GET_SIZE(record) < 3) fail(PyExc_TypeError, "a record must be a tuple");
+        PyObject *const kind = PyTuple_GET_ITEM(record, 0);
+        is_leaf = is_named(kind, Kind::kLeaf);
+        is_alias = is_named(kind, Kind::kAlias);
+        number = PyLong_AsLong(PyTuple_GET_ITEM(record, 1));
+        const unsigned long children = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(record, 2));
+        if (PyErr_Occurred()) nb::raise_python_error();
+        count = static_cast<uint32_t>(std::min(children, static_cast<unsigned long>(UINT32_MAX)));
+    }
+    static bool is_named(PyObject *name, Kind kind) {
+        return PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, traits(kind).name) == 0;
+    }
+    bool is_leaf, is_alias;
+    long number;
+    uint32_t count;
+};
+
+nb::object list_of_numbers(const std::vector<long> &numbers) {
+    nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(numbers.size())));
+    Py_ssize_t i = 0;
+    for (const long number : numbers)
+        PyList_SET_ITEM(list.ptr(), i++, checked(PyLong_FromLong(number)).release().ptr());
+    return list;
+}
+
 }  // namespace
 
 nb::object kind_name(Kind kind) { return checked(PyUnicode_InternFromString(traits(kind).name)); }
@@ -69,9 +101,14 @@ nb::object node_kinds() {
     return rows;
 }
 
-nb::object listing(const Structure &structure) {
+nb::object listing(const Structure &structure, nb::handle record_class) {
+    if (!PyType_Check(record_class.ptr()) ||
+        !PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(record_class.ptr()), &PyTuple_Type))
+        fail(PyExc_TypeError, "a record's class must be a subclass of tuple");
+    auto *const type = reinterpret_cast<PyTypeObject *>(record_class.ptr());
     nb::object records = checked(PyList_New(0));
     Buffer<Frame, 24> frames;
+    nb::object names[kNumKinds];
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         interruptible_step();
         const Node node = at.node();
@@ -79,21 +116,56 @@ nb::object listing(const Structure &structure) {
         if (!frames.empty()) {
             Frame &parent = frames.back();
             const uint32_t child = parent.next++;
-            entry = entry_of(parent.kind, parent.refs, child);
             const Step step = step_of(parent.kind, parent.refs, child);
             if (step.is_attribute && PyUnicode_Check(step.entry.ptr())) attribute = step.entry;
+            entry = step.is_attribute ? entry_of(parent.kind, parent.refs, child) : step.entry;
         }
         const long number = node.is_alias() ? node.count : node.is_anchor ? at.number() : -1L;
-        const nb::object kind = kind_name(node.kind), type = class_or_none(node.kind, at.refs());
-        const nb::object detail = detail_of(node.kind, at.refs());
-        const nb::object record =
-            checked(Py_BuildValue("(OlkOOOO)", kind.ptr(), number, static_cast<unsigned long>(num_children(node)),
-                                  entry.ptr(), attribute.ptr(), type.ptr(), detail.ptr()));
+        RefBuffer<7> fields;
+        nb::object &name = names[static_cast<size_t>(node.kind)];
+        if (!name.is_valid()) name = kind_name(node.kind);
+        fields.push_borrowed(name.ptr());
+        fields.push_new(checked(PyLong_FromLong(number)));
+        fields.push_new(checked(PyLong_FromUnsignedLong(num_children(node))));
+        fields.push_new(std::move(entry));
+        fields.push_new(std::move(attribute));
+        fields.push_new(class_or_none(node.kind, at.refs()));
+        fields.push_new(detail_of(node.kind, at.refs()));
+        const nb::object record = tuple_of_class(type, fields.data(), fields.size());
+        fields.forget_to(0);
         checked(PyList_Append(records.ptr(), record.ptr()));
         if (num_children(node) > 0) frames.push({at.refs(), node.kind, node.count, 0});
         while (!frames.empty() && frames.back().next == frames.back().count) frames.pop();
     }
     return records;
+}
+
+nb::object connections(nb::handle records) {
+    const nb::object rows = checked(PySequence_Tuple(records.ptr()));
+    const auto size = static_cast<uint32_t>(PyTuple_GET_SIZE(rows.ptr()));
+    std::vector<long> parents, ends(size), closed, leaves;
+    std::vector<std::vector<long>> slots;
+    std::vector<std::pair<size_t, long>> aliases;
+    Nesting<uint32_t> around;
+    for (uint32_t i = 0; i < size; ++i) {
+        interruptible_step();
+        const Row row(PyTuple_GET_ITEM(rows.ptr(), i));
+        if (i > 0 && around.empty()) fail(PyExc_ValueError, "a listing must have one root");
+        parents.push_back(i > 0 ? static_cast<long>(around.innermost()) : -1);
+        if (row.is_leaf) leaves.push_back(i);
+        if (row.is_alias) aliases.emplace_back(row.number, i);
+        else if (row.number >= 0) slots.push_back({static_cast<long>(i)});
+        around.add(i, row.count, [&](uint32_t done) { ends[done] = i + 1, closed.push_back(done); });
+    }
+    if (closed.size() != size) fail(PyExc_ValueError, "a record of a listing has too few children");
+    for (const auto &[number, position] : aliases) {
+        if (number >= slots.size()) fail(PyExc_ValueError, "an alias of a listing has no anchor");
+        slots[number].push_back(position);
+    }
+    nb::object lists = checked(PyList_New(0));
+    for (const std::vector<long> &own : slots) checked(PyList_Append(lists.ptr(), list_of_numbers(own).ptr()));
+    return tuple_of(list_of_numbers(parents), list_of_numbers(ends), list_of_numbers(closed), std::move(lists),
+                    list_of_numbers(leaves));
 }
 
 }  // namespace pydag

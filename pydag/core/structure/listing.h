@@ -22,7 +22,19 @@ namespace pydag {
 // `detail`     what a node holds besides its children: for a defaultdict the factory, for a deque
 //              maxlen, for a registered class aux_data, for a class with fields a tuple of
 //              (name, value) of the meta fields; else None
-nb::object listing(const Structure &structure);
+// Each is an instance of `record_class`, which is `tuple` or a subclass.
+nb::object listing(const Structure &structure, nb::handle record_class);
+
+// How the records of such a list are connected: (parents, ends, closed, slots, leaves), lists of positions.
+//
+// `parents`  of each record the one around it; -1 for the root
+// `ends`     where the subtree of each record ends
+// `closed`   the records in the order in which their subtrees end
+// `slots`    for each shared object a list: its anchor, then its aliases
+// `leaves`   the leaves at their anchors
+//
+// ValueError if the counts don't fit together.
+nb::object connections(nb::handle records);
 
 // The name of a kind, an interned str.
 nb::object kind_name(Kind kind);

@@ -55,16 +55,16 @@ void collect(const Structure &structure, Ways &ways, Make make, Finish finish) {
         });
 }
 
-PyObject *entry_type_of(Kind kind, PyObject *const *refs) {
-    if (is_registered(kind)) return node_registration(refs).path_entry_type.ptr();
+nb::object entry_type_of(Kind kind, PyObject *const *refs) {
+    if (is_registered(kind)) return path_entry_type_of(CustomRefs{refs}.registration_box());
     const Entries entries = traits(kind).entries;
-    if (entries == Entries::kTupleFields) return constants.namedtuple_entry;
-    if (entries == Entries::kStructFields) return constants.structseq_entry;
-    return entries == Entries::kKeys ? constants.mapping_entry : constants.sequence_entry;
+    if (entries == Entries::kTupleFields) return nb::borrow(constants.namedtuple_entry);
+    if (entries == Entries::kStructFields) return nb::borrow(constants.structseq_entry);
+    return nb::borrow(entries == Entries::kKeys ? constants.mapping_entry : constants.sequence_entry);
 }
 
 nb::object accessor_entry(Kind kind, PyObject *const *refs, uint32_t child) {
-    const nb::object entry_type = nb::borrow(entry_type_of(kind, refs));
+    const nb::object entry_type = entry_type_of(kind, refs);
     return call(entry_type, entry_of(kind, refs, child), type_of(kind, refs), tree_kind(kind));
 }
 
@@ -131,7 +131,7 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
     const Entries entries = traits(kind).entries;
     if (entries == Entries::kNames) return {std::move(entry), true};
     if (entries == Entries::kCustom) {
-        const nb::object entry_type = node_registration(refs).path_entry_type;
+        const nb::object entry_type = path_entry_type_of(CustomRefs{refs}.registration_box());
         const bool is_attribute = PyType_Check(entry_type.ptr()) &&
                                   PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(entry_type.ptr()),
                                                    reinterpret_cast<PyTypeObject *>(constants.attribute_entry));
@@ -152,6 +152,19 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
     PyObject *const name = item_or_null(fields, child);
     if (!has_name(name)) return {std::move(entry), false};
     return {nb::borrow(name), true};
+}
+
+nb::object step_text(const Step &step) {
+    PyObject *const entry = step.entry.ptr();
+    if (step.is_attribute && PyUnicode_Check(entry) && checked(PyUnicode_IsIdentifier(entry)))
+        return checked(PyUnicode_FromFormat(".%U", entry));
+    nb::object text = nb::steal(PyObject_Repr(entry));
+    if (!text.is_valid()) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
+        PyErr_Clear();
+        text = short_repr(entry);
+    }
+    return checked(PyUnicode_FromFormat("[%U]", text.ptr()));
 }
 
 std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes) {

@@ -22,6 +22,8 @@ nb::object fields_of(Kind kind, PyObject *cls);
 
 // The same entry as an error message shows it.
 Step step_of(Kind kind, PyObject *const *refs, uint32_t child);
+// The step in full, as Python text: `.name` or `[entry]`. An outline stands for an entry whose `repr` raises.
+nb::object step_text(const Step &step);
 
 // The paths to the nodes at these positions, which must ascend: as an error message shows them, and as
 // tuples of entries.

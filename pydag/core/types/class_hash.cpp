@@ -2,6 +2,7 @@
 #include "types/class_hash.h"
 
 #include "base/constants.h"
+#include "base/own_of_thread.h"
 #include "base/text_hash.h"
 #include "types/class_table.h"
 
@@ -10,18 +11,15 @@
 namespace pydag {
 namespace {
 
-// Lives as long as the process: destroying it after the interpreter is gone would crash.
-ClassTable<uint64_t> &table() {
-    static ClassTable<uint64_t> *const instance = new ClassTable<uint64_t>;
-    return *instance;
-}
+ClassTable<uint64_t> &table() { return OwnOfThread<ClassTable<uint64_t>>::get(); }
 
-// What stands in the class's own `__dict__`, borrowed; null where nothing does. No key is compared.
-PyObject *own_attribute(PyObject *attributes, PyObject *name) {
+// What stands in the class's own `__dict__`; null where nothing does. No key is compared.
+nb::object own_attribute(PyObject *attributes, PyObject *name) {
+    const Locked locked(attributes);
     Py_ssize_t position = 0;
     for (PyObject *key, *value; PyDict_Next(attributes, &position, &key, &value);)
-        if (key == name) return value;
-    return nullptr;
+        if (key == name) return nb::borrow(value);
+    return nb::object();
 }
 
 uint64_t hash_of_name(PyTypeObject *type) {
@@ -32,8 +30,9 @@ uint64_t hash_of_name(PyTypeObject *type) {
     }
     uint64_t hash = mix_if_text(2, reinterpret_cast<PyHeapTypeObject *>(type)->ht_qualname);
     const nb::object attributes = dict_of_class(type);
-    hash = mix_if_text(hash, own_attribute(attributes.ptr(), constants.module));
-    PyObject *const names = own_attribute(attributes.ptr(), constants.fields);
+    hash = mix_if_text(hash, own_attribute(attributes.ptr(), constants.module).ptr());
+    const nb::object owned_names = own_attribute(attributes.ptr(), constants.fields);
+    PyObject *const names = owned_names.ptr();
     const bool has_names = names && PyTuple_CheckExact(names) && PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS);
     for (Py_ssize_t i = 0; has_names && i < PyTuple_GET_SIZE(names); ++i)
         hash = mix_if_text(hash, PyTuple_GET_ITEM(names, i));

@@ -23,7 +23,9 @@ public:
         nb::object weakref;  // null: the class doesn't die
         Value value;
 
-        bool is_alive() const { return !weakref.is_valid() || *referent_address(weakref) == as_object(type); }
+        bool is_alive() const {
+            return !weakref.is_valid() || load_shared(*referent_address(weakref)) == as_object(type);
+        }
     };
 
     // Null where nothing is known of the class.

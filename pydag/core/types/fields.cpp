@@ -4,12 +4,12 @@
 #include "base/buffer.h"
 #include "base/constants.h"
 #include "base/error.h"
-#include "types/key_table.h"
+#include "base/threads.h"
+#include "types/keys.h"
 
 #include <descrobject.h>
 #include <structmember.h>
 
-#include <set>
 #include <string_view>
 
 namespace pydag {
@@ -23,12 +23,11 @@ struct ClassAttribute {
     PyTypeObject *owner = nullptr;
 };
 ClassAttribute class_attribute(PyTypeObject *type, PyObject *name) {
-    const nb::object bases = nb::borrow(type->tp_mro);
+    const nb::object bases = mro_of(type);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
         auto *const base = reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i));
-        nb::object found = nb::borrow(PyDict_GetItemWithError(dict_of_class(base).ptr(), name));
+        nb::object found = find_in_dict(dict_of_class(base), name);
         if (found.is_valid()) return {std::move(found), base};
-        if (PyErr_Occurred()) nb::raise_python_error();
     }
     return {};
 }
@@ -65,65 +64,6 @@ Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
     return is_own ? descriptor->d_member->offset : 0;
 }
 
-namespace {
-
-std::vector<FieldAccess> access_to(nb::handle type, nb::handle names) {
-    std::vector<FieldAccess> fields;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.ptr()); ++i) {
-        nb::object name = interned(PyTuple_GET_ITEM(names.ptr(), i));
-        const Py_ssize_t offset = slot_offset(reinterpret_cast<PyTypeObject *>(type.ptr()), name.ptr());
-        fields.push_back({std::move(name), offset});
-    }
-    return fields;
-}
-
-void add_dict_fields(const std::vector<FieldAccess> &fields, bool is_meta, std::vector<DictField> &added) {
-    for (size_t i = 0; i < fields.size(); ++i)
-        if (fields[i].offset == 0) added.push_back({fields[i].name.ptr(), static_cast<uint32_t>(i), is_meta});
-}
-
-bool has_distinct_slots(const Registration &registration) {
-    std::set<Py_ssize_t> offsets;
-    for (const auto *fields : {&registration.data_access, &registration.slot_access, &registration.meta_access})
-        for (const FieldAccess &field : *fields)
-            if (field.offset && !offsets.insert(field.offset).second) return false;
-    return true;
-}
-
-}  // namespace
-
-void resolve_fields(Registration &registration) {
-    if (registration.resolve_fields.is_none()) return;
-    const nb::object resolve = registration.resolve_fields, answer = call(resolve);
-    nb::object data(answer[0]), slots(answer[1]), meta(answer[2]), cached = nb::borrow(constants.no_items);
-    if (nb::len(answer) > 3) cached = answer[3];  // where another library opens instances, nothing is cached
-    std::vector<FieldAccess> slot_access = access_to(registration.type, slots);
-    std::erase_if(slot_access, [](const FieldAccess &slot) { return slot.offset == 0; });
-    std::vector<FieldAccess> meta_access = access_to(registration.type, meta), data_access;
-    std::vector<FieldAccess> cached_access = access_to(registration.type, cached);
-    if (!data.is_none()) {
-        data_access = access_to(registration.type, data);
-        data = keys_of(&PyTuple_GET_ITEM(data.ptr(), 0), data_access.size(), false);
-    }
-    // The calls above may have run code that used the class, and so resolved its fields already. Then those stand,
-    // since there may be specs that were made with them. From here on no Python code runs.
-    if (registration.resolve_fields.is_none()) return;
-    registration.slot_access = std::move(slot_access);
-    registration.meta_access = std::move(meta_access);
-    registration.data_access = std::move(data_access);
-    registration.cached_access = std::move(cached_access);
-    registration.meta_names = std::move(meta);
-    registration.data = std::move(data);
-    registration.has_distinct_slots = has_distinct_slots(registration);
-    if (!registration.data.is_none()) {
-        add_dict_fields(registration.data_access, false, registration.dict_order);
-        add_dict_fields(registration.meta_access, true, registration.dict_order);
-        // Then a new instance needs no look at what a slot had before.
-        registration.has_only_slots = registration.dict_order.empty() && registration.has_distinct_slots;
-    }
-    registration.resolve_fields = nb::none();
-}
-
 nb::object own_slots(nb::handle cls) {
     if (!PyType_Check(cls.ptr())) fail(PyExc_TypeError, "Expected a class, got %U.", short_repr(cls).ptr());
     nb::object names = checked(PyList_New(0));
@@ -140,12 +80,10 @@ nb::object read_field(PyObject *object, const FieldAccess &field) {
     auto *const type = reinterpret_cast<PyTypeObject *>(owned_type.ptr());
     PyObject *const name = field.name.ptr();
     if (field.offset) {
-        if (PyObject *const value = read_slot(object, field.offset)) return nb::borrow(value);
+        if (nb::object value = owned_slot(object, field.offset); value.is_valid()) return value;
     } else if (type->tp_dictoffset != 0) {
         const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
-        nb::object value = nb::borrow(PyDict_GetItemWithError(dict.ptr(), name));
-        if (value.is_valid()) return value;
-        if (PyErr_Occurred()) nb::raise_python_error();
+        if (nb::object value = find_in_dict(dict, name); value.is_valid()) return value;
     }
     nb::object found = field.offset ? nb::object() : class_attribute(type, name).value;
     const PyTypeObject *const kind = found.is_valid() ? Py_TYPE(found.ptr()) : nullptr;
@@ -197,7 +135,7 @@ const FieldAccess *find_slot(const std::vector<FieldAccess> &slots, size_t &next
 
 // The taken names are up to date.
 void write_field(PyObject *object, const TakenNames &taken, const FieldAccess &field, PyObject *value) {
-    if (field.offset) nb::steal(std::exchange(slot_at(object, field.offset), incref(value))).reset();
+    if (field.offset) exchange_slot(object, field.offset, nb::borrow(value)).reset();
     else if (taken.may_have_interned(field.name.ptr())) write_to_dict(object, field.name.ptr(), value);
     else checked(PyObject_GenericSetAttr(object, field.name.ptr(), value));
 }
@@ -205,7 +143,8 @@ void write_field(PyObject *object, const TakenNames &taken, const FieldAccess &f
 }  // namespace
 
 void write_named(PyObject *object, const Registration &registration, PyObject *const *values, PyObject *const *meta) {
-    TakenNames &taken = registration.taken_names;
+    const LearnedUse use;
+    TakenNames &taken = registration.learned.get().taken_names;
     taken.update(Py_TYPE(object));
     const auto write = [&](bool is_meta, size_t i) {
         const FieldAccess &field = (is_meta ? registration.meta_access : registration.data_access)[i];
@@ -213,9 +152,10 @@ void write_named(PyObject *object, const Registration &registration, PyObject *c
     };
     // Code that a write may run, of a finalizer, can change the order.
     Buffer<DictField, 16> copy;
-    const size_t count = registration.dict_order.size();
+    const std::vector<DictField> &last_order = registration.learned.get().dict_order;
+    const size_t count = last_order.size();
     const DictField *const order = copy.extend(count);
-    std::copy_n(registration.dict_order.begin(), count, copy.data());
+    std::copy_n(last_order.begin(), count, copy.data());
     for (size_t i = 0; i < count; ++i) write(order[i].is_meta, order[i].index);
     for (size_t i = 0; i < registration.data_access.size(); ++i)
         if (registration.data_access[i].offset) write(false, i);
@@ -225,7 +165,8 @@ void write_named(PyObject *object, const Registration &registration, PyObject *c
 
 void write_fields(PyObject *object, const Registration &registration, PyObject *box, PyObject *const *values) {
     const Keys &keys = KeysBox::of(box);
-    TakenNames &taken = registration.taken_names;
+    const LearnedUse use;
+    TakenNames &taken = registration.learned.get().taken_names;
     taken.update(Py_TYPE(object));
     if (box == registration.data.ptr()) {
         for (uint32_t i = 0; i < keys.count; ++i) write_field(object, taken, registration.data_access[i], values[i]);
@@ -242,9 +183,10 @@ void write_fields(PyObject *object, const Registration &registration, PyObject *
 }
 
 void write_meta(PyObject *object, const Registration &registration, PyObject *const *values) {
-    registration.taken_names.update(Py_TYPE(object));
-    for (const FieldAccess &field : registration.meta_access)
-        write_field(object, registration.taken_names, field, *values++);
+    const LearnedUse use;
+    TakenNames &taken = registration.learned.get().taken_names;
+    taken.update(Py_TYPE(object));
+    for (const FieldAccess &field : registration.meta_access) write_field(object, taken, field, *values++);
 }
 
 }  // namespace pydag

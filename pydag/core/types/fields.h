@@ -5,6 +5,7 @@
 // `__setattr__` of the class is called, neither to read nor to write.
 #pragma once
 
+#include "base/threads.h"
 #include "types/registry.h"
 
 namespace pydag {
@@ -28,6 +29,16 @@ inline PyObject *&slot_at(PyObject *object, Py_ssize_t offset) {
     return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);
 }
 inline PyObject *read_slot(PyObject *object, Py_ssize_t offset) { return slot_at(object, offset); }
+// Writes a member, and returns what it was. The other threads that may see the instance are kept away.
+inline nb::object exchange_slot(PyObject *object, Py_ssize_t offset, nb::object value) {
+    const Locked locked(object);
+    return nb::steal(std::exchange(slot_at(object, offset), value.release().ptr()));
+}
+// A member as an owned reference; null where it is not set.
+inline nb::object owned_slot(PyObject *object, Py_ssize_t offset) {
+    const Locked locked(object);
+    return nb::borrow(read_slot(object, offset));
+}
 
 // Whether instances hold nothing but attributes, so that one can be made by `object.__new__`. False for
 // a class that derives from list, Exception and the like, whatever its own `__new__` is.

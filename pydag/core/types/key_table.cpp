@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/key_table.h"
 
+#include "base/own_of_thread.h"
+
 #include <algorithm>
 
 namespace pydag {
@@ -9,12 +11,20 @@ namespace {
 // Longer and larger runs are not remembered, so that what the table holds is bounded.
 constexpr size_t kLongestRun = 256, kLargestRun = size_t{48} << 10;
 constexpr size_t kTableSize = 512;
-PyObject *remembered[2][kTableSize];  // [sorted], owned
-// At each index the first key of the run that was looked up last. The Keys of a run are remembered instead of
-// others only when the run comes for the second time in succession, since most runs come only once. Not owned, only
-// compared.
-PyObject *came_once[2][kTableSize];
-PyObject *by_content[2][kTableSize];  // [sorted], owned: for strings that are equal to those remembered
+
+struct KeyTables {
+    PyObject *remembered[2][kTableSize];  // [sorted], owned
+    // At each index the first key of the run that was looked up last. The Keys of a run are remembered instead of
+    // others only when the run comes for the second time in succession, since most runs come only once. Not owned, only
+    // compared.
+    PyObject *came_once[2][kTableSize];
+    PyObject *by_content[2][kTableSize];  // [sorted], owned: for strings that are equal to those remembered
+    PyObject *none_at_all[2];             // owned: the Keys of an empty mapping
+#ifdef Py_GIL_DISABLED
+    ~KeyTables();
+#endif
+};
+KeyTables &own() { return OwnOfThread<KeyTables>::get(); }
 
 size_t content_index(PyObject *const *strings, size_t count) {
     auto hash = static_cast<uint64_t>(count);
@@ -36,26 +46,36 @@ void remember(nb::handle box) {
     const bool sorted = keys.is_sorted;
     if (!keys.has_only_strings || keys.size() > kLongestRun) return;
     const size_t i = index_of(keys.inserted_key(0), keys.size());
-    const bool came = std::exchange(came_once[sorted][i], keys.inserted_key(0)) == keys.inserted_key(0);
-    if (!came && remembered[sorted][i]) return;
+    KeyTables &tables = own();
+    const bool came = std::exchange(tables.came_once[sorted][i], keys.inserted_key(0)) == keys.inserted_key(0);
+    if (!came && tables.remembered[sorted][i]) return;
     const size_t num_bytes = keys.num_bytes();
     if (num_bytes == 0 || num_bytes > kLargestRun) return;
-    replace(remembered[sorted][i], nb::borrow(box));
-    replace(by_content[sorted][content_index(keys.inserted(), keys.size())], nb::borrow(box));
+    replace(tables.remembered[sorted][i], nb::borrow(box));
+    replace(tables.by_content[sorted][content_index(keys.inserted(), keys.size())], nb::borrow(box));
 }
+
+#ifdef Py_GIL_DISABLED
+KeyTables::~KeyTables() {
+    for (auto *tables : {remembered, by_content})
+        for (int sorted : {0, 1})
+            for (PyObject *&slot : tables[sorted]) replace(slot, nb::object());
+    for (PyObject *&slot : none_at_all) replace(slot, nb::object());
+}
+#endif
 
 }  // namespace
 
 PyObject *find_keys(PyObject *const *keys, size_t count, bool sorted) {
     if (count == 0) return nullptr;
-    PyObject *const box = remembered[sorted][index_of(keys[0], count)];
+    PyObject *const box = own().remembered[sorted][index_of(keys[0], count)];
     const bool fits =
         box && KeysBox::of(box).size() == count && std::equal(keys, keys + count, KeysBox::of(box).inserted());
     return fits ? box : nullptr;
 }
 
 PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted) {
-    PyObject *const box = by_content[sorted][content_index(strings, count)];
+    PyObject *const box = own().by_content[sorted][content_index(strings, count)];
     if (!box || KeysBox::of(box).size() != count) return nullptr;
     for (uint32_t i = 0; i < count; ++i) {
         PyObject *const key = KeysBox::of(box).inserted_key(i);
@@ -65,8 +85,7 @@ PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted) {
 }
 
 nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
-    static PyObject *none_at_all[2];
-    PyObject *&known = none_at_all[sorted];
+    PyObject *&known = own().none_at_all[sorted];
     if (count == 0 && known) return nb::borrow(known);
     if (PyObject *const found = find_keys(keys, count, sorted)) return nb::borrow(found);
     nb::object box = sorted ? new_sorted_keys(keys, count) : new_keys(keys, count);
@@ -76,7 +95,7 @@ nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
 }
 
 void forget_keys() {
-    for (auto *tables : {remembered, by_content})
+    for (auto *tables : {own().remembered, own().by_content})
         for (int sorted : {0, 1})
             for (PyObject *&slot : tables[sorted]) replace(slot, nb::object());
 }

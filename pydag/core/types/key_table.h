@@ -2,7 +2,8 @@
 //
 // Mappings with the same keys share one Keys object. Runs of exact strings are remembered in a
 // small table, found by the first key's address and the number of keys, and confirmed key by key
-// by address: the table owns its strings, so an address in it can't belong to another one.
+// by address: the table owns its strings, so an address in it can't belong to another one. Threads that run at the same
+// time have tables of their own.
 #pragma once
 
 #include "types/keys.h"
@@ -23,6 +24,6 @@ PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted);
 // comparisons.
 nb::object keys_of(PyObject *const *keys, size_t count, bool sorted);
 
-void forget_keys();  // empties the table
+void forget_keys();  // empties the table, that of this thread
 
 }  // namespace pydag

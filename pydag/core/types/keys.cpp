@@ -20,10 +20,11 @@ bool has_constant_hash(PyObject *key) {
 }  // namespace
 
 uint64_t Keys::hash() const {
-    if (content_hash) return content_hash;
+    if (const uint64_t known = content_hash.load(std::memory_order_relaxed)) return known;
     uint64_t hash = count;
     for (uint32_t i = 0; i < count; ++i) hash = mix_if_text(hash, key(i));
-    return content_hash = hash | 1;
+    content_hash.store(hash | 1, std::memory_order_relaxed);
+    return hash | 1;
 }
 
 nb::object Keys::tuple() const { return tuple_of(inserted(), count); }

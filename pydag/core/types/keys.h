@@ -5,20 +5,42 @@
 #pragma once
 
 #include "base/box.h"
+#include "base/threads.h"
 
 namespace pydag {
+
+// A dict that is copied. Copying locks it, so where threads run at the same time it belongs to the thread that came
+// first, and the others do without.
+class DictTemplate {
+public:
+    bool may_use() {
+#ifdef Py_GIL_DISABLED
+        static thread_local char own;
+        const void *expected = nullptr;
+        return owner_.compare_exchange_strong(expected, &own) || expected == &own;
+#else
+        return true;
+#endif
+    }
+    nb::object dict;  // only where it may be used
+
+private:
+#ifdef Py_GIL_DISABLED
+    std::atomic<const void *> owner_ = nullptr;  // an address that each thread has for itself
+#endif
+};
 
 // In memory the keys follow it, and then the two permutations of key_order.h: one allocation for all.
 struct Keys {
     static constexpr size_t kItemSize = sizeof(PyObject *) + 2 * sizeof(uint32_t);
 
-    nb::object dict_template;           // a dict with these keys, copied to build one; made at first use
-    mutable uint64_t content_hash = 0;  // 0: not made yet
-    uint32_t count = 0;                 // of the keys that are there
-    bool in_order = true;               // traversed as they were inserted: the ranks say nothing
-    bool is_sorted = false;             // the order was made by sorting, not taken from the mapping
-    bool has_only_strings = false;      // exact ones: comparing them runs no code
-    bool has_constant_hashes = false;   // strings, numbers and the like: a dict made of them stays right
+    DictTemplate dict_template;                      // a dict with these keys, copied to build one; made at first use
+    mutable std::atomic<uint64_t> content_hash = 0;  // 0: not made yet
+    uint32_t count = 0;                              // of the keys that are there
+    bool in_order = true;                            // traversed as they were inserted: the ranks say nothing
+    bool is_sorted = false;                          // the order was made by sorting, not taken from the mapping
+    bool has_only_strings = false;                   // exact ones: comparing them runs no code
+    bool has_constant_hashes = false;                // strings, numbers and the like: a dict made of them stays right
 
     Keys() = default;
     Keys(const Keys &) = delete;

@@ -3,6 +3,7 @@
 
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/own_of_thread.h"
 #include "types/registry.h"
 #include "types/type_table.h"
 
@@ -13,18 +14,18 @@
 namespace pydag {
 namespace {
 
-// Lives as long as the process: destroying it after the interpreter is gone would crash.
-struct Globals {
+void (*forget_what_was_made)() = nullptr;  // set when the module is made
+
+// How often all has been forgotten, and how many namespaces have been made: by any thread.
+std::atomic<uint64_t> epoch = 0, num_made = 1;
+
+struct Spaces {
     std::unordered_map<std::string, std::unique_ptr<Namespace>> spaces;
     Namespace *unnamed = nullptr;
-    void (*listener)() = nullptr;  // set when the module is made
-    uint64_t epoch = 0;            // how often the tables have been emptied
-    uint64_t num_made = 0;
+    uint64_t epoch = 0;        // of the whole process, when these were emptied
+    uint64_t num_changes = 0;  // of other libraries' registries, likewise
 };
-Globals &globals() {
-    static Globals *const instance = new Globals;
-    return *instance;
-}
+Spaces &own() { return OwnOfThread<Spaces>::get(); }
 
 PyObject *on_type_death(PyObject *, PyObject *) {
     forget_types();
@@ -36,12 +37,12 @@ PyObject *on_type_death_function = nullptr;
 
 // Takes the namespaces that nobody is using out of the table.
 std::vector<std::unique_ptr<Namespace>> take_unused() {
-    auto &spaces = globals().spaces;
+    auto &spaces = own().spaces;
     std::vector<std::unique_ptr<Namespace>> unused;
     unused.reserve(spaces.size());
     for (auto next = spaces.begin(); next != spaces.end();) {
         const auto current = next++;
-        if (current->second.get() == globals().unnamed || current->second->is_used()) continue;
+        if (current->second.get() == own().unnamed || current->second->is_used()) continue;
         unused.push_back(std::move(current->second));
         spaces.erase(current);
     }
@@ -68,19 +69,23 @@ void make_namespaces() {
         on_type_death_function = checked(PyCFunction_New(&on_type_death_def, nullptr)).release().ptr();
 }
 
-void tell_when_types_are_forgotten(void (*listener)()) { globals().listener = listener; }
+void tell_when_types_are_forgotten(void (*listener)()) { forget_what_was_made = listener; }
 
-Namespace::Namespace(nb::handle name)
+Namespace::Namespace(nb::handle name, uint64_t id)
     : name_(checked(PyUnicode_FromObject(name.ptr()))),  // no subclass
-      id_(++globals().num_made) {}
+      id_(id) {}
 
 Namespace::~Namespace() = default;
 
 NamespaceRef Namespace::get(nb::handle name) {
     constexpr size_t kMost = 64;
-    Globals &state = globals();
-    if (take_changes_elsewhere()) [[unlikely]]
+    Spaces &state = own();
+    if (const uint64_t changes = num_changes_elsewhere(); changes != state.num_changes) [[unlikely]] {
+        state.num_changes = changes;
         forget_types();
+    }
+    if (kFreeThreaded && state.epoch != types_generation()) [[unlikely]]
+        forget_own_types();
     const bool is_unnamed = PyUnicode_Check(name.ptr()) && PyUnicode_GET_LENGTH(name.ptr()) == 0;
     if (is_unnamed && state.unnamed) [[likely]]
         return NamespaceRef(*state.unnamed);
@@ -88,14 +93,15 @@ NamespaceRef Namespace::get(nb::handle name) {
     if (const auto known = state.spaces.find(text); known != state.spaces.end()) return NamespaceRef(*known->second);
 
     state.spaces.reserve(state.spaces.size() + 1);  // then nothing fails with `made` half handed over
-    std::unique_ptr<Namespace> made(new Namespace(name));
+    // That without a name has the same number in all threads, so that what was made in it is known to all.
+    std::unique_ptr<Namespace> made(new Namespace(name, is_unnamed ? 1 : ++num_made));
     NamespaceRef result(*made);
     // Released when all is in order again, since that may run Python code.
     std::vector<std::unique_ptr<Namespace>> dropped;
     if (state.spaces.size() >= kMost) dropped = take_unused();
     state.spaces.emplace(std::move(text), std::move(made));
     if (is_unnamed) state.unnamed = result.get();
-    if (!dropped.empty()) state.listener();
+    if (!dropped.empty()) forget_what_was_made();
     return result;
 }
 
@@ -113,11 +119,11 @@ TypeInfo Namespace::find_in_table(PyTypeObject *type) {
     if (table_ && table_->has_dead(type)) forget_types();  // as a weak reference's callback would do
     // What was looked up counts only if nothing was registered meanwhile.
     for (;;) {
-        const uint64_t epoch = globals().epoch;
+        const uint64_t before = types_generation();
         nb::object weakref = weak_reference_to(type, on_type_death_function);
         const TypeInfo info = look_up_type(type, name_);
         nb::object registration = nb::steal(info.registration);
-        if (epoch != globals().epoch) continue;
+        if (before != types_generation()) continue;
         if (const TypeInfo *const known = find_known_in_table(type)) return *known;
         remember(type, std::move(weakref), info, std::move(registration));
         return info;
@@ -150,17 +156,24 @@ bool Namespace::is_ordered_itself() const {
     return PyUnicode_GET_LENGTH(name_.ptr()) > 0 && pydag::is_dict_insertion_ordered(name_, false);
 }
 
-// Objects are released last, when all tables are new: that may run code that calls this function again.
+uint64_t types_generation() { return epoch.load(std::memory_order_acquire); }
+
 void forget_types() {
+    epoch.fetch_add(1, std::memory_order_acq_rel);
+    forget_own_types();
+}
+
+// Objects are released last, when all tables are new: that may run code that calls this function again.
+void forget_own_types() {
     std::unique_ptr<TypeTable> released;
-    ++globals().epoch;
-    for (auto &[name, space] : globals().spaces) {
+    own().epoch = types_generation();
+    for (auto &[name, space] : own().spaces) {
         space->forget_recent();
         if (!space->table_) continue;
         space->table_->next = std::move(released);
         released = std::move(space->table_);
     }
-    globals().listener();
+    forget_what_was_made();
     while (released) released = std::move(released->next);
 }
 

@@ -6,6 +6,9 @@
 // (class_table.h). The memory is emptied when anything is registered or unregistered, here or with another
 // library; and also when a remembered class is known to have died, so that little is kept of what is gone. A
 // namespace itself is forgotten if nobody is using it and there are many of them.
+//
+// Where threads run at the same time, each has namespaces of its own, and empties them at its next walk after another
+// thread has registered something. So nobody waits, and what a namespace lends holds while its thread uses it.
 #pragma once
 
 #include "base/weak_reference.h"
@@ -69,15 +72,15 @@ public:
 
 private:
     friend class NamespaceRef;
-    friend void forget_types();
-    explicit Namespace(nb::handle name);
+    friend void forget_own_types();
+    Namespace(nb::handle name, uint64_t id);
     // What the table said last of a class.
     struct Recent {
         PyObject *type = nullptr;
         PyObject *const *address = &type;  // holds the class while it lives: here, or in a weak reference
         TypeInfo info = {};
 
-        bool is_of(PyTypeObject *cls) const { return *address == as_object(cls); }
+        bool is_of(PyTypeObject *cls) const { return load_shared(*address) == as_object(cls); }
         void set(PyTypeObject *cls, nb::handle weakref, const TypeInfo &known) {
             type = as_object(cls);
             address = weakref.is_valid() ? referent_address(weakref) : &type;
@@ -127,6 +130,10 @@ private:
 
 // Forgets all that was looked up. Needs no memory, so it can't fail.
 void forget_types();
+// The same for this thread alone.
+void forget_own_types();
+// How often `forget_types` was called, by any thread.
+uint64_t types_generation();
 // Sets the function that is called after all classes were forgotten. It must forget what was made of them:
 // the cache of structures does, since its structures depend on what was registered.
 void tell_when_types_are_forgotten(void (*listener)());

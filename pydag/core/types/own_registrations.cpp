@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/own_registrations.h"
 
+#include "base/threads.h"
 #include "base/tuples.h"
 
 #include <algorithm>
@@ -11,7 +12,8 @@
 namespace pydag {
 namespace {
 
-// Lives as long as the process: destroying it after the interpreter is gone would crash.
+// Lives as long as the process: destroying it after the interpreter is gone would crash. Nothing is released while the
+// mutex is held.
 using Table = std::unordered_map<PyObject *, std::vector<nb::object>>;
 Table &table() {
     static Table *const instance = new Table;
@@ -28,38 +30,53 @@ std::vector<nb::object>::iterator find_in(std::vector<nb::object> &registrations
 }  // namespace
 
 nb::object find_own(nb::handle namespace_, nb::handle type) {
+    const Guard guard(registry_mutex);
     const auto of_class = table().find(type.ptr());
     if (of_class == table().end()) return nb::object();
     const auto found = find_in(of_class->second, namespace_);
     return found == of_class->second.end() ? nb::object() : *found;
 }
 
-void add_own(nb::object registration) {
+bool add_own(nb::handle registration) {
     PyObject *const type = RegistrationBox::of(registration).type.ptr();
+    const Guard guard(registry_mutex);
     const auto of_class = table().try_emplace(type).first;
+    auto &registrations = of_class->second;
+    if (find_in(registrations, RegistrationBox::of(registration).namespace_) != registrations.end()) return false;
     try {
-        of_class->second.push_back(std::move(registration));
+        registrations.push_back(nb::borrow(registration));
     } catch (const std::bad_alloc &) {
-        if (of_class->second.empty()) table().erase(of_class);
+        if (registrations.empty()) table().erase(of_class);
         throw;
     }
+    return true;
 }
 
-void remove_own(nb::handle namespace_, nb::handle type) {
+nb::object remove_own(nb::handle namespace_, nb::handle type) {
+    const Guard guard(registry_mutex);
     const auto of_class = table().find(type.ptr());
+    if (of_class == table().end()) return nb::object();
     const auto found = find_in(of_class->second, namespace_);
-    const nb::object owned = *found;  // releasing it may come back here
+    if (found == of_class->second.end()) return nb::object();
+    nb::object removed = std::move(*found);  // the caller releases it, which may come back here
     of_class->second.erase(found);
     if (of_class->second.empty()) table().erase(of_class);
+    return removed;
 }
 
 nb::object registered_classes() {
-    std::vector<nb::object> pairs;
-    for (const auto &[type, registrations] : table())
-        for (const nb::object &box : registrations)
-            pairs.push_back(tuple_of(nb::object(RegistrationBox::of(box).namespace_), nb::borrow(type)));
+    std::vector<nb::object> boxes;
+    {
+        const Guard guard(registry_mutex);
+        for (const auto &[type, registrations] : table())
+            boxes.insert(boxes.end(), registrations.begin(), registrations.end());
+    }
     nb::object list = checked(PyList_New(0));
-    for (const nb::object &pair : pairs) checked(PyList_Append(list.ptr(), pair.ptr()));
+    for (const nb::object &box : boxes) {
+        const Registration &registration = RegistrationBox::of(box);
+        const nb::object pair = tuple_of(nb::object(registration.namespace_), nb::object(registration.type));
+        checked(PyList_Append(list.ptr(), pair.ptr()));
+    }
     return list;
 }
 

@@ -4,9 +4,8 @@
 #pragma once
 
 #include "base/box.h"
-#include "types/known_names.h"
+#include "types/learned.h"
 #include "types/stand_in.h"
-#include "types/taken_names.h"
 
 #include <memory>
 #include <vector>
@@ -18,13 +17,6 @@ namespace pydag {
 struct FieldAccess {
     nb::object name;    // interned
     Py_ssize_t offset;  // of a `__slots__` member within the instance; 0: it is in `__dict__`
-};
-
-// A field that is found in the `__dict__` of instances.
-struct DictField {
-    PyObject *name;  // borrowed from the FieldAccess
-    uint32_t index;  // among the data fields or the meta fields
-    bool is_meta;
 };
 
 struct Registration {
@@ -42,9 +34,7 @@ struct Registration {
     std::vector<FieldAccess> data_access, slot_access, meta_access;
     // What `functools.cached_property` has stored in `__dict__` is no field, unless it was named.
     std::vector<FieldAccess> cached_access;
-    // The named fields that aren't slots, in the order in which the last instance had them.
-    mutable std::vector<DictField> dict_order;
-    mutable TakenNames taken_names;
+    mutable LearnedByWalks learned;
     bool has_identity = true;
     bool is_fields = false;           // opened and built by its fields, not by two functions
     bool is_module = false;           // to the JAX boundary the numbers that it holds are configuration
@@ -54,7 +44,6 @@ struct Registration {
     // Only an instance whose `__dict__` has exactly the fields is opened by them. Any other instance is opened by
     // `flatten`, since only the library that registered the class knows what else there may be.
     bool is_strict = false;
-    mutable KnownNames known_names;
     // Opens and builds instances where it can; else the two functions do. Null: they always do.
     // Whoever lets it run Python code keeps it meanwhile.
     std::shared_ptr<StandIn> stand_in;
@@ -65,10 +54,16 @@ struct Registration {
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
 // cycle. A stand-in holds strings, and what its library has for as long as it is loaded.
-static_assert(sizeof(Registration) == 10 * sizeof(nb::object) + 5 * sizeof(std::vector<int>) + sizeof(TakenNames) + 8 +
-                                          sizeof(KnownNames) + sizeof(std::shared_ptr<StandIn>),
+static_assert(sizeof(Registration) == 10 * sizeof(nb::object) + 4 * sizeof(std::vector<int>) + sizeof(LearnedByWalks) +
+                                          8 + sizeof(std::shared_ptr<StandIn>),
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
+
+// The one member that may be set after a registration was made: the library says it only when it is asked.
+inline nb::object path_entry_type_of(PyObject *box) {
+    const Locked locked(box);
+    return RegistrationBox::of(box).path_entry_type;
+}
 
 // Whether two registrations open and build a class in the same way. A class of another library may
 // have had its registration read twice.

@@ -2,6 +2,7 @@
 #include "types/registry.h"
 
 #include "base/constants.h"
+#include "base/dict_watch.h"
 #include "base/error.h"
 #include "types/fields.h"
 #include "types/own_registrations.h"
@@ -102,13 +103,12 @@ void add_registration(nb::object box) {
              "%R can't be registered by its fields: its instances hold more than attributes. Register "
              "it with register_pydag_node.",
              type.ptr());
-    if (find_own(registration.namespace_, type).is_valid()) {
+    if (!add_own(box)) {
         if (PyUnicode_GET_LENGTH(registration.namespace_.ptr()) == 0)
             fail(PyExc_ValueError, "PyTree type %R is already registered in the global namespace.", type.ptr());
         fail(PyExc_ValueError, "PyTree type %R is already registered in namespace %R.", type.ptr(),
              registration.namespace_.ptr());
     }
-    add_own(std::move(box));
     forget_types();
 }
 
@@ -118,13 +118,12 @@ nb::object remove_registration(nb::handle type, nb::handle namespace_) {
     if (!PyUnicode_CheckExact(namespace_.ptr()))
         fail(PyExc_TypeError, "The namespace must be a string, got %U.", short_repr(namespace_).ptr());
     namespace_text(namespace_);  // checks it
-    nb::object found = find_own(namespace_, type);
+    nb::object found = remove_own(namespace_, type);
     if (!found.is_valid()) {
         if (PyUnicode_GET_LENGTH(namespace_.ptr()) == 0)
             fail(PyExc_ValueError, "PyTree type %R is not registered in the global namespace.", type.ptr());
         fail(PyExc_ValueError, "PyTree type %R is not registered in namespace %R.", type.ptr(), namespace_.ptr());
     }
-    remove_own(namespace_, type);  // `found` keeps it alive
     forget_types();
     return found;
 }
@@ -145,7 +144,7 @@ void set_builtin_class(Kind kind, PyTypeObject *type) {
 
 void watch_registry(nb::handle dict) { globals().watch.add(dict); }
 
-bool take_changes_elsewhere() { return globals().watch.take_changed(); }
+uint64_t num_changes_elsewhere() { return globals().watch.num_changes(); }
 
 bool is_dict_insertion_ordered(nb::handle namespace_, bool or_global) {
     const nb::object ask = globals().is_insertion_ordered;

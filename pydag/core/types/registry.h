@@ -29,10 +29,10 @@ void set_builtin_class(Kind kind, PyTypeObject *type);
 // namespace. `is_value(cls)` returns whether the instances of a leaf class have no identity.
 // `is_insertion_ordered(namespace, or_global)` returns a bool.
 void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_insertion_ordered);
-// From now on, any change of `dict` is seen by `take_changes_elsewhere`.
+// From now on, any change of `dict` is counted by `num_changes_elsewhere`.
 void watch_registry(nb::handle dict);
-// Whether a watched dict has changed since the last call, which it forgets.
-bool take_changes_elsewhere();
+// Any other number than before means that a watched dict has changed.
+uint64_t num_changes_elsewhere();
 // Whether optree was told to keep the insertion order of dicts.
 bool is_dict_insertion_ordered(nb::handle namespace_, bool or_global);
 

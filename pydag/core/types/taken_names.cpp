@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/taken_names.h"
 
+#include "base/threads.h"
+
 namespace pydag {
 namespace {
 
@@ -27,9 +29,10 @@ void TakenNames::search(PyTypeObject *type) {
     const unsigned version = assign_version(type);
     if (version == 0) return;
     uint64_t mask = 0;
-    const nb::object bases = nb::borrow(type->tp_mro);
+    const nb::object bases = mro_of(type);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
         const nb::object attributes = dict_of_class(reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i)));
+        const Locked locked(attributes.ptr());
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(attributes.ptr(), &position, &key, &value);) {
             if (!is_exact_str(key)) return;  // its own `__eq__` decides which names are equal to it

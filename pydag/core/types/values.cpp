@@ -32,8 +32,10 @@ bool is_tuple(PyObject *object, Namespace *space) {
 nb::object items_of(PyObject *object, Namespace *space) {
     nb::object items;
     if (is_tuple(object, space) || (!space && PyList_CheckExact(object))) {
-        const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
-        PyObject **const first = PySequence_Fast_ITEMS(object);
+        const nb::object tuple =
+            kFreeThreaded && PyList_Check(object) ? checked(PyList_AsTuple(object)) : nb::borrow(object);
+        const Py_ssize_t size = PySequence_Fast_GET_SIZE(tuple.ptr());
+        PyObject **const first = PySequence_Fast_ITEMS(tuple.ptr());
         for (Py_ssize_t i = 0; i < size; ++i)
             if (!first[i]) return items;
         items = tuple_of(first, static_cast<size_t>(size));

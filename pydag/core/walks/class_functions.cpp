@@ -46,7 +46,8 @@ PyObject *ClassFunctions::find_by_class(PyTypeObject *type) {
     uint32_t found = by_type_.find(key);
     if (found == IdentityTable::kNew) {
         found = kNoFunction;
-        PyObject *const mro = type->tp_mro;
+        const nb::object owned_mro = mro_of(type);
+        PyObject *const mro = owned_mro.ptr();
         for (Py_ssize_t i = 0; mro && found == kNoFunction && i < PyTuple_GET_SIZE(mro); ++i)
             if (const uint32_t known = by_class_.find(PyTuple_GET_ITEM(mro, i)); known != IdentityTable::kNew)
                 found = known;

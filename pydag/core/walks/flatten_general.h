@@ -36,6 +36,8 @@ public:
     // Or walks in steps, each up to the next leaf. `advance` is false after the last one. After an exception
     // it may be called again, and goes on behind the object that raised; not if the walk itself had no memory.
     void begin(PyObject *tree) { stack_.push_borrowed(tree); }
+    // Before `advance`, where the options have got another space.
+    void take_space() { open_options_.space = options_.space.get(); }
     bool advance() { return walk<true>(); }
 
     int traverse(visitproc visit, void *arg) const {

@@ -77,7 +77,7 @@ public:
                 if (!object) [[unlikely]]
                     return false;
                 if constexpr (keeps_objects) objects_->push_borrowed(object);
-                if constexpr (use == Use::kLook) borrowed_->push_reserved(object);
+                if constexpr (use == Use::kLook) borrowed_->add_reserved(object);
                 const Node expected = *node++;
                 bool is_opened_once = level.owns_slots;
                 if (expected.is_leaf()) {
@@ -97,7 +97,7 @@ public:
                 if constexpr (use == Use::kMatchOfClasses)
                     if (!is_still_class_of(expected.kind, refs, object)) return false;
                 PyObject *const *const children =
-                    read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values);
+                    read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values, held_);
                 if (!children) return false;
                 refs += num_refs(expected);
                 if (expected.count == 0) continue;
@@ -162,6 +162,7 @@ private:
     NodeObjects *const objects_;
     Namespace *const space_;
     BorrowedObjects *const borrowed_;
+    [[no_unique_address]] Held held_;
     Taken taken_;
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;

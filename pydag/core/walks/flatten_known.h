@@ -3,10 +3,11 @@
 // Walks a tree along a structure that it probably has.
 //
 // Most trees have been seen before. As long as each object is what the structure says, it is enough to
-// look at it: no Python code runs, so nothing changes meanwhile, nothing needs to be owned, and
+// look at it: no Python code runs, so with the GIL nothing changes meanwhile, nothing needs to be owned, and
 // nothing is written but the leaves. At the first difference the walk gives up.
 #pragma once
 
+#include "base/held.h"
 #include "walks/flatten_pure.h"
 
 namespace pydag {
@@ -16,9 +17,9 @@ namespace pydag {
 bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                    NodeObjects *objects);
 
-// The object at each node of a structure, by its position, borrowed.
-using BorrowedObjects = Buffer<PyObject *, 192>;
-// The same, for a walk that needs the objects: `objects`, empty before, gets them. They hold until Python
+// The object at each node of a structure, by its position; borrowed where nobody can change the tree meanwhile.
+using BorrowedObjects = HeldArray<192>;
+// The same, for a walk that needs the objects: `objects`, empty before, gets them. With the GIL they hold until Python
 // code runs.
 bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, BorrowedObjects &objects);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes apart a tree of which nothing is known, without running Python code; so nothing has to be owned on
-// the way.
+// Takes apart a tree of which nothing is known, without running Python code; so with the GIL nothing has to be owned
+// on the way.
 #pragma once
 
 #include "structure/structure.h"

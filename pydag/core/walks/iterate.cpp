@@ -3,6 +3,7 @@
 
 #include "base/box.h"
 #include "base/stack_room.h"
+#include "base/threads.h"
 #include "walks/flatten_general.h"
 
 #include <memory>
@@ -26,9 +27,37 @@ struct Progress {
     }
 };
 
+// Threads that share an iterator wait for one another; a thread that asks for the next leaf within its own walk is told
+// so. The mutex is held while callbacks run: one that waits for a thread that waits for the iterator waits for ever.
+class Turn {
+public:
+#ifdef Py_GIL_DISABLED
+    bool is_own() const { return owner_.load(std::memory_order_relaxed) == PyThread_get_thread_ident(); }
+    void begin() {
+        mutex_.lock();
+        owner_.store(PyThread_get_thread_ident(), std::memory_order_relaxed);
+    }
+    void end() {
+        owner_.store(0, std::memory_order_relaxed);
+        mutex_.unlock();
+    }
+
+private:
+    Mutex mutex_;
+    std::atomic<unsigned long> owner_ = 0;
+#else
+    bool is_own() const { return is_running_; }
+    void begin() { is_running_ = true; }
+    void end() { is_running_ = false; }
+
+private:
+    bool is_running_ = false;
+#endif
+};
+
 struct LeafIterator {
     std::unique_ptr<Progress> progress;  // null: there are no more leaves
-    bool is_running;
+    Turn turn = {};
 
     int traverse(visitproc visit, void *arg) const { return progress ? progress->traverse(visit, arg) : 0; }
 };
@@ -36,15 +65,25 @@ using LeafIteratorBox = Box<LeafIterator>;
 
 nb::object next_of(LeafIterator &iterator) {
     require_stack_room();
-    if (!iterator.progress) return nb::object();
-    if (iterator.is_running) fail(PyExc_RuntimeError, "PyTreeIter is already iterating.");
+    if (iterator.turn.is_own()) {
+        if (!iterator.progress) return nb::object();
+        fail(PyExc_RuntimeError, "PyTreeIter is already iterating.");
+    }
     struct Running {
-        bool &is_running;
-        ~Running() { is_running = false; }
-    } const running{iterator.is_running = true};
+        LeafIterator &iterator;
+        explicit Running(LeafIterator &iterator) : iterator(iterator) { iterator.turn.begin(); }
+        ~Running() {
+            if (iterator.progress) iterator.progress->options.let_go_of_space();
+            iterator.turn.end();
+        }
+    } const running(iterator);
+    if (!iterator.progress) return nb::object();
+    iterator.progress->options.take_space();
+    iterator.progress->walk.take_space();
     if (iterator.progress->walk.advance()) return nb::borrow(iterator.progress->leaves.back());
     // Code that runs when objects are released may ask for the next leaf: by then there is none.
     const std::unique_ptr<Progress> exhausted = std::move(iterator.progress);
+    exhausted->options.let_go_of_space();
     return nb::object();
 }
 
@@ -58,7 +97,8 @@ PyObject *next_leaf(PyObject *self) {
 nb::object make_iterator(nb::handle tree, const FlattenOptions &options) {
     auto progress = std::make_unique<Progress>(options);
     progress->walk.begin(tree.ptr());
-    return LeafIteratorBox::make(std::move(progress), false);
+    progress->options.let_go_of_space();
+    return LeafIteratorBox::make(std::move(progress));
 }
 
 void make_iterator_type() {

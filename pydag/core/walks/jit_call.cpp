@@ -2,6 +2,7 @@
 #include "walks/jit_call.h"
 
 #include "base/constants.h"
+#include "base/threads.h"
 #include "base/tuples.h"
 #include "spec/spec_key.h"
 #include "walks/flatten.h"
@@ -83,13 +84,28 @@ nb::object finished(nb::handle returned, const std::function<nb::object()> &give
     return found;
 }
 
+// What an object remembers of its last call, which other threads may replace meanwhile.
+template <class T>
+T shared_copy(nb::handle object, const T &member) {
+    const Locked locked(object.ptr());
+    return member;
+}
+template <class T>
+void replace_shared(nb::handle object, T &member, T value) {
+    const Locked locked(object.ptr());
+    std::swap(member, value);  // the caller releases what was there
+}
+
 // Passes the contents of refs, and writes the new ones.
-nb::object call_with_extras(Recipe &recipe, const FlatCall &flat, Leaves &leaves, nb::handle args, nb::handle kwargs) {
+nb::object call_with_extras(PyObject *box, const FlatCall &flat, Leaves &leaves, nb::handle args, nb::handle kwargs) {
+    Recipe &recipe = RecipeBox::of(box);
     const nb::object access = flat.access;
     RefContents contents(recipe.refs);
     if (!recipe.refs.empty()) {
-        if (!contents.read(leaves, RefAccessBox::of(access.ptr()), recipe.has_devices, recipe.types))
-            return nb::borrow(Py_NotImplemented);
+        nb::tuple types = shared_copy(box, recipe.types);
+        const bool are_read = contents.read(leaves, RefAccessBox::of(access.ptr()), recipe.has_devices, types);
+        replace_shared(nb::handle(box), recipe.types, std::move(types));
+        if (!are_read) return nb::borrow(Py_NotImplemented);
         contents.exchange(leaves);
     }
     const nb::object donated = donated_of(recipe, leaves), kept = leaves_at(leaves, *recipe.kept);
@@ -105,9 +121,10 @@ nb::object follow(nb::handle recipes, const FlatCall &flat, Leaves &leaves, nb::
     const nb::object function = flat.function, access = flat.access;
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(recipes.ptr()));
     for (size_t i = 0; i < count; ++i) {
-        Recipe &recipe = RecipeBox::of(PyTuple_GET_ITEM(recipes.ptr(), i));
+        PyObject *const box = PyTuple_GET_ITEM(recipes.ptr(), i);
+        const Recipe &recipe = RecipeBox::of(box);
         if (!fits(recipe, leaves, access)) continue;
-        if (recipe.has_extras()) return call_with_extras(recipe, flat, leaves, args, kwargs);
+        if (recipe.has_extras()) return call_with_extras(box, flat, leaves, args, kwargs);
         const nb::object donated = donated_of(recipe, leaves);
         const nb::object kept = recipe.kept ? leaves_at(leaves, *recipe.kept) : leaves.take_list();
         const nb::object result = call(function, recipe.key, donated, kept);
@@ -130,8 +147,7 @@ bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenO
 
 // Null if there are none. Python code can find the dict through the garbage collector, and put anything into it.
 nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
-    nb::object found = nb::borrow(PyDict_GetItemWithError(call.recipes.ptr(), spec_key.ptr()));
-    if (!found.is_valid() && PyErr_Occurred()) nb::raise_python_error();
+    nb::object found = find_in_dict(call.recipes, spec_key);
     if (!found.is_valid() || !PyTuple_CheckExact(found.ptr())) return nb::object();
     PyObject *const *const items = &PyTuple_GET_ITEM(found.ptr(), 0);
     const auto is_recipe = [](PyObject *item) { return item && RecipeBox::check(item); };
@@ -140,8 +156,9 @@ nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
 }
 
 // Calls the function with a tree whose structure need not be that of the last call.
-nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &options, nb::handle args,
+nb::object call_any(nb::handle flat_call, nb::handle tree, const FlattenOptions &options, nb::handle args,
                     nb::handle kwargs) {
+    FlatCall &call = FlatCallBox::of(flat_call);
     const uint64_t generation = cache_generation();
     Flattened parts(tree, options);
     nb::object spec = parts.take_spec();
@@ -150,7 +167,7 @@ nb::object call_any(FlatCall &call, nb::handle tree, const FlattenOptions &optio
     // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
     // objects of the user's, and would forget it with this spec.
     if (nb::inst_ptr<Spec>(spec)->is_in_cache())
-        call.last = {std::move(spec), recipes, generation, setting_of(options)};
+        replace_shared(flat_call, call.last, {std::move(spec), recipes, generation, setting_of(options)});
     return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 
@@ -198,25 +215,30 @@ void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
         if (recipes.size() < kMost && !RecipeBox::of(other).key.is(recipe.key)) recipes.push_borrowed(other);
     }
     checked(PyDict_SetItem(call.recipes.ptr(), spec_key.ptr(), recipes.take_tuple().ptr()));
-    call.last = {};
+    replace_shared(object, call.last, {});
 }
 
 void forget_recipes(nb::handle object, nb::handle spec_key) {
     FlatCall &call = flat_call_of(object);
-    const FlatCall::Last dropped = std::exchange(call.last, {});
+    replace_shared(object, call.last, {});
     if (spec_key.is_none()) PyDict_Clear(call.recipes.ptr());
     else if (recipes_for(call, spec_key).is_valid()) checked(PyDict_DelItem(call.recipes.ptr(), spec_key.ptr()));
 }
 
 nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
-    FlatCall &call = flat_call_of(object);
+    const FlatCall &call = flat_call_of(object);
     FlattenOptions options = FlattenOptions::in(call.namespace_, nullptr, call.identity.ptr());
     options.root = nb::borrow(constants.argument_names);
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
-    const nb::object recipes = call.last.recipes;
-    if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call, leaves, args, kwargs);
-    return call_any(call, tree, options, args, kwargs);
+    if constexpr (kFreeThreaded) {
+        const FlatCall::Last last = shared_copy(object, call.last);
+        if (flatten_as_last(last, tree, options, leaves)) return follow(last.recipes, call, leaves, args, kwargs);
+    } else {
+        const nb::object recipes = call.last.recipes;
+        if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call, leaves, args, kwargs);
+    }
+    return call_any(object, tree, options, args, kwargs);
 }
 
 void make_jit_call_types() {

@@ -29,6 +29,7 @@ struct FlattenOptions {
     nb::handle whole;                  // an object that is not opened, or null
     bool opens_callbacks = true;       // false: what a flatten function would have to open is a leaf
     NamespaceRef space;
+    nb::object space_name;  // between `let_go_of_space` and `take_space`
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
     // structure made in it, as in optree; a setting for all namespaces is part of no structure.
     bool space_is_ordered = false;
@@ -44,6 +45,14 @@ struct FlattenOptions {
     static FlattenOptions in(nb::handle namespace_, PyObject *none_is_leaf = nullptr, PyObject *identity = nullptr) {
         PyObject *const values[kNumOptions] = {nullptr, none_is_leaf, namespace_.ptr(), identity};
         return parse(values);
+    }
+
+    // To be called before another thread goes on with a walk: namespaces belong to threads.
+    void let_go_of_space() {
+        if (kFreeThreaded) space_name = nb::borrow(space->name()), space = NamespaceRef();
+    }
+    void take_space() {
+        if (kFreeThreaded && space_name.is_valid()) space = Namespace::get(space_name);
     }
 
     // What a structure depends on besides the tree.

@@ -141,22 +141,35 @@ void read_leaves(nb::handle leaves, uint32_t expected, RefBuffer<96> &read) {
 class ItemSource final : public LeafSource {
 public:
     ItemSource(nb::handle items, uint32_t expected)
-        : size_(reinterpret_cast<PyVarObject *>(items.ptr())->ob_size),
+        : list_(PyList_Check(items.ptr()) ? items.ptr() : nullptr),
+          size_(reinterpret_cast<PyVarObject *>(items.ptr())->ob_size),
           tuple_items_(PyTuple_Check(items.ptr()) ? &PyTuple_GET_ITEM(items.ptr(), 0) : nullptr),
           items_(tuple_items_ ? tuple_items_ : reinterpret_cast<PyListObject *>(items.ptr())->ob_item),
           expected_(expected) {}
 
     // The size and the address of the items are read each time: an unflatten function may change the list.
     nb::object next() override {
-        if (next_ >= size_) [[unlikely]]
+        if (next_ >= load_shared(size_)) [[unlikely]]
             fail_too_few(expected_, next_);
-        nb::object leaf = nb::borrow(items_[next_++]);
+        nb::object leaf = item(next_++);
         if (!leaf.is_valid()) [[unlikely]]
             fail_unfilled();
         return leaf;
     }
 
 private:
+    nb::object item(Py_ssize_t i) {
+#ifdef Py_GIL_DISABLED
+        if (list_) {
+            nb::object found = nb::steal(PyList_GetItemRef(list_, i));
+            if (!found.is_valid()) PyErr_Clear();  // another thread has made it shorter
+            return found;
+        }
+#endif
+        return nb::borrow(items_[i]);
+    }
+
+    PyObject *const list_;  // null: a tuple
     const Py_ssize_t &size_;
     PyObject **tuple_items_;
     PyObject **const &items_;

@@ -25,7 +25,9 @@ void check_positions(const UpdatePlan::Positions &positions, uint32_t num_leaves
 
 // The items of a tuple or list, as many as there are positions, in their places among the leaves.
 void put(Buffer<PyObject *, 64> &leaves, RefBuffer<64> &owned, const UpdatePlan::Positions &positions,
-         nb::handle given) {
+         nb::handle items) {
+    const nb::object given =
+        kFreeThreaded && PyList_CheckExact(items.ptr()) ? checked(PyList_AsTuple(items.ptr())) : nb::borrow(items);
     if (!is_sequence(given) || static_cast<size_t>(PySequence_Fast_GET_SIZE(given.ptr())) != positions.size())
         fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(given).ptr());
     for (size_t i = 0; i < positions.size(); ++i) {
@@ -44,7 +46,9 @@ nb::object make_update_plan(UpdatePlan plan) {
     return UpdatePlanBox::make(std::move(plan));
 }
 
-nb::object make_updated(nb::handle parts) {
+nb::object make_updated(nb::handle given) {
+    const nb::object parts =
+        kFreeThreaded && PyList_CheckExact(given.ptr()) ? checked(PyList_AsTuple(given.ptr())) : nb::borrow(given);
     if (!is_sequence(parts) || PySequence_Fast_GET_SIZE(parts.ptr()) != 3)
         fail(PyExc_TypeError, "expected a result, a plan and leaves, got %U.", short_repr(parts).ptr());
     PyObject **const items = PySequence_Fast_ITEMS(parts.ptr());

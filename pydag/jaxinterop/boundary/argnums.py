@@ -12,7 +12,6 @@ from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, sh
 from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.ops.select import select, where_there
-from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
 
@@ -67,7 +66,7 @@ def select_among(
         shown[position] = leaf if may_be else None
     found = select(
         where_there(wrt),
-        Listing.of(untraced.spec),
+        untraced.spec,
         shown,
         untraced.options.namespace,
         depth=depth,

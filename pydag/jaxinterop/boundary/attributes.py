@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static attributes that a function changes: meta fields, and flags of Flax's modules."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
+from pydag.jaxinterop.flax_private import static_attributes
 from pydag.jaxinterop.static.leaves import Static
 from pydag.structure.listing import Listing, Record
 
@@ -87,11 +88,4 @@ def _attributes(record: Record) -> dict[str, Any] | None:
     """The static attributes of an object by name; None for an object without any to write."""
     if record.kind == "fields":
         return dict(record.detail)
-    return dict(_of_flax(record.detail)) if record.kind == "custom type" else None
-
-
-def _of_flax(detail: Any) -> Iterator[tuple[str, Any]]:
-    """The static attributes of a module of NNX, whose aux_data has their names and their values."""
-    match detail:
-        case (tuple(), ("_pytree__nodes", *names), (_, *values)) if len(names) == len(values):
-            yield from zip(names, values, strict=True)
+    return static_attributes(record.detail) if record.kind == "custom type" else None

@@ -15,7 +15,6 @@ from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.paths import keys_of, paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.ops.select import masks, select, where_there
-from pydag.structure.listing import Listing
 from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
@@ -288,7 +287,7 @@ def _mask(dag: Dag, where: Where) -> Dag:
     untraced, leaves = dag._take_apart()
     found = select(
         where_there(where),
-        Listing.of(untraced.spec),
+        untraced.spec,
         untraced.all_leaves(leaves),
         untraced.options.namespace,
     )

@@ -49,9 +49,12 @@ def cached_for_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]],
             )
         return function
 
-    made = make(get)
-    known[key] = reference, made
-    return fun, made
+    entry = reference, make(get)
+    if owner is not None:
+        known.pop(key, None)  # of a function that is gone
+    kept, made = known.setdefault(key, entry)  # another thread may have been first
+    original = kept()
+    return (fun, entry[1]) if original is None else (original, made)
 
 
 class _Kept(dict[Hashable, Any]):
@@ -92,7 +95,7 @@ def kept_with_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], 
         known = fun.__dict__["__pydag_kept__"] = _Kept(fun)
     if key not in known:
         twin: F = _twin(fun)
-        known[key] = make(lambda: twin)
+        known.setdefault(key, make(lambda: twin))  # another thread may have been first
     made: M = known[key]
     return made
 

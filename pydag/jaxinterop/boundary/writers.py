@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydag import _core
+from pydag.jaxinterop.flax_private import set_raw_value
 from pydag.typing import Leaf
 
 from .dag import Dag
@@ -51,7 +52,7 @@ def _write_dag(dag: Dag, leaves: Sequence[Leaf]) -> None:
 
 
 def _write_variable(variable: Any, children: Sequence[Any]) -> None:
-    object.__setattr__(variable, "_raw_value", children[0])
+    set_raw_value(variable, children[0])
 
 
 def _write_module(module: Any, children: Sequence[Any]) -> None:

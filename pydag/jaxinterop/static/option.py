@@ -10,7 +10,6 @@ import numpy as np
 from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import is_prefix, select
-from pydag.structure.listing import Listing
 from pydag.structure.text import bounded_repr
 from pydag.typing import Leaf, Where
 
@@ -98,9 +97,7 @@ def _chosen(
     where: Where, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape, must_match: bool
 ) -> list[int]:
     depth = _DEPTHS[shape]
-    chosen = select(
-        where, Listing.of(spec), leaves, spec.namespace, depth=depth, must_match=must_match
-    )
+    chosen = select(where, spec, leaves, spec.namespace, depth=depth, must_match=must_match)
     return [i for i, is_chosen in enumerate(chosen) if is_chosen]
 
 

@@ -32,11 +32,10 @@ def are_state(spec: PyDagSpec, positions: Sequence[int]) -> list[bool]:
             return 0
         return _TRAINED if inherits(record.type, param) else _STATE
 
-    records = [Record._make(record) for record in spec._listing()]
-    if all(meaning(record) != _STATE for record in records):
+    listing = Listing.of(spec)
+    if all(meaning(record) != _STATE for record in listing.records):
         return [False] * len(positions)
-    listing = Listing(records)
-    met = [0] * len(records)  # as what each node is met, on all ways to it
+    met = [0] * len(listing.records)  # as what each node is met, on all ways to it
     met[0] = _TRAINED
     for position in listing.downwards():
         if listing.records[position].is_alias:

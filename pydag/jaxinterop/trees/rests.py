@@ -74,7 +74,7 @@ def _children(value: Any, record: Record, namespace: str) -> dict[Any, Any] | No
     if _core.is_leaf(value, namespace=namespace):
         return None
     children, entries, spec = _core.open_one_level(value, namespace=namespace)
-    own = Record._make(spec._listing()[0])
+    own = Listing.of(spec).records[0]
     is_alike = own.type is record.type and own.kind == record.kind
     if own.kind in MAPPINGS and record.kind in MAPPINGS:
         return dict(zip(entries, children, strict=True))

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far threads get in each other's way, beside optree: `python benchmarks/threads.py`.
+
+Each thread flattens, unflattens and maps a tree again and again: one of its own, or one that all
+have in common. The figure is how many times as much two threads do as one. On a build with the GIL
+it can't be much above one.
+"""
+
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import optree
+
+import pydag
+
+ROUNDS = 15
+SECONDS = 0.05
+
+
+def tree_of(number: int) -> Any:
+    """Parameters of a model with many layers."""
+    return {
+        f"layer{i}": {"w": float(number + i), "b": [object(), object()], "scale": (1.5, object())}
+        for i in range(40)
+    }
+
+
+def identity(leaf: Any) -> Any:
+    """What is mapped."""
+    return leaf
+
+
+def with_pydag(tree: Any) -> None:
+    """Flatten, unflatten and map."""
+    leaves, spec = pydag.dag_flatten(tree)
+    spec.unflatten(leaves)
+    pydag.dag_map(identity, tree)
+
+
+def with_optree(tree: Any) -> None:
+    """The same with optree."""
+    leaves, spec = optree.tree_flatten(tree)
+    spec.unflatten(leaves)
+    optree.tree_map(identity, tree)
+
+
+def rate(work: Callable[[Any], None], trees: list[Any]) -> float:
+    """How often a second the threads together do the work, each with one of the trees."""
+    counts = [0] * len(trees)
+    barrier = threading.Barrier(len(trees) + 1)
+    ends = [0.0]
+
+    def run(i: int) -> None:
+        tree, count = trees[i], 0
+        work(tree)
+        work(tree)
+        barrier.wait()
+        while time.perf_counter() < ends[0]:
+            for _ in range(20):
+                work(tree)
+            count += 20
+        counts[i] = count
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(trees))]
+    for thread in threads:
+        thread.start()
+    ends[0] = time.perf_counter() + SECONDS
+    barrier.wait()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / SECONDS
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    common = tree_of(0)
+    cases = {
+        "one thread": [tree_of(0)],
+        "two, trees of their own": [tree_of(0), tree_of(1)],
+        "two, a common tree": [common, common],
+    }
+    works = {"pydag": with_pydag, "optree": with_optree}
+    rates: dict[tuple[str, str], list[float]] = {
+        (case, name): [] for case in cases for name in works
+    }
+    for _ in range(ROUNDS):
+        for case, trees in cases.items():
+            for name, work in works.items():
+                rates[case, name].append(rate(work, trees))
+    best = {key: max(found) for key, found in rates.items()}
+    print(
+        f"Python {sys.version.split()[0]}, GIL: {getattr(sys, '_is_gil_enabled', lambda: True)()}"
+    )
+    for case in cases:
+        texts = [
+            f"{name} {best[case, name]:8.0f}/s {best[case, name] / best['one thread', name]:5.2f}x"
+            for name in works
+        ]
+        spread = statistics.median(rates[case, "pydag"]) / best[case, "pydag"]
+        print(f"{case:26}", *texts, f"(median {spread:.2f} of the best)")
+
+
+if __name__ == "__main__":
+    main()

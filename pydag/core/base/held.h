@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a walk that runs no Python code keeps what it takes out of containers until its end.
+//
+// With the GIL nothing changes meanwhile, so the container keeps it, and these types only pass it on. Without the GIL
+// another thread may change the container: then the walk owns what it has taken.
+#pragma once
+
+#include "base/buffer.h"
+
+namespace pydag {
+
+#ifdef Py_GIL_DISABLED
+
+class Held {
+public:
+    // Takes references to these objects. To be called while their container is locked. Null is passed over.
+    void keep(PyObject *const *objects, size_t count) {
+        objects_.reserve(count);
+        for (size_t i = 0; i < count; ++i)
+            if (objects[i]) objects_.push_reserved(incref(objects[i]));
+    }
+    void keep(PyObject *object) { keep(&object, 1); }
+    // Releases all. A finalizer may run here.
+    void release() { objects_.drop_to(0); }
+
+private:
+    RefBuffer<96> objects_;
+};
+using HeldBy = Held &;
+
+template <size_t kInline>
+class HeldArray : public RefBuffer<kInline> {
+public:
+    void add_reserved(PyObject *object) { this->push_reserved(incref(object)); }
+};
+
+#else
+
+struct Held {
+    void keep(PyObject *const *, size_t) const {}
+    void keep(PyObject *) const {}
+    void release() const {}
+};
+using HeldBy = Held;  // an empty class: no register is spent on it
+
+template <size_t kInline>
+class HeldArray : public Buffer<PyObject *, kInline> {
+public:
+    void add_reserved(PyObject *object) { this->push_reserved(object); }
+};
+
+#endif
+
+}  // namespace pydag

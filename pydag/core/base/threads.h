@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What threads share, and what guards it: docs/threads.md. With the GIL all of this is nothing: one thread runs at
+// a time, and others go on only where Python code may run.
+#pragma once
+
+#include "base/capi.h"
+
+#include <atomic>
+
+// A variable that each thread has for itself where threads run at the same time; otherwise there is one.
+#ifdef Py_GIL_DISABLED
+#define PYDAG_OWN_OF_THREAD thread_local
+#else
+#define PYDAG_OWN_OF_THREAD
+#endif
+
+namespace pydag {
+
+// Held for a few instructions that change what threads share. No Python code may run meanwhile, nor may anything
+// be released: a finalizer would be such code.
+class Mutex {
+public:
+    Mutex() = default;
+    Mutex(const Mutex &) = delete;
+    Mutex &operator=(const Mutex &) = delete;
+#ifdef Py_GIL_DISABLED
+    void lock() { PyMutex_Lock(&mutex_); }
+    void unlock() { PyMutex_Unlock(&mutex_); }
+    // For the child of a fork: another thread may have been about to get it.
+    void reset() { mutex_ = {}; }
+
+private:
+    PyMutex mutex_ = {};
+#else
+    void lock() {}
+    void unlock() {}
+#endif
+};
+
+// That of the registrations.
+extern Mutex registry_mutex;
+// When the module is made.
+void make_mutexes();
+
+class Guard {
+public:
+    explicit Guard(Mutex &mutex) : mutex_(mutex) { mutex_.lock(); }
+    ~Guard() { mutex_.unlock(); }
+    Guard(const Guard &) = delete;
+    Guard &operator=(const Guard &) = delete;
+
+private:
+    Mutex &mutex_;
+};
+
+// While it lives, no other thread changes the dict, list, deque, or slots of the object: CPython's critical section.
+// It is interrupted where the thread has to wait for something, so between the first and the last look into the object
+// nothing may be called that waits. Two for one object must not live at the same time in one thread.
+class Locked {
+public:
+#ifdef Py_GIL_DISABLED
+    explicit Locked(PyObject *object) { PyCriticalSection_Begin(&section_, object); }
+    ~Locked() { PyCriticalSection_End(&section_); }
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+
+private:
+    PyCriticalSection section_;
+#else
+    explicit Locked(PyObject *) {}
+    ~Locked() {}
+#endif
+};
+
+}  // namespace pydag

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a walk gives to all nodes that it opens.
+#pragma once
+
+#include "base/held.h"
+#include "types/namespace.h"
+
+namespace pydag {
+
+using Stack = RefBuffer<192>;
+
+struct OpenOptions {
+    Namespace *space;
+    Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
+    // Whether dicts keep their insertion order here; -1 until `ask_insertion_order` has asked for a dict.
+    int insertion_ordered = -1;
+    bool wants_entries = true;     // false: a flatten function's names for the children are not looked at
+    bool owns_attributes = false;  // whether nothing but the instance that was read last holds its attributes
+    // Owns what was borrowed, where that is needed.
+    [[no_unique_address]] Held held = {};
+    bool ask_insertion_order() {
+        if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
+        return insertion_ordered != 0;
+    }
+};
+
+}  // namespace pydag

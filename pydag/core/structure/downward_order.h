@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The nodes of a structure in an order in which each comes after all that lead to it: after its parent, and an
+// anchor after its aliases too. So whatever is handed down a DAG, from the root to all that lies below, has
+// arrived from every path when it is a node's turn. It takes one step for each edge, however many paths there
+// are.
+#pragma once
+
+#include "base/interrupt.h"
+#include "structure/structure.h"
+
+#include <vector>
+
+namespace pydag {
+
+class DownwardOrder {
+public:
+    struct Link {
+        PyObject *const *refs;  // those of the node
+        uint32_t parent;        // its position; the root is its own parent
+        uint32_t child;         // which child of the parent the node is
+    };
+
+    explicit DownwardOrder(const Structure &structure);
+
+    const Link &link(uint32_t position) const { return links_[position]; }
+    // Calls `visit(position, anchor)` for each node in this order. `anchor`: for an alias the position of its
+    // anchor, for other nodes their own.
+    template <class Visit>
+    void run(Visit visit) const {
+        for (auto next = closed_.rbegin(); next != closed_.rend(); ++next) {
+            interruptible_step();
+            const Node node = structure_.nodes[*next];
+            visit(*next, node.is_alias() ? anchors_[node.count] : *next);
+        }
+    }
+
+private:
+    const Structure &structure_;
+    std::vector<Link> links_;        // by position
+    std::vector<uint32_t> anchors_;  // their positions, by number
+    std::vector<uint32_t> closed_;   // positions in the order in which the nodes end
+};
+
+}  // namespace pydag
