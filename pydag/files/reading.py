@@ -76,11 +76,13 @@ class File:
         self._map = vars(self._bytes)  # which file it is
         start = 8 + size
         self.entries = {
-            name: Entry(
-                entry["dtype"],
-                tuple(entry["shape"]),
-                start + entry["data_offsets"][0],
-                start + entry["data_offsets"][1],
+            name: Entry._make(
+                (
+                    entry["dtype"],
+                    tuple(entry["shape"]),
+                    start + entry["data_offsets"][0],
+                    start + entry["data_offsets"][1],
+                )
             )
             for name, entry in header.items()
             if name != "__metadata__"

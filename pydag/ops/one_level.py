@@ -120,7 +120,7 @@ def dag_flatten_one_level(
         entry = register_pydag_node.get(cls, namespace=namespace)
     if entry is None:
         raise ValueError(f"Cannot flatten leaf-type: {cls} (node: {_text(tree)}).")
-    parts = OneLevel(*_open(tree, entry, none_is_leaf, namespace))
+    parts = tuple.__new__(OneLevel, _open(tree, entry, none_is_leaf, namespace))
     parts.type, parts.path_entry_type, parts.kind = cls, entry.path_entry_type, entry.kind
     return parts
 

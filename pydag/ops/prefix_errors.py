@@ -69,7 +69,8 @@ def prefix_errors(
 
     There are none exactly where `broadcast_prefix` succeeds. First come the nodes that don't fit,
     each pair of a node of the prefix and one of the full tree once, at its first path; then the
-    shared objects of the full tree that get two answers.
+    shared objects of the full tree that get two answers. Where the prefix is a leaf itself, nobody
+    looks at the full tree.
 
     Args:
         prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
@@ -95,6 +96,8 @@ def _where_all_fits(
 ) -> list[ErrorMaker] | None:
     """Conflicts: two answers for one object; None if nodes don't fit. Asks no predicate."""
     leaves, prefix = _core.flatten(prefix_tree, **options)
+    if prefix.is_leaf():
+        return []  # it stands for anything
     full = _core.structure(full_tree, **options)
     try:
         conflicts = _core.broadcast_tree(prefix, leaves, full)[2]
@@ -175,8 +178,11 @@ def _difference(prefix: _Opened, other: Any, options: FlattenOptions) -> str:
     if classes[0] is not classes[1] and not (are_mappings and classes[1] in _DICTS):
         return _say("types", classes, "", "a subtree of different type\n    {}.")
     full = _open(other, options)
-    keys, others = prefix.spec.entries(), full.spec.entries()
-    if are_mappings and set(keys) != set(others):
+    fit = _core.root_fit(prefix.spec, full.spec)
+    if fit == "fits":
+        return ""
+    if fit == "keys" and are_mappings:
+        keys, others = prefix.spec.entries(), full.spec.entries()
         text = "a subtree of type\n    {}\nbut with " + _braced(_listed(others))
         differences = {
             "missing": _sorted(set(keys).difference(others)),
@@ -190,8 +196,6 @@ def _difference(prefix: _Opened, other: Any, options: FlattenOptions) -> str:
     if counts[0] != counts[1]:
         text = f"{same}{counts[1]} children."
         return _say("numbers of pytree children", classes, f"with {counts[0]} children, ", text)
-    if prefix.spec.is_prefix(full.spec):
-        return ""
     one, two = (short_repr(opened.data()) for opened in (prefix, full))
     text = f"{same}metadata\n    {_braced(two)}"
     return _say("pytree metadata", classes, f"with metadata\n    {one}\n", text)

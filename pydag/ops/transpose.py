@@ -5,6 +5,7 @@ Parts may share a leaf: it stands in each slot where it belongs. Parts may not s
 result would have several copies of it, and the tie would be lost without a word.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
@@ -13,6 +14,7 @@ from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.public.options import with_options
 from pydag.public.swapped import check_function
+from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, IsLeaf, Leaf, Path
 
@@ -55,9 +57,8 @@ def dag_transpose(
         tree, is_leaf=is_leaf, none_is_leaf=outer_spec.none_is_leaf, namespace=namespace
     )
     if spec.num_shared or outer_spec.num_shared or inner_spec.num_shared:
-        return _inside_out(
-            outer_spec, inner_spec, _match(outer_spec, inner_spec, tree, leaves, spec)
-        )
+        parts = _match(outer_spec, inner_spec, tree, leaves, spec, is_leaf is not None)
+        return _inside_out(outer_spec, inner_spec, parts)
     size = inner_spec.num_leaves
     if len(leaves) != outer_spec.num_leaves * size:
         raise _mismatch(outer_spec, inner_spec, spec)
@@ -102,35 +103,48 @@ def _inside_out(outer: PyDagSpec, inner: PyDagSpec, parts: list[list[Leaf]]) -> 
 
 
 def _match(
-    outer: PyDagSpec, inner: PyDagSpec, tree: Dag, leaves: list[Leaf], spec: PyDagSpec
+    outer: PyDagSpec,
+    inner: PyDagSpec,
+    tree: Dag,
+    leaves: list[Leaf],
+    spec: PyDagSpec,
+    may_hold_nodes: bool,
 ) -> list[list[Leaf]]:
-    """The leaves that each part has for the leaves of the inner structure."""
+    """The leaves that each part has for the leaves of the inner structure.
+
+    Args:
+        may_hold_nodes: Whether objects that would be nodes may be leaves of the tree.
+    """
     parts = outer.flatten_up_to(tree)
     found = [inner.flatten_up_to(part) for part in parts]
     known = set(map(id, leaves))
     # A node in the place of a leaf: there are more leaves then than the two structures say.
-    if not all(id(x) in known for part in found for x in part):
+    if not known.issuperset(map(id, itertools.chain.from_iterable(found))):
         raise _mismatch(outer, inner, spec)
-    _check_nodes(outer, parts, known)
+    if any(cls is not None for _, _, cls in spec._shared()):
+        _check_nodes(outer, parts, (lambda x: id(x) in known) if may_hold_nodes else None)
     return found
 
 
-def _check_nodes(outer: PyDagSpec, parts: list[Dag], leaves: set[int]) -> None:
+def _check_nodes(outer: PyDagSpec, parts: list[Dag], is_leaf: IsLeaf | None) -> None:
     """Checks that no two parts share a node."""
     structure = _core.structure(
         tuple(parts),
-        is_leaf=lambda x: id(x) in leaves,
+        is_leaf=is_leaf,
         none_is_leaf=outer.none_is_leaf,
         namespace=outer.namespace,
         identity="nodes",
     )
-    for shared in structure.shared:
-        first = shared.paths[0]
-        other = next((path for path in shared.paths if path[0] != first[0]), None)
+    listing = Listing.of(structure)
+    part = [0] * len(listing.records)  # in which each node lies, by its position
+    for position, parent in enumerate(listing.parents[1:], 1):
+        part[position] = part[parent] or position
+    for first, *aliases in listing.slots:
+        other = next((slot for slot in aliases if part[slot] != part[first]), None)
         if other is None:
             continue
-        name = shared.type.__name__ if shared.type else "object"
-        one, two = (_codified(outer, structure, path) for path in (first, other))
+        name = listing.records[first].type.__name__
+        one, two = (_codified(outer, structure, listing.path(slot)) for slot in (first, other))
         raise SharingError(
             f"two parts of the tree share a node, and couldn't in the result\n"
             f"  {one} and {two} are one {name}\n"

@@ -88,6 +88,9 @@ def _get(
     if cls is None:
         return _get_all(namespace)
     known = lookup.optree_entry(cls, namespace)
+    kept = _builtin_entries.get(id(known))
+    if kept is not None and kept[1].type is cls:
+        return kept[1]
     is_builtin = known is not None and known.type is cls and known.kind != optree.PyTreeKind.CUSTOM
     if inspect.isclass(cls) and not is_builtin:
         found = _core.find_registration(cls, namespace)

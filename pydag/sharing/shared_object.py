@@ -2,10 +2,12 @@
 """What `PyDagSpec.shared` is made of.
 
 The core imports this when it is made. So nothing here imports the core, nor what does
-(`pydag.typing`).
+(`pydag.typing`, `pydag.structure.listing`), before it is used.
 """
 
 import builtins
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from pydag._core import PyDagSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SharedObject:
     """A shared object of a DAG.
 
@@ -38,7 +40,37 @@ class SharedObject:
 
     __repr__ = fields_repr
 
+    def __getattr__(self, name: str) -> Any:
+        # All paths of a deep structure together are as long as the square of its depth: so those of
+        # an object are written out when somebody asks.
+        find = vars(self).get("_find") if name == "paths" else None
+        if find is None:
+            raise AttributeError(
+                f"{builtins.type(self).__name__!r} object has no attribute {name!r}"
+            )
+        return vars(self).setdefault("paths", find(self.index))
 
-def shared_of_spec(spec: "PyDagSpec") -> list[SharedObject]:
-    """What `PyDagSpec.shared` returns."""
-    return [SharedObject(index, kind, cls, paths) for index, kind, cls, paths in spec._shared()]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedObject, (self.index, self.kind, self.type, self.paths, self.object)
+
+
+def shared_of_spec(spec: "PyDagSpec", objects: Sequence[Any] | None = None) -> list[SharedObject]:
+    """What `PyDagSpec.shared` returns; with the objects, what `shared_objects` returns."""
+
+    @functools.cache
+    def listing() -> Any:
+        from pydag.structure.listing import Listing
+
+        return Listing.of(spec)
+
+    def find(index: int) -> tuple[tuple[Any, ...], ...]:
+        return tuple(map(listing().path, listing().slots[index]))
+
+    shared = []
+    for index, kind, cls in spec._shared():
+        one = SharedObject.__new__(SharedObject)
+        found = None if objects is None else objects[index]
+        of_object = cls if objects is None else builtins.type(found)
+        vars(one).update(index=index, kind=kind, type=of_object, object=found, _find=find)
+        shared.append(one)
+    return shared

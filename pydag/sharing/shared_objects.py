@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shared objects of a DAG, and where they are held."""
 
-from dataclasses import replace
 from typing import Unpack
 
 from pydag import _core
@@ -31,7 +30,4 @@ def shared_objects(
     ((('decoder', 'out'), ('encoder',)), True)
     """
     spec, objects = _core.shared_objects(tree, is_leaf=is_leaf, **options)
-    return [
-        replace(shared, object=found, type=type(found))
-        for shared, found in zip(shared_of_spec(spec), objects, strict=True)
-    ]
+    return shared_of_spec(spec, objects)

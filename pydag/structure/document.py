@@ -127,7 +127,10 @@ class Document:
         if unknown := document.keys() - {"pydag", "none_is_leaf", "namespace", "nodes", "refs"}:
             raise MalformedError(min(unknown)[:40], "unknown field")
         self.refs = [_checked_ref(i, ref) for i, ref in enumerate(refs)]
-        self.rows = tuple([self._row(f"nodes[{i}]", node) for i, node in enumerate(nodes)])
+        leaf = "leaf", False, 0
+        self.rows = tuple(
+            [leaf if node == "*" else self._row(i, node) for i, node in enumerate(nodes)]
+        )
         try:
             _core.check_rows(self.none_is_leaf, self.rows, len(refs))
         except ValueError as error:
@@ -139,13 +142,14 @@ class Document:
         """The number of distinct leaves."""
         return sum(row[0] == "leaf" for row in self.rows)
 
-    def _row(self, field: str, node: Any) -> Row:
+    def _row(self, position: int, node: Any) -> Row:
         if node is None:
             return "None", False, 0
         if type(node) is int:
             return "alias", False, node
         if type(node) is str and node in ("*", "&*"):
             return "leaf", node == "&*", 0
+        field = f"nodes[{position}]"
         if type(node) is not list or len(node) < 2 or type(node[0]) is not str:
             raise MalformedError(field, f"expected a node, got {type(node).__name__}")
         name = node[0].removeprefix("&")

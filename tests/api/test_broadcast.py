@@ -537,3 +537,57 @@ def test_the_core_counts_what_it_is_given() -> None:
         _core.broadcast_tree(spec, [1, 2], spec)
     with pytest.raises(ValueError, match="2 leaves, and 1 answers for them"):
         _core.map_where(abs, [1, 2], (), lambda leaves, spec: [True])
+
+
+class Unopened:
+    """A node that must not be opened."""
+
+
+def refuse(_: Any) -> Any:
+    raise AssertionError("opened")
+
+
+pydag.register_pydag_node(Unopened, refuse, refuse)
+
+
+def test_a_leaf_is_a_prefix_of_anything() -> None:
+    """A prefix that is a leaf stands for anything, so nobody looks at the full tree."""
+    assert pydag.prefix_errors(1, Unopened()) == []
+    assert pydag.prefix_errors(None, [Unopened()], none_is_leaf=True) == []
+
+
+def test_roots_that_fit() -> None:
+    """The core says how two nodes go together, as it does for specs."""
+    fits = {
+        (1, 2): "fits",
+        (1, (3,)): "fits",
+        ((1,), 2): "kind",
+        ((1,), (1, 2)): "count",
+    }
+    for (prefix, other), expected in fits.items():
+        specs = pydag.dag_structure(prefix), pydag.dag_structure(other)
+        assert _core.root_fit(*specs) == expected
+    one, two, three = (pydag.dag_structure(Held(1, aux=aux)) for aux in (1, 1, 2))
+    assert (_core.root_fit(one, two), _core.root_fit(one, three)) == ("fits", "data")
+    keys = pydag.dag_structure({"a": 1}), pydag.dag_structure({"b": 1})
+    assert _core.root_fit(*keys) == "keys"
+    assert _core.root_fit(keys[0], pydag.dag_structure(OrderedDict(a=[2]))) == "fits"
+
+
+class Raising:
+    """What compares by raising."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ZeroDivisionError
+
+    def __hash__(self) -> int:
+        return 1
+
+
+def test_data_that_cannot_be_compared() -> None:
+    """What the `==` of aux_data raises passes unchanged."""
+    specs = [pydag.dag_structure(Held(1, aux=Raising())) for _ in range(2)]
+    with pytest.raises(ZeroDivisionError):
+        _core.root_fit(*specs)
+    with pytest.raises(ZeroDivisionError):
+        pydag.prefix_errors(Held(1, aux=Raising()), Held(1, aux=Raising()))

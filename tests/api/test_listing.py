@@ -2,15 +2,21 @@
 """The list of a structure's nodes, which views, files and selectors read."""
 
 import collections
+import copy
+import dataclasses
+import pickle
 import random
+import time
 from typing import Any
 
+import optree
 import pytest
 from hypothesis import given
 from strategies import dags, options, thorough
 
 import pydag
 from pydag import _core
+from pydag.sharing.shared_object import SharedObject
 from pydag.structure.listing import Listing, Record, step_text
 
 
@@ -159,3 +165,36 @@ def test_records_are_of_a_class_of_tuples() -> None:
     for wrong in (list, 3, object):
         with pytest.raises(TypeError, match="subclass of tuple"):
             spec._listing(wrong)  # type: ignore[arg-type]  # what is tested
+
+
+def ladder(levels: int) -> Any:
+    """Each level holds the one below twice."""
+    tree: Any = [0.5]
+    for _ in range(levels):
+        tree = [tree, tree]
+    return tree
+
+
+@pytest.mark.measures
+def test_shared_objects_of_a_ladder() -> None:
+    """What a ladder shares is found in time that grows with its height, not with its square."""
+    tree = ladder(20_000)
+    began = time.perf_counter()
+    found = pydag.shared_objects(tree)
+    assert len(found) == len(pydag.dag_structure(tree).shared) == 20_000
+    assert found[-1].paths == ((0,) * 20_000, (0,) * 19_999 + (1,))
+    assert time.perf_counter() - began < 3
+
+
+def test_a_shared_object_as_a_value() -> None:
+    """A shared object is equal to one with the same paths, and can be copied and pickled."""
+    [found] = pydag.dag_structure({"a": (w := [1]), "b": w}).shared
+    made = SharedObject(0, optree.PyTreeKind.LIST, list, (("a",), ("b",)))
+    assert found == made
+    assert pickle.loads(pickle.dumps(found)) == copy.copy(found) == made
+    assert repr(found) == repr(made)
+    assert dataclasses.replace(found, index=3).paths == made.paths
+    with pytest.raises(AttributeError, match="no attribute 'path'"):
+        found.path  # type: ignore[attr-defined]  # noqa: B018  # what is tested
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.paths = ()  # type: ignore[misc]  # what is tested

@@ -6,6 +6,7 @@
 #include "bind/bind.h"
 #include "bind/operation.h"
 #include "spec/spec.h"
+#include "structure/node_fit.h"
 #include "walks/flatten.h"
 #include "walks/opened_by_prefix.h"
 
@@ -48,6 +49,17 @@ void check_prefix(nb::handle prefix, nb::handle tree) {
     OpenedByPrefix(spec_of(owned).structure(), tree);
 }
 
+// How the root of a prefix goes with that of another structure: the name of a `Fit`.
+const char *root_fit(nb::handle prefix, nb::handle other) {
+    constexpr const char *kNames[] = {"fits", "kind", "count", "class", "keys", "data"};
+    const nb::object owned = nb::borrow(prefix), owned_other = nb::borrow(other);
+    const Structure &a = spec_of(owned).structure(), &b = spec_of(owned_other).structure();
+    if (a.nodes[0].is_leaf()) return kNames[static_cast<size_t>(Fit::kFits)];
+    if (b.nodes[0].is_leaf()) return kNames[static_cast<size_t>(Fit::kOtherKind)];
+    std::vector<uint32_t> order;
+    return kNames[static_cast<size_t>(fit_node(a.nodes[0], a.refs, b.nodes[0], b.refs, order))];
+}
+
 // (prefix, tree): as `structure`; the predicate isn't asked about nodes of the tree where the prefix has nodes.
 nb::object structure_below(Arguments a, const FlattenOptions &given) {
     const nb::object prefix = nb::borrow(a[0]);
@@ -75,6 +87,8 @@ void bind_broadcast(nb::module_ &module) {
                        "list[tuple[Any, ...]]"));
     module.def("check_prefix", check_prefix, given, given,
                nb::sig("def check_prefix(prefix: PyDagSpec, tree: Dag, /) -> None"));
+    module.def("root_fit", root_fit, given, given,
+               nb::sig("def root_fit(prefix: PyDagSpec, other: PyDagSpec, /) -> str"));
     add_operations(module, operations, std::size(operations));
 }
 

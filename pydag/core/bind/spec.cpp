@@ -196,7 +196,7 @@ void bind_class(nb::module_ &module) {
             nb::arg("record_class") = nb::handle(as_object(&PyTuple_Type)),
             nb::sig("def _listing(self, record_class: type = tuple, /) -> list[Any]"))
         .def("_shared", on_structure(shared_of),
-             nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None, tuple[tuple[Any, ...], ...]]]"))
+             nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None]]"))
         .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),
              nb::sig("def __len__(self, /) -> int"))
         .def(

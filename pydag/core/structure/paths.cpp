@@ -187,19 +187,6 @@ std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32
     return found;
 }
 
-std::vector<nb::object> slot_paths(const Structure &structure, const std::vector<uint32_t> &nodes) {
-    RefBuffer<24> way;
-    std::vector<nb::object> found;
-    walk_entries(
-        structure, [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_new(entry_of(kind, refs, child)); },
-        [&] { way.drop_to(way.size() - 1); },
-        [&](uint32_t i) {
-            if (found.size() < nodes.size() && nodes[found.size()] == i)
-                found.push_back(tuple_of(way.data(), way.size()));
-        });
-    return found;
-}
-
 void add_paths(const Structure &structure, Ways &ways) {
     collect(structure, ways, entry_of, [](nb::object path) { return path; });
 }

@@ -25,10 +25,8 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child);
 // The step in full, as Python text: `.name` or `[entry]`. An outline stands for an entry whose `repr` raises.
 nb::object step_text(const Step &step);
 
-// The paths to the nodes at these positions, which must ascend: as an error message shows them, and as
-// tuples of entries.
+// The paths to the nodes at these positions, which must ascend, as an error message shows them.
 std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes);
-std::vector<nb::object> slot_paths(const Structure &structure, const std::vector<uint32_t> &nodes);
 
 using Ways = RefBuffer<96>;
 // Adds the path of each leaf: a tuple of entries.

@@ -44,28 +44,13 @@ nb::object num_paths(const Structure &structure) {
 }
 
 nb::object shared_of(const Structure &structure) {
-    std::vector<uint32_t> slots;                                      // the nodes that are shared or aliases
-    std::vector<std::vector<size_t>> slots_of(structure.num_shared);  // of each shared object
-    std::vector<nb::object> types(structure.num_shared);
-    std::vector<nb::handle> kinds(structure.num_shared);
+    nb::object result = checked(PyList_New(0));
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         interruptible_step();
         const Node node = at.node();
-        if (!node.is_anchor && !node.is_alias()) continue;
-        if (node.is_anchor) {
-            types[at.number()] = node.is_leaf() ? nb::none() : type_of(node.kind, at.refs());
-            kinds[at.number()] = tree_kind(node.kind);
-        }
-        slots_of[node.is_anchor ? at.number() : node.count].push_back(slots.size());
-        slots.push_back(at.position());
-    }
-    const std::vector<nb::object> paths = slot_paths(structure, slots);
-    nb::object result = checked(PyList_New(0));
-    for (uint32_t i = 0; i < structure.num_shared; ++i) {
-        nb::object own = checked(PyTuple_New(static_cast<Py_ssize_t>(slots_of[i].size())));
-        for (size_t j = 0; j < slots_of[i].size(); ++j)
-            PyTuple_SET_ITEM(own.ptr(), j, incref(paths[slots_of[i][j]].ptr()));
-        const nb::object row = nb::make_tuple(i, kinds[i], types[i], own);
+        if (!node.is_anchor) continue;
+        const nb::object type = node.is_leaf() ? nb::none() : type_of(node.kind, at.refs());
+        const nb::object row = nb::make_tuple(at.number(), tree_kind(node.kind), type);
         checked(PyList_Append(result.ptr(), row.ptr()));
     }
     return result;

@@ -13,8 +13,8 @@ size_t num_distinct_nodes(const Structure &structure);
 // The number of leaves when every path is followed: a Python int.
 nb::object num_paths(const Structure &structure);
 
-// A list of (index, kind, type, paths), one for each shared object: `kind` a PyTreeKind, `type` None
-// for a leaf, and one path for each slot that holds the object, reached through anchors.
+// A list of (index, kind, type), one for each shared object: `kind` a PyTreeKind, `type` None for a leaf. (Where
+// the object is held says the listing: to write out all paths could take the square of the depth.)
 nb::object shared_of(const Structure &structure);
 
 }  // namespace pydag
