@@ -74,7 +74,7 @@ nb::object text_of_step(Kind kind, PyObject *const *refs, uint32_t child) {
     const Entries entries = traits(kind).entries;
     if (entries == Entries::kIndex) return checked(PyUnicode_FromFormat("[%u]", unsigned{child}));
     if (entries == Entries::kKeys) return checked(PyUnicode_FromFormat("[%R]", entry_of(kind, refs, child).ptr()));
-    if (entries == Entries::kNames && entry_type_of(kind, refs) == constants.attribute_entry) {
+    if (entries == Entries::kNames && entry_type_of(kind, refs).is(constants.attribute_entry)) {
         const nb::object name = entry_of(kind, refs, child);
         if (PyUnicode_CheckExact(name.ptr()) && PyUnicode_IsIdentifier(name.ptr()))
             return checked(PyUnicode_FromFormat(".%U", name.ptr()));
