@@ -45,7 +45,8 @@ print(sum(name.partition(".")[0] == "pydag" for name in added))
 def test_import_loads_little_beside_optree() -> None:
     """Beyond optree, the package loads small modules of the standard library and 70 of its own."""
     others, own = run_apart(ADDED.format(first="optree", second="pydag")).splitlines()
-    assert set(others.split()) <= {"_struct", "binascii", "gc", "math", "struct"}
+    small = {"_bisect", "_struct", "binascii", "bisect", "gc", "math", "struct"}
+    assert set(others.split()) <= small
     assert int(own) <= 75
 
 
