@@ -154,7 +154,7 @@ bench-instructions: $(bench)/installed
 
 # A warning is an error. Nothing of the package is run: its sources are read.
 docs: $(docs)/installed
-	$(docs)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build --strict --quiet
 	@echo "out/docs/index.html"
 
 clean:

@@ -1,15 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make docs` does to the pages: links to files beside docs/ become the names of the files.
+"""What `make docs` does to the pages.
 
-The pages are read in the repository, too, where those links lead somewhere.
+Links to files beside docs/ become the names of the files: the pages are read in the repository,
+too, where those links lead somewhere. And nothing is loaded from elsewhere.
 """
 
 import re
 from typing import Any
 
+from mkdocs.utils import get_relative_url
+
 OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)]*)\)")
+LOADED = "https://unpkg.com/iframe-worker/shim"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for each page."""
     return OUTSIDE.sub(lambda link: f"{link[1]} (`{link[2]}`)", markdown)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Called by mkdocs for each finished page."""
+    return output.replace(LOADED, get_relative_url("offline_search.js", page.url))
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """Called by mkdocs for what is no page: 404.html."""
+    return output_content.replace(LOADED, "/offline_search.js")

@@ -12,12 +12,17 @@ from collections.abc import Callable
 
 import odd_classes
 import odd_trees
+import small_calls
 from peers import Peers
 from records import Task
 from rows import Row
 from timing import Effort
 
-MODULES: tuple[Callable[[Peers, Effort], list[Row]], ...] = (odd_classes.rows, odd_trees.rows)
+MODULES: tuple[Callable[[Peers, Effort], list[Row]], ...] = (
+    odd_classes.rows,
+    odd_trees.rows,
+    small_calls.rows,
+)
 
 
 def tasks(peers: Peers, effort: Effort) -> list[Task]:

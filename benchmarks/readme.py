@@ -14,20 +14,6 @@ from words import table, times
 BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 
 
-KEY = f"""\
-How to read it:
-
-* In most rows the structure has *been seen before*, as in a training loop, where one model is
-  flattened again and again. The core remembers the last structures: it only looks whether the tree
-  is still the same, and collects the leaves.
-* `{FRESH}`: each tree has keys that no tree had before, so nothing that is
-  remembered helps. So it is with data that is read once.
-* `{HELD}`: something else holds each leaf as well, an optimizer or a list, say.
-  Only then must the core look up whether it met that leaf before; a leaf that nothing else holds
-  can't be shared.
-"""
-
-
 def mean_and_worst(records: Iterable[Record]) -> tuple[str, str]:
     """How many times as fast as the fastest of the others: geometric mean, and worst case."""
     ratios = [ratio for record in records if (ratio := record.speedup()) is not None]
@@ -73,9 +59,9 @@ mean of the speed-ups, and the worst of the nine. Python {about["python"]}, {abo
 the minimum of {about["rounds"]} rounds. Above 1 pydag is faster.
 
 {short_table(results)}
-{KEY}
-All tables, also of modules, `jit` calls, growth and specs:
-[docs/benchmarks.md](docs/benchmarks.md). `make bench` makes them anew.
+In most rows the structure has been seen before, as in a training loop. What the rows mean, and all
+other tables, also of where it is slower: [docs/benchmarks.md](docs/benchmarks.md). `make bench`
+makes them anew.
 
 ![Speed-ups, growth and the jit boundary](docs/benchmarks.png)
 """

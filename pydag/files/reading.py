@@ -4,7 +4,6 @@
 The safetensors package checks the header; nothing of the arrays is read until they are used.
 """
 
-import json
 import os
 from typing import Any, NamedTuple
 
@@ -51,6 +50,8 @@ class File:
 
     def _open(self) -> bool:
         """Opens the file. False: another file replaced it meanwhile."""
+        import json
+
         import numpy as np
 
         safetensors = package()

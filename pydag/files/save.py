@@ -3,10 +3,8 @@
 
 import contextlib
 import itertools
-import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -39,6 +37,12 @@ def package() -> Any:
         raise ImportError(
             'pydag.files needs safetensors and NumPy: pip install "pydag-tree[files]"'
         ) from error
+    version = safetensors.__version__
+    if tuple(map(int, version.split(".")[:2])) < (0, 8):
+        raise ImportError(
+            "pydag.files needs safetensors 0.8 or newer, and this is "
+            f'{version}: pip install "safetensors>=0.8"'
+        )
     return safetensors
 
 
@@ -105,6 +109,8 @@ def write(
     Args:
         kinds: What kind of leaf an array stands for, by the number of the leaf.
     """
+    import json
+
     safetensors = package()
     listing = Listing.of(spec)
     are_arrays = of_class(leaves, is_array_class)
@@ -198,7 +204,7 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Gives the name of a new file beside `path`, which replaces it at the end."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}")
+    temporary = os.path.join(folder, f".{name[:100]}.{os.urandom(8).hex()}")
     # So that the umask decides on the mode: safetensors would set one of its own.
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:

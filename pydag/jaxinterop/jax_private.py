@@ -31,8 +31,9 @@ array_classes: Mapping[type, Any] = _of_jax("jax._src.core", "pytype_aval_mappin
 """What JAX takes for arrays, by class. The public way to ask needs an instance, and writes it down:
 that runs its class's own code, and may take for ever."""
 
-hide_frames_of: Callable[[str], None] = _of_jax("jax.extend.source_info_util", "register_exclusion")
-"""Says that frames in files whose names begin so aren't the user's."""
+hide_frames_of: Callable[[str], None] = _of_jax("jax._src.source_info_util", "register_exclusion")
+"""Says that frames in files whose names begin so aren't the user's. Its public name is in
+`jax.extend`, which takes a third of our import: it imports Pallas."""
 
 convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
 """Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a tree is no prefix of another one: all differences, not only the first."""
 
+import builtins
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
@@ -18,12 +19,18 @@ from .broadcast import Conflict, conflict_error
 ErrorMaker = Callable[[str], ValueError]
 """Makes an error, given the name of the prefix."""
 
-_MAPPINGS = (optree.PyTreeKind.DICT, optree.PyTreeKind.ORDEREDDICT, optree.PyTreeKind.DEFAULTDICT)
-_DICTS = frozenset({dict, OrderedDict, defaultdict})
+_MAPPINGS = (
+    optree.PyTreeKind.DICT,
+    optree.PyTreeKind.ORDEREDDICT,
+    optree.PyTreeKind.DEFAULTDICT,
+    optree.PyTreeKind.FROZENDICT,
+)
+_DICTS = frozenset({dict, OrderedDict, defaultdict, getattr(builtins, "frozendict", dict)})
 _VALUES = (
     optree.PyTreeKind.TUPLE,
     optree.PyTreeKind.NAMEDTUPLE,
     optree.PyTreeKind.STRUCTSEQUENCE,
+    optree.PyTreeKind.FROZENDICT,
     optree.PyTreeKind.NONE,
 )
 

@@ -128,13 +128,16 @@ def _match(
 
 def _check_nodes(outer: PyDagSpec, parts: list[Dag], is_leaf: IsLeaf | None) -> None:
     """Checks that no two parts share a node."""
-    structure = _core.structure(
-        tuple(parts),
+    options = FlattenOptions(
         is_leaf=is_leaf,
         none_is_leaf=outer.none_is_leaf,
         namespace=outer.namespace,
         identity="nodes",
     )
+    structure = _core.structure(tuple(parts), **options)
+    numbers = [_core.structure(part, **options).num_nodes for part in parts]
+    if structure.num_nodes == 1 + sum(numbers):
+        return  # a node of two parts would count twice in the sum
     listing = Listing.of(structure)
     part = [0] * len(listing.records)  # in which each node lies, by its position
     for position, parent in enumerate(listing.parents[1:], 1):

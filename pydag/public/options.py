@@ -6,6 +6,7 @@ knows what they mean. What `help`, `inspect` and an editor show has each of them
 (Nothing of the package is imported here: the reference is made from its sources alone.)
 """
 
+import functools
 import inspect
 import re
 import textwrap
@@ -54,10 +55,15 @@ def expanded(definition: Callable[..., Any]) -> inspect.Signature:
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=annotation
             )
-            for name, annotation in get_type_hints(typed).items()
+            for name, annotation in _hints(typed).items()
         ]
     parameters.sort(key=_place)
     return signature.replace(parameters=parameters)
+
+
+@functools.cache
+def _hints(typed: type) -> dict[str, Any]:
+    return get_type_hints(typed)
 
 
 def _place(parameter: inspect.Parameter) -> tuple[int, int]:
@@ -84,6 +90,7 @@ def explained(text: str, names: Iterable[str]) -> str:
     return "".join([start, title, "\n".join(ordered), rest[len(section) :]])
 
 
+@functools.cache
 def _help(name: str) -> str:
     text = f"{name}: {HELP[name]}"
     return textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="        ")

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors for names that pydag doesn't have, with its own name for the thing, if there is one."""
 
-import ast
 import functools
 import sys
-from pathlib import Path
 from typing import Any
 
 _PREFIXES = {
@@ -42,6 +40,9 @@ def advice(name: str) -> str:
 @functools.cache
 def _names_for_jax() -> frozenset[str]:
     """The public names of `pydag.jaxinterop`, read from its text: to import it would import JAX."""
+    import ast
+    from pathlib import Path
+
     text = Path(__file__).parents[1].joinpath("jaxinterop", "__init__.py").read_text("utf-8")
     for statement in ast.parse(text).body:
         match statement:

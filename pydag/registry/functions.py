@@ -79,6 +79,8 @@ def _get(
         TypeError: `cls` is not a class, or the namespace is no string.
         ValueError: The namespace has a lone surrogate.
     """
+    if type(namespace) is str and not namespace and (fixed := _fixed_entries.get(id(cls))):
+        return fixed
     if namespace is GLOBAL_NAMESPACE:
         namespace = ""
     if cls is not None and cls is not cast("type", namedtuple) and not inspect.isclass(cls):
@@ -101,6 +103,8 @@ def _get(
 
 # By the id of optree's entry, which is kept beside ours.
 _builtin_entries: dict[int, tuple[Any, RegistryEntry]] = {}
+# By the id of a builtin class that has one entry for good. (A dict's depends on the namespace.)
+_fixed_entries: dict[int, RegistryEntry] = {}
 
 
 def _entry_of_optree(entry: Any) -> RegistryEntry:
@@ -109,7 +113,9 @@ def _entry_of_optree(entry: Any) -> RegistryEntry:
         return _builtin_entries[id(entry)][1]
     ours = RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
     if ours.kind != optree.PyTreeKind.CUSTOM:
-        return _builtin_entries.setdefault(id(entry), (entry, ours))[1]
+        ours = _builtin_entries.setdefault(id(entry), (entry, ours))[1]
+        if ours.type in (list, tuple, type(None)):
+            _fixed_entries[id(ours.type)] = ours
     return ours
 
 

@@ -26,6 +26,7 @@ Role = Literal["node", "class", "factory", "value"]
 _PLAIN = (
     bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, type(None),
     collections.OrderedDict, collections.defaultdict, collections.deque,
+    getattr(builtins, "frozendict", dict),
 )  # fmt: skip
 _SHOWN = 8  # of the classes in an error
 _own_module = type.__dict__["__module__"].__get__

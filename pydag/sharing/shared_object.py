@@ -63,8 +63,20 @@ def shared_of_spec(spec: "PyDagSpec", objects: Sequence[Any] | None = None) -> l
 
         return Listing.of(spec)
 
+    known: dict[int, tuple[Any, ...]] = {0: ()}  # the paths that were asked for, by position
+
+    def path(position: int) -> tuple[Any, ...]:
+        steps = []
+        while position not in known:
+            steps.append(listing().records[position].entry)
+            position = listing().parents[position]
+        return known[position] + tuple(reversed(steps))
+
     def find(index: int) -> tuple[tuple[Any, ...], ...]:
-        return tuple(map(listing().path, listing().slots[index]))
+        slots = listing().slots[index]
+        paths = tuple(map(path, slots))
+        known[slots[0]] = paths[0]
+        return paths
 
     shared = []
     for index, kind, cls in spec._shared():

@@ -5,7 +5,6 @@ Whatever is wrong is a `ValueError` that names the field. Memory stays in propor
 number of children is only a number until the children have been read.
 """
 
-import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -74,6 +73,8 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def parse(text: str) -> Any:
     """The JSON of a text."""
+    import json
+
     try:
         return json.loads(text, parse_constant=_no_constant, object_pairs_hook=distinct)
     except RecursionError:

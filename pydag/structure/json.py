@@ -16,7 +16,6 @@ and any other node [kind, number of children, references ...]. An anchor is mark
 The order is left out where it is that of insertion. How values are written: values.py.
 """
 
-import json
 from typing import Any
 
 from pydag import _core
@@ -135,6 +134,8 @@ def to_json(spec: PyDagSpec) -> str:
     >>> pydag.dag_structure((w, w)).to_json()
     '{"pydag":1,"none_is_leaf":false,"namespace":"","nodes":[["tuple",2],["&list",1],"*",0],"refs":[]}'
     """
+    import json
+
     return json.dumps(document_of(spec), separators=(",", ":"), allow_nan=False)
 
 

@@ -6,9 +6,10 @@ even if one spec is given twice. For sharing between children take the structure
 it: `x = object(); dag_structure([x, x])`.
 """
 
+import builtins
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from pydag import _core
 from pydag._core import PyDagSpec
@@ -236,8 +237,8 @@ def dagspec_frozendict(
     none_is_leaf: bool = False,
     namespace: str = "",
     **kwargs: PyDagSpec,
-) -> NoReturn:
-    """The spec of a `frozendict`, which Python has from 3.15 on, and pydag not yet.
+) -> PyDagSpec:
+    """The spec of a `frozendict` with these children; Python has the class from 3.15 on.
 
     Args:
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
@@ -246,11 +247,14 @@ def dagspec_frozendict(
         kwargs: More of them.
 
     Raises:
-        RuntimeError: Always.
+        RuntimeError: This Python has no such class.
     """
-    raise RuntimeError(
-        "`pydag.dagspec_frozendict` requires Python 3.15+ with `frozendict` support."
-    )
+    frozendict = getattr(builtins, "frozendict", None)
+    if frozendict is None:
+        raise RuntimeError(
+            "`pydag.dagspec_frozendict` requires Python 3.15+ with `frozendict` support."
+        )
+    return _core.collect_specs(frozendict(mapping, **kwargs), none_is_leaf, namespace)
 
 
 def dagspec_from_collection(

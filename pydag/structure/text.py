@@ -6,6 +6,7 @@ may write out anything. So a message asks only classes whose `__repr__` is known
 Elsewhere an object is asked if it consists of few others; one that is met again counts again.
 """
 
+import builtins
 import collections
 import gc
 import itertools
@@ -62,6 +63,14 @@ def outline(array: Any) -> str | None:
     return f"{_KINDS.get(kind, '')}{name[len(kind) :]}[{','.join(map(str, shape))}]"
 
 
+def array_outline(x: Any) -> str | None:
+    """As `outline`, for any object: None unless its class is NumPy's or JAX's."""
+    return outline(x) if _module(type(x)).partition(".")[0] in _BRIEF_MODULES else None
+
+
+_FROZEN_DICT = getattr(builtins, "frozendict", None)
+
+
 class _ShortRepr(reprlib.Repr):
     def __init__(self) -> None:
         super().__init__()
@@ -92,6 +101,8 @@ class _ShortRepr(reprlib.Repr):
             if sys.version_info >= (3, 12):
                 return f"OrderedDict({self.repr_dict(x, level) if x else ''})"
             return f"OrderedDict({self.repr_list(list(x.items()), level) if x else ''})"
+        if cls is _FROZEN_DICT:
+            return f"frozendict({self.repr_dict(x, level) if x else ''})"
         if cls is collections.defaultdict:
             factory = self.repr1(x.default_factory, level - 1)
             return f"defaultdict({factory}, {self.repr_dict(x, level)})"

@@ -15,7 +15,6 @@ and for leaves alone {"complex": [..., ...]}, {"range": [0, 9, 1]}, {"constant":
 {"numpy.bool": true}.
 """
 
-import base64
 import binascii
 import math
 import re
@@ -55,7 +54,7 @@ _ENCODE: dict[type, Callable[[Any], Any]] = {
     int: lambda x: x if -_PLAIN_INT <= x <= _PLAIN_INT else {"int": hex(x)},
     float: _encode_float,
     str: _encode_str,
-    bytes: lambda x: {"bytes": base64.b64encode(x).decode()},
+    bytes: lambda x: {"bytes": binascii.b2a_base64(x, newline=False).decode()},
 }
 _ENCODE_LEAF: dict[type, Callable[[Any], Any]] = {
     complex: lambda x: {"complex": [_encode_float(x.real), _encode_float(x.imag)]},
@@ -138,7 +137,7 @@ def _decode_str(x: Any) -> str:
 
 def _decode_bytes(x: Any) -> bytes:
     try:
-        return base64.b64decode(_text(x), validate=True)
+        return binascii.a2b_base64(_text(x), strict_mode=True)
     except binascii.Error as error:
         raise ValueError(f"bytes are written in base64: {error}") from None
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows two structures side by side, as views do, and marks the lines that differ."""
 
-import html
 import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -124,6 +123,8 @@ class SideBySide:
         return str(self)
 
     def _repr_html_(self) -> str:
+        import html  # see `html.py`
+
         rows = "".join(
             f"<tr{_COLOUR if differs else ''}>"
             + "".join(f"<td>{html.escape(_encodable(cell))}</td>" for cell in cells)

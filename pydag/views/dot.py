@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A DAG as a drawing: Graphviz text, and SVG where Graphviz is installed."""
 
-import shutil
-import subprocess
-
 from .model import Model
 
 
@@ -49,6 +46,9 @@ def svg(text: str) -> str:
     Raises:
         ImportError: Graphviz isn't installed.
     """
+    import shutil  # both load much, for the one who draws
+    import subprocess
+
     program = shutil.which("dot")
     if program is None:
         raise ImportError(

@@ -5,8 +5,7 @@ It is one piece and loads nothing from elsewhere. Ids are unique for each time t
 so two of them on one page don't link into each other.
 """
 
-import html
-import secrets
+import os
 
 from .model import Model, Row
 
@@ -39,12 +38,14 @@ if(a)open(a.getAttribute("href"));});open(location.hash);})();
 
 
 def _text(text: str) -> str:
+    import html  # loads a table of two thousand names, which only a notebook needs
+
     return html.escape(text.encode("utf-8", "backslashreplace").decode())
 
 
 class _Writer:
     def __init__(self, model: Model, depth: int | None, limit: int | None) -> None:
-        self._model, self._id = model, f"pydag-{secrets.token_hex(6)}"
+        self._model, self._id = model, f"pydag-{os.urandom(6).hex()}"
         depth = _DEEPEST if depth is None else min(depth, _DEEPEST)
         self._rows = list(model.rows(depth, limit))
         self._seen = {row.position for row in self._rows}

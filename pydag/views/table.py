@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The distinct leaves of a DAG as a table."""
 
-import html
 import itertools
 from typing import NamedTuple
 
@@ -34,6 +33,8 @@ class Table(str):
         return str(self)
 
     def _repr_html_(self) -> str:
+        import html  # see `html.py`
+
         head = "".join(f"<th>{name}</th>" for name in _HEAD)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row)) + "</tr>"

@@ -2,7 +2,6 @@
 """`pydag.view`: what a DAG looks like."""
 
 import os
-from pathlib import Path
 from typing import Any, Unpack
 
 from pydag import _core
@@ -71,6 +70,8 @@ class View:
             ValueError: Another suffix.
             ImportError: An SVG is wanted, and Graphviz isn't installed.
         """
+        from pathlib import Path
+
         suffix = Path(path).suffix.lower()
         if suffix not in _SUFFIXES:
             raise ValueError(

@@ -32,6 +32,32 @@ print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} & {"
     assert run_apart(source) == "[]\n"
 
 
+ADDED = """
+import sys, {first}
+before = set(sys.modules)
+import {second}
+added = set(sys.modules) - before
+print(*sorted(name for name in added if name.partition(".")[0] != "pydag"))
+print(sum(name.partition(".")[0] == "pydag" for name in added))
+"""
+
+
+def test_import_loads_little_beside_optree() -> None:
+    """Beyond optree, the package loads small modules of the standard library and 70 of its own."""
+    others, own = run_apart(ADDED.format(first="optree", second="pydag")).splitlines()
+    small = {"_bisect", "_struct", "binascii", "bisect", "gc", "math", "struct"}
+    assert set(others.split()) <= small
+    assert int(own) <= 75
+
+
+def test_import_of_the_boundary_loads_no_other_library() -> None:
+    """Beyond JAX and the package, `pydag.jaxinterop` loads nothing but its own 136 modules."""
+    source = ADDED.format(first="jax, pydag", second="pydag.jaxinterop")
+    others, own = run_apart(source).splitlines()
+    assert not others
+    assert int(own) <= 145
+
+
 def test_sources_without_the_core_say_what_to_run(tmp_path: Path) -> None:
     """In a clone in which nothing was built, the import fails with one sentence."""
     folder = tmp_path / "pydag"
@@ -85,7 +111,7 @@ def test_a_private_name_that_optree_lost() -> None:
     [
         ("jax._src.tree_util", "_registry"),
         ("jax._src.core", "pytype_aval_mappings"),
-        ("jax.extend.source_info_util", "register_exclusion"),
+        ("jax._src.source_info_util", "register_exclusion"),
     ],
 )
 def test_a_private_name_that_jax_lost(module: str, name: str) -> None:

@@ -282,13 +282,13 @@ def test_a_recipe() -> None:
 
 
 def test_several_recipes_for_a_structure() -> None:
-    """The last four are kept, of each key the last one: a flag may change from call to call."""
+    """The last 64 are kept, of each key the last one: static values may be in rotation."""
     compiled = Compiled()
-    keys, texts = [f"key {i}" for i in range(5)], [f"text {i}" for i in range(5)]
-    for number in (0, 1, 2, 3, 4, 4, 4):
+    keys, texts = [f"key {i}" for i in range(65)], [f"text {i}" for i in range(65)]
+    for number in (*range(65), 64, 64):
         compiled.add(keys[number], "tag", (1,), (texts[number],), None, (0, 2, 3), (), ())
     found = [compiled.call((([1.0, text, 2.0, 3.0],), {})) for text in texts * 2]
-    assert found == [NotImplemented, *[(5, 6)] * 4] * 2
+    assert found == [NotImplemented, *[(5, 6)] * 64] * 2
     assert [call[0] for call in compiled.calls] == keys[1:] * 2
 
 

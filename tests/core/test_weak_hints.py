@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import optree
 import pytest
 
@@ -21,6 +22,9 @@ def negative(x: float) -> float:
 @pytest.mark.parametrize(
     "function",
     [
+        pydag.dag_map,
+        pydag.dag_map_with_path,
+        pydag.dag_map_with_accessor,
         pydag.dag_map_,
         pydag.dag_map_with_path_,
         pydag.dag_map_with_accessor_,
@@ -49,6 +53,44 @@ def test_a_function_that_is_none() -> None:
     with pytest.raises(TypeError) as raised:
         pydag.dag_reduce(None, TREE)  # type: ignore[arg-type]  # the point
     assert str(raised.value).endswith("the first argument can't be called: None")
+
+
+def test_what_is_no_function_and_not_called() -> None:
+    """As in optree, what isn't called may be anything."""
+    assert pydag.dag_map(None, {"a": ()}) == {"a": ()}  # type: ignore[call-overload]  # the point
+
+
+class Unknown:
+    """Nobody registered it."""
+
+    def __init__(self) -> None:
+        self.name, self.w = "w", np.ones(2)
+
+
+def test_an_unregistered_class() -> None:
+    """Where a function fails at an object that holds arrays, a note says how to open it."""
+    for tree in (Unknown(), {"a": [np.ones(2), Unknown()]}):
+        with pytest.raises(TypeError, match="unsupported operand") as raised:
+            pydag.dag_map(lambda x: x * 2, tree)
+        assert raised.value.__notes__[0] == (
+            "The leaf is an object of the class Unknown, which is not registered, and holds "
+            "arrays, as in its attribute 'w': pydag.register_fields(Unknown) makes such "
+            "objects nodes."
+        )
+    with pytest.raises(AttributeError) as failed:
+        pydag.dag_map_with_path(lambda path, x: x.shape, [Unknown()])
+    assert "raised while mapping tree[0]" in failed.value.__notes__
+    assert len(failed.value.__notes__) == 2
+
+
+def test_other_errors_are_without_the_hint() -> None:
+    """Nothing is said of a class where the leaf is an array, or the error another one."""
+    with pytest.raises(AttributeError) as raised:
+        pydag.dag_map(lambda x: x.weight, [np.ones(2)])
+    assert raised.value.__notes__ == ["raised while mapping tree[0]"]
+    with pytest.raises(ZeroDivisionError) as failed:
+        pydag.dag_map(lambda x: 1 / 0, [Unknown()])
+    assert failed.value.__notes__ == ["raised while mapping tree[0]"]
 
 
 def test_swapped_with_a_selection() -> None:

@@ -48,6 +48,18 @@ def test_messages_say_the_bounds(file: str, package: str) -> None:
     assert f'"{bound}"' in (ROOT / file).read_text("utf-8")
 
 
+def test_safetensors_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One sentence says which version is installed, and which works: that of the metadata."""
+    safetensors = pytest.importorskip("safetensors")
+    monkeypatch.setattr(safetensors, "__version__", "0.7.1")
+    [bound] = [x for x in USERS if x.startswith("safetensors")]
+    with pytest.raises(ImportError) as raised:
+        pydag.files.save(tmp_path / "x", {})
+    assert str(raised.value) == (
+        f'pydag.files needs safetensors 0.8 or newer, and this is 0.7.1: pip install "{bound}"'
+    )
+
+
 def test_pythons() -> None:
     """Classifiers, the wheels of a release and `requires-python` name the same versions."""
     named = {

@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 import specimens as sp
+from reference_kinds import FROZEN_DICTS, MAPPINGS
 
 TWINS: list[tuple[type, type]] = [
     *((sp.Box, sp.Loose), (sp.Box, sp.Tagged), (sp.Box, sp.Twofold), (sp.Box, sp.Foreign)),
@@ -25,7 +26,7 @@ def containers(tree: Any) -> list[Any]:
         children: list[Any] = []
         if isinstance(obj, list | tuple | deque):
             children = list(obj)
-        elif isinstance(obj, dict):
+        elif isinstance(obj, MAPPINGS):
             children = list(obj.values())
         elif hasattr(type(obj), "__dict__") and type(obj).__module__ in ("specimens", "hostile"):
             children = list(getattr(obj, "__dict__", {}).values())
@@ -33,7 +34,7 @@ def containers(tree: Any) -> list[Any]:
             continue
         found[id(obj)] = obj
         waiting.extend(children)
-    return [obj for obj in found.values() if not isinstance(obj, tuple)]
+    return [obj for obj in found.values() if not isinstance(obj, (tuple, *FROZEN_DICTS))]
 
 
 def change(rng: random.Random, obj: Any, child: Any) -> None:

@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from typing import Any
 
 import specimens as sp
+from reference_kinds import MAPPINGS
 
 
 def program(*built: Any) -> str:
@@ -30,7 +31,7 @@ def program(*built: Any) -> str:
 
 def _text(obj: Any, write: Any) -> str:
     cls = type(obj)
-    if isinstance(obj, dict):
+    if isinstance(obj, MAPPINGS):
         items = ", ".join(f"{key!r}: {write(value)}" for key, value in obj.items())
         factory = f"{obj.default_factory!r}, " if isinstance(obj, defaultdict) else ""
         return f"{{{items}}}" if cls is dict else f"{cls.__name__}({factory}{{{items}}})"

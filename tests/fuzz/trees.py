@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import specimens as sp
+from reference_kinds import FROZEN_DICTS
 from strategies import KEYS
 
 NAMES = ["w", "b", "x", "y", "name"]
@@ -69,6 +70,7 @@ BUILTIN: list[Shape] = [
     lambda grow: sp.Point(grow.take(), grow.take()),
     lambda grow: sp.Nothing(),
     _struct_time,
+    *(lambda grow, cls=cls: cls(grow.items()) for cls in FROZEN_DICTS),
 ]
 CUSTOM: list[Shape] = [
     lambda grow: sp.Box(*grow.several()),

@@ -189,3 +189,39 @@ def test_an_optimizer_of_nnx() -> None:
         return model.kernel[...]
 
     assert jnp.array_equal(trained(pj.optimizer(optax.adam(0.1))), trained(optax.adam(0.1)))
+
+
+@pytest.mark.parametrize("selects", ["Param", "*kernel*", "both"])
+def test_an_optimizer_of_nnx_with_a_selection(selects: str) -> None:
+    """`wrt=` selects by the class of a Variable, by its path; what it doesn't select stays."""
+    nnx = pytest.importorskip("flax.nnx")
+    model, x = nnx.Linear(2, 2, rngs=nnx.Rngs(0)), jnp.ones(2)
+    model.scale = nnx.BatchStat(jnp.ones(2))
+    before = {name: getattr(model, name)[...] for name in ("kernel", "bias", "scale")}
+    wrt = {"Param": nnx.Param, "*kernel*": "*kernel*", "both": (nnx.Param, nnx.BatchStat)}[selects]
+    tx, trained = pj.optimizer(optax.sgd(0.5), wrt=wrt), (nnx.Param, nnx.BatchStat)
+    optimizer = nnx.Optimizer(model, tx, wrt=trained)
+
+    def loss(model: Any) -> Any:
+        return jnp.sum(model(x) * model.scale[...])
+
+    gradient = nnx.grad(loss, argnums=nnx.DiffState(0, trained))(model)
+    optimizer.update(model, gradient)
+    changed = {name for name in before if (getattr(model, name)[...] != before[name]).any()}
+    assert (
+        changed
+        == {
+            "Param": {"kernel", "bias"},
+            "*kernel*": {"kernel"},
+            "both": {"kernel", "bias", "scale"},
+        }[selects]
+    )
+    assert model.bias[...].tolist() == ([0.0, 0.0] if selects == "*kernel*" else [-0.5, -0.5])
+
+
+def test_an_optimizer_of_nnx_with_nothing_to_train() -> None:
+    """A selection by a class that no Variable has is an error, as for a model."""
+    nnx = pytest.importorskip("flax.nnx")
+    model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+    with pytest.raises(TypeError, match="nothing to train"):
+        nnx.Optimizer(model, pj.optimizer(optax.sgd(0.5), wrt=nnx.BatchStat), wrt=nnx.Param)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of wrappers in tests/support is that of the package, README.md and docs/jax.md."""
+"""The table of wrappers in tests/support is that of the package and of the pages."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def named_in(text: str) -> set[str]:
     return set(re.findall(r"`([a-z_.]+)`", text))
 
 
-def test_the_readme_names_them() -> None:
+def test_the_list_of_functions_names_them() -> None:
     """In the row of JAX's functions; `keep_sharing` has one of its own."""
     [row] = re.findall(
-        r"^\| `pydag.jaxinterop`: (.*?) \|", (ROOT / "README.md").read_text("utf-8"), re.M
+        r"^\| `pydag.jaxinterop`: (.*?) \|", (ROOT / "docs/functions.md").read_text("utf-8"), re.M
     )
     assert named_in(row) == TABLE - {"keep_sharing"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each row of the README's table of libraries that pydag works with, with the real library.
+"""Each row of docs/compared.md's table of libraries that pydag works with, with the real library.
 
 All train, solve, sample, save or show something with a tie, and the tie is there afterwards.
 """
@@ -61,9 +61,9 @@ def trained(model: Any, function: Any, steps: int = 3) -> Any:
 
 
 def test_the_table_has_these_rows() -> None:
-    """The README names the libraries that are tested here, and no others."""
-    text = (ROOT / "README.md").read_text("utf-8")
-    table = text.partition("### Works with\n")[2].partition("\n## ")[0]
+    """The page names the libraries that are tested here, and no others."""
+    text = (ROOT / "docs/compared.md").read_text("utf-8")
+    table = text.partition("## Works with\n")[2].partition("\n## ")[0]
     rows = {
         re.sub(r"\W", "_", name.lower()) for name in re.findall(r"^\| ([\w ]+?) \|", table, re.M)
     }

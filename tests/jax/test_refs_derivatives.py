@@ -179,3 +179,75 @@ def test_custom_jvp() -> None:
     assert float(pj.grad(lambda m: f(m, m["a"])[0])(model)["w"]) == 100.0
     assert float(pj.jit(pj.grad(lambda m: f(m, m["a"])[0]))(model)["w"]) == 100.0
     assert float(ref[...]) == 4.0
+
+
+# --- rules that write on the way back ---
+
+
+def stash() -> Any:
+    """The identity, which puts the cotangent that it meets into a ref."""
+
+    def backward(ref: Any, cotangent: Any) -> Any:
+        ref[...] = ref[...] + cotangent
+        return None, cotangent
+
+    function = pj.custom_vjp(lambda ref, x: x)
+    function.defvjp(lambda ref, x: (x, ref), backward)
+    return function
+
+
+@pytest.mark.parametrize("how", ["grad", "jit", "vjp", "closed over", "jit, closed over"])
+def test_a_rule_that_writes_on_its_way_back(how: str) -> None:
+    """What `bwd` of `custom_vjp` writes reaches the caller, once for each use of the function."""
+    kept, ref = stash(), jax.new_ref(jnp.float32(0.0))
+
+    def f(x: Any, ref: Any) -> Any:
+        return 3.0 * kept(ref, 2.0 * kept(ref, x))
+
+    runs: dict[str, Any] = {
+        "grad": lambda: pj.grad(f)(1.0, ref),
+        "jit": lambda: pj.jit(pj.grad(f))(1.0, ref),
+        "vjp": lambda: pj.vjp(f, 1.0, ref)[1](1.0)[0],
+        "closed over": lambda: pj.grad(lambda x: f(x, ref))(1.0),
+        "jit, closed over": lambda: pj.jit(pj.grad(lambda x: f(x, ref)))(1.0),
+    }
+    assert float(runs[how]()) == 6.0
+    assert float(ref[...]) == 3.0 + 6.0
+
+
+@pytest.mark.parametrize("how", ["checkpoint", "scan", "cond", "jit of scan"])
+def test_a_rule_that_would_write_when_the_ref_is_gone(how: str) -> None:
+    """Inside of what is staged that is an error that names the rule, and nothing is written."""
+    kept, ref = stash(), jax.new_ref(jnp.float32(0.0))
+
+    def scanned(x: Any) -> Any:
+        return pj.scan(lambda c, _: (kept(ref, c), None), x, length=2)[0]
+
+    runs: dict[str, Any] = {
+        "checkpoint": lambda: pj.grad(pj.checkpoint(lambda x, ref: kept(ref, x)))(1.0, ref),
+        "scan": lambda: pj.grad(scanned)(1.0),
+        "cond": lambda: pj.grad(lambda x: pj.cond(x > 0, lambda x: kept(ref, x), jnp.sin, x))(1.0),
+        "jit of scan": lambda: pj.jit(pj.grad(scanned))(1.0),
+    }
+    with pytest.raises(ValueError, match=r"backward.*writes into a ref, and runs when the ref is"):
+        runs[how]()
+    assert float(ref[...]) == 0.0
+
+
+@pytest.mark.parametrize("transformation", [pj.jacfwd, pj.hessian])
+def test_a_write_under_a_forward_jacobian(transformation: Any) -> None:
+    """JAX's error, which names the refs and says what to do; nothing is written."""
+
+    def f(x: Any, refs: Any) -> Any:
+        refs["seen"][...] = 1.0
+        return x**2
+
+    refs = {"seen": jax.new_ref(jnp.float32(0.0))}
+    with pytest.raises(Exception, match="vmapped value") as told:
+        transformation(f)(3.0, refs)
+    notes = "".join(told.value.__notes__)
+    assert "args[1]['seen']" in notes
+    assert "jacrev" in notes
+    assert float(refs["seen"][...]) == 0.0
+    assert float(pj.jacrev(f)(3.0, refs)) == 6.0
+    assert float(refs["seen"][...]) == 1.0

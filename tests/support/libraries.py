@@ -11,6 +11,7 @@ import specimens as sp
 import strategies
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
+from reference_kinds import FROZEN_DICTS, MAPPINGS
 from strategies import Shape, Take
 
 import pydag
@@ -105,7 +106,7 @@ def plain(x: Any) -> Any:
         return renamed(repr(x))
     if isinstance(x, (list, tuple, deque)):
         return type(x).__name__, getattr(x, "maxlen", None), [plain(y) for y in x]
-    if isinstance(x, dict):
+    if isinstance(x, MAPPINGS):
         factory = getattr(x, "default_factory", None)
         return type(x).__name__, factory, [(repr(key), plain(y)) for key, y in x.items()]
     if isinstance(x, sp.Box):
@@ -153,7 +154,10 @@ def agree(work: Callable[[Side], Any]) -> None:
     assert ours == theirs
 
 
-DICTS: list[Callable[[Any], Any]] = [dict, OrderedDict, lambda items: defaultdict(list, items)]
+DICTS: list[Callable[[Any], Any]] = [
+    *(dict, OrderedDict, lambda items: defaultdict(list, items)),
+    *(lambda items, cls=cls: cls(items) for cls in FROZEN_DICTS),
+]
 
 
 @st.composite
@@ -166,7 +170,7 @@ def relatives(draw: DrawFn, tree: Any) -> Any:
             return draw(strategies.leaves)
         if type(x) in (list, tuple, deque):
             return type(x)([*map(visit, x), *[0] * (what == "more")])
-        if isinstance(x, dict):
+        if isinstance(x, MAPPINGS):
             items = [(key, visit(value)) for key, value in x.items()]
             items += [("more", 0)] * (what == "more")
             return draw(st.sampled_from(DICTS))(draw(st.permutations(items)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reference import NOTHING, CycleError, SharingError, SpecNode, distinct, flatten, shared
-from reference_kinds import Callbacks, Registry, Shape, build_node
+from reference_kinds import FROZEN_DICTS, Callbacks, Registry, Shape, build_node
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ def must_be_wrapped(shape: Shape) -> bool:
     registration = shape.registration
     if registration is not None:
         return not registration.foreign
-    return shape.kind in ("deque", "structseq")
+    return shape.kind in ("deque", "structseq") or shape.cls in FROZEN_DICTS
 
 
 def deref(tree: Any, *, registry: Registry = NOTHING, **options: Any) -> Any:

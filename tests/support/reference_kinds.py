@@ -5,6 +5,7 @@ Half of the model that judges the compiled core (the walks are in `reference.py`
 be read, not to be fast: every rule of the design stands here once, in the plainest Python.
 """
 
+import builtins
 import dataclasses
 import enum
 import types
@@ -17,7 +18,10 @@ from typing import Any
 import numpy as np
 import optree
 
-DICTS = (dict, OrderedDict, defaultdict)
+# Python has `frozendict` from 3.15 on.
+FROZEN_DICTS: tuple[Any, ...] = tuple(filter(None, [getattr(builtins, "frozendict", None)]))
+DICTS = (dict, OrderedDict, defaultdict, *FROZEN_DICTS)
+MAPPINGS: Any = (dict, *FROZEN_DICTS)  # of which these are instances
 ATOMS = (
     *(type(None), bool, int, float, complex, str, bytes, range, property, weakref.ref),
     *(type(...), type(NotImplemented), np.bool_),
@@ -70,8 +74,9 @@ def has_identity(obj: Any, registry: Registry) -> bool:
     cls = type(obj)
     if cls in registry:
         return registry[cls].keeps_identity
-    is_value = cls in ATOMS or isinstance(obj, (type, enum.Enum)) or is_tuple_like(cls)
-    return not is_value
+    if cls in FROZEN_DICTS or is_tuple_like(cls):
+        return False
+    return not (cls in ATOMS or isinstance(obj, (type, enum.Enum)))
 
 
 def one_answer(a: Any, b: Any, registry: Registry) -> bool:
@@ -85,6 +90,10 @@ def one_answer(a: Any, b: Any, registry: Registry) -> bool:
     if is_tuple_like(type(a)):
         same_length = len(a) == len(b)
         return same_length and all(one_answer(x, y, registry) for x, y in zip(a, b, strict=True))
+    if type(a) in FROZEN_DICTS:
+        order_a, order_b = (tuple(sorted_keys(list(x))) for x in (a, b))
+        values = tuple(a[k] for k in order_a), tuple(b[k] for k in order_b)
+        return one_answer((order_a, values[0]), (order_b, values[1]), registry)
     if type(a) in COMPARABLE:
         return bool(a == b) or bool(a != a and b != b)
     return False
@@ -237,7 +246,8 @@ def text_of(shape: Shape, children: Sequence[str]) -> str:
         items = "{" + ", ".join(pairs) + "}"
         if shape.cls is defaultdict:
             return f"defaultdict({shape.aux[0]!r}, {items})"
-        return items if shape.cls is dict else f"OrderedDict({items if children else ''})"
+        name = shape.cls.__name__
+        return items if shape.cls is dict else f"{name}({items if children else ''})"
     if shape.kind == "deque":
         maxlen = [] if shape.aux is None else [f"maxlen={shape.aux}"]
         return f"deque({', '.join([f'[{inside}]'] * bool(children) + maxlen)})"

@@ -6,11 +6,12 @@ would build. So a structure is built here as objects, with other parts where the
 and flattened again.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import reference as ref
-from reference_kinds import DICTS, Shape, build_node
+from reference_kinds import Shape, build_node
 
 Heads = Callable[[Shape], Shape]
 
@@ -193,7 +194,7 @@ def node_data(shape: Shape) -> Any:
     """What `walk` hands out beside the class and the children."""
     if shape.kind == "dict":
         keys = list(shape.entries)
-        is_default = shape.cls is DICTS[-1]
+        is_default = shape.cls is defaultdict
         return (shape.aux[0], keys) if is_default else keys
     if shape.kind in ("namedtuple", "structseq"):
         return shape.cls

@@ -15,6 +15,7 @@ import specimens as sp
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from reference_kinds import FROZEN_DICTS
 
 thorough = settings(
     deadline=None,
@@ -114,6 +115,7 @@ BUILTIN: list[Shape] = [
     lambda draw, take: sp.Point(take(), take()),
     lambda draw, take: sp.Nothing(),
     *(a_defaultdict, a_deque, a_time),
+    *(lambda draw, take, cls=cls: cls(items(draw, take)) for cls in FROZEN_DICTS),
 ]
 CUSTOM: list[Shape] = [
     lambda draw, take: sp.Box(*several(draw, take)),

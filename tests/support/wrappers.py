@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrapper of `jaxinterop`: the one table that the tests, README.md and docs/jax.md follow.
+"""Every wrapper of `jaxinterop`: the one table that the tests and the pages follow.
 
 `WRAPPERS` has those that may stand in each other, `APART` the others. Each is something that may be
 put around a function of a DAG. What is put around `f`, a function from a tree to a tree like it, is

@@ -97,6 +97,20 @@ inline nb::object copy_hidden_dict(nb::handle dict) {
     return copy;
 }
 
+// The class `frozendict`, which has dicts' layout and functions for reading; null in a Python that has none.
+inline PyTypeObject *frozen_dict_type() {
+#if PY_VERSION_HEX >= 0x030F00A7
+    return &PyFrozenDict_Type;
+#else
+    return nullptr;
+#endif
+}
+inline bool is_frozen_dict(PyObject *object) { return Py_TYPE(object) == frozen_dict_type(); }
+// A frozendict of the items of a dict, in their order.
+inline nb::object new_frozen_dict(nb::handle dict) {
+    return checked(PyObject_CallOneArg(reinterpret_cast<PyObject *>(frozen_dict_type()), dict.ptr()));
+}
+
 // Whether two attribute names are the same text; `name` is an exact string. Runs no Python code.
 // Names are nearly always interned, and two interned strings are equal if they are one.
 inline bool is_same_name(PyObject *name, PyObject *other) {

@@ -24,6 +24,7 @@ void make_constants() {
     Constants made = {};
     made.default_dict = imported_class("collections", "defaultdict");
     made.deque = imported_class("collections", "deque");
+    made.frozen_dict = frozen_dict_type();
     made.python_class = new_class();
     made.accessor = imported("optree", "PyTreeAccessor");
     made.sequence_entry = imported("optree", "SequenceEntry");
@@ -37,6 +38,7 @@ void make_constants() {
     made.new_object = imported("copyreg", "__newobj__");
     made.short_repr = imported("pydag.structure.text", "short_repr");
     made.bounded_repr = imported("pydag.structure.text", "bounded_repr");
+    made.unopened_hint = imported("pydag.structure.hints", "unopened_hint");
     made.spec_shared = imported("pydag.sharing.shared_object", "shared_of_spec");
     made.spec_to_json = imported("pydag.structure.spec_methods", "to_json");
     made.spec_from_json = imported("pydag.structure.spec_methods", "from_json");

@@ -11,18 +11,20 @@
 
 namespace pydag {
 
-inline constexpr size_t kNumTreeKinds = 11;  // of optree.PyTreeKind
+inline constexpr size_t kNumTreeKinds = 12;  // of optree.PyTreeKind
 
 // Owned for the life of the process: a static owning object would be destroyed after the
 // interpreter is gone.
 struct Constants {
     PyTypeObject *default_dict, *deque;
+    PyTypeObject *frozen_dict;   // null in a Python that has none
     PyTypeObject *python_class;  // an ordinary class, as a class statement makes it
     // optree's classes
     PyObject *accessor, *sequence_entry, *mapping_entry, *namedtuple_entry, *structseq_entry, *attribute_entry;
     PyObject *tree_kinds[kNumTreeKinds];      // the members of PyTreeKind, by number
     PyObject *new_object;                     // copyreg.__newobj__
     PyObject *short_repr, *bounded_repr;      // pydag.structure.text
+    PyObject *unopened_hint;                  // pydag.structure.hints
     PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
     PyObject *spec_to_json, *spec_from_json;  // pydag.structure.spec_methods
     PyObject *no_items;                       // ()

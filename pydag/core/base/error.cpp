@@ -31,7 +31,8 @@ void add_exception(nb::module_ &module, PyObject *&type, const char *name, const
     module.attr(name) = nb::handle(type);
 }
 
-// Adds a note, unless the exception has it already, or has more notes than anybody would read.
+}  // namespace
+
 void add_note(nb::object exception, const std::string &note) {
     constexpr Py_ssize_t kMostNotes = 20;
     const nb::object text = nb::steal(PyUnicode_FromString(note.c_str()));
@@ -48,8 +49,6 @@ void add_note(nb::object exception, const std::string &note) {
     }
     nb::steal(PyObject_CallMethodOneArg(exception.ptr(), constants.add_note, text.ptr())).reset();
 }
-
-}  // namespace
 
 void make_exceptions(nb::module_ &module) {
     add_exception(module, cycle_error, "CycleError", "An object contains itself, so that the structure is not a DAG.");

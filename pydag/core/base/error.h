@@ -72,6 +72,10 @@ template <std::invocable MakePath>
     rethrow_at(text, doing);
 }
 
+// Adds a note to an exception, unless it has it already, or has more notes than anybody would read. May leave a
+// Python error behind.
+void add_note(nb::object exception, const std::string &note);
+
 // Sets the Python error that stands for the exception in flight.
 void set_python_error();
 

@@ -90,6 +90,11 @@ nb::object on_question(Arguments a, const FlattenOptions &options) {
 }
 
 // (spec)
+nb::object on_path_texts(Arguments a) {
+    Ways ways;
+    add_texts(spec_of(a[0]).structure(), a[1], ways);
+    return ways.take_list();
+}
 nb::object on_all_paths(Arguments a) { return all_paths(spec_of(a[0]).structure()); }
 
 // (spec, leaves)
@@ -121,6 +126,7 @@ const Operation operations[] = {
     operation_of<1, on_question<are_leaves>>("are_leaves"),
     operation_of<1, on_tree<open_one_level>>("open_one_level"),
     operation_of<1, on_all_paths>("all_paths"),
+    operation_of<2, on_path_texts>("path_texts"),
 };
 
 }  // namespace

@@ -72,6 +72,10 @@ nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base)
     return fill_dict(mapping.keys(), call(type, nb::handle(mapping.default_factory())), values, base);
 }
 
+nb::object build_frozen_dict(PyObject *const *refs, Stack &values, size_t base) {
+    return new_frozen_dict(build_dict(refs, values, base));
+}
+
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
     const nb::handle type(as_object(constants.deque));
     return call(type, values.take_list(base), nb::handle(DequeRefs{refs}.maxlen()));

@@ -15,6 +15,7 @@ nb::object copy_dict(PyObject *const *refs, PyObject *source, std::span<const ui
                      size_t base);
 nb::object build_ordered_dict(PyObject *const *refs, Stack &values, size_t base);
 nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base);
+nb::object build_frozen_dict(PyObject *const *refs, Stack &values, size_t base);
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base);
 nb::object build_custom(PyObject *const *refs, Stack &values, size_t base, MadeOnce &once);
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base);
@@ -36,6 +37,7 @@ inline bool is_built_by_core(Kind kind, PyObject *const *refs) {
         case Kind::kDict:
         case Kind::kOrderedDict:
         case Kind::kDefaultDict:
+        case Kind::kFrozenDict:
             return MappingRefs{refs}.keys().has_constant_hashes;
         case Kind::kFields:  // Python says which methods of an abstract class are missing
             return !PyType_HasFeature(reinterpret_cast<PyTypeObject *>(FieldsRefs{refs}.registration().type.ptr()),
@@ -65,6 +67,8 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
             return build_ordered_dict(refs, values, base);
         case Kind::kDefaultDict:
             return build_default_dict(refs, values, base);
+        case Kind::kFrozenDict:
+            return build_frozen_dict(refs, values, base);
         case Kind::kDeque:
             return build_deque(refs, values, base);
         case Kind::kStructSequence:

@@ -14,6 +14,7 @@ void add_builtin_classes() {
     set_builtin_class(Kind::kOrderedDict, &PyODict_Type);
     set_builtin_class(Kind::kDefaultDict, constants.default_dict);
     set_builtin_class(Kind::kDeque, constants.deque);
+    if (constants.frozen_dict) set_builtin_class(Kind::kFrozenDict, constants.frozen_dict);
 }
 
 }  // namespace pydag

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nodes/match_node.h"
 
+#include "base/constants.h"
 #include "base/error.h"
 #include "structure/node_fit.h"
 #include "structure/node_refs.h"
@@ -11,8 +12,11 @@
 namespace pydag {
 namespace {
 
-constexpr const char *expected_name(Kind kind) {
-    if (traits(kind).is_mapping) return "an instance of dict, collections.OrderedDict, or collections.defaultdict";
+const char *expected_name(Kind kind) {
+    if (traits(kind).is_mapping)
+        return constants.frozen_dict
+                   ? "an instance of dict, frozendict, collections.OrderedDict, or collections.defaultdict"
+                   : "an instance of dict, collections.OrderedDict, or collections.defaultdict";
     if (kind == Kind::kTuple) return "an instance of tuple";
     if (kind == Kind::kList) return "an instance of list";
     if (kind == Kind::kDeque) return "an instance of collections.deque";

@@ -29,6 +29,22 @@ bool add_fields(PyObject *box, nb::handle aux, uint32_t count, Refs &refs) {
     return true;
 }
 
+// The keys of a frozendict, where `aux` has them as inserted and in an order of traversal.
+bool add_keys(nb::handle aux, uint32_t count, Refs &refs) {
+    if (!is_tuple_of(aux, 2)) return false;
+    const nb::handle inserted(PyTuple_GET_ITEM(aux.ptr(), 0)), order(PyTuple_GET_ITEM(aux.ptr(), 1));
+    if (!is_tuple_of(inserted, count) || !is_tuple_of(order, count)) return false;
+    const nb::object distinct = checked(PySet_New(inserted.ptr()));
+    if (PySet_GET_SIZE(distinct.ptr()) != static_cast<Py_ssize_t>(count)) return false;
+    for (const bool sorted : {true, false}) {
+        nb::object keys = keys_of(&PyTuple_GET_ITEM(inserted.ptr(), 0), count, sorted);
+        if (!equal_tuples(KeysBox::of(keys).order(), order)) continue;
+        refs.push_new(std::move(keys));
+        return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 nb::object aux_of_node(Kind kind, PyObject *const *refs) {
@@ -37,6 +53,8 @@ nb::object aux_of_node(Kind kind, PyObject *const *refs) {
             return nb::borrow(DequeRefs{refs}.maxlen());
         case Kind::kStructSequence:
             return nb::none();
+        case Kind::kFrozenDict:
+            return tuple_of(MappingRefs{refs}.keys().tuple(), MappingRefs{refs}.keys().order());
         case Kind::kCustom: {
             const CustomRefs custom{refs};
             return custom.registration().is_foreign ? nb::object() : nb::borrow(custom.aux_data());
@@ -59,6 +77,8 @@ FromAux add_refs_from_aux(PyTypeObject *type, const TypeInfo &info, nb::handle a
         case Kind::kStructSequence:
             refs.push_borrowed(reinterpret_cast<PyObject *>(type));
             return FromAux::kDone;
+        case Kind::kFrozenDict:
+            return add_keys(aux, count, refs) ? FromAux::kDone : FromAux::kOtherFields;
         case Kind::kCustom:
             refs.push_borrowed(info.registration);
             refs.push_borrowed(aux.ptr());

@@ -15,6 +15,7 @@ nb::object node_data(Kind kind, PyObject *const *refs) {
     switch (kind) {
         case Kind::kDict:
         case Kind::kOrderedDict:
+        case Kind::kFrozenDict:
             return key_list(refs);
         case Kind::kDefaultDict:
             return tuple_of(nb::borrow(MappingRefs{refs}.default_factory()), key_list(refs));

@@ -117,10 +117,12 @@ TypeInfo as_opened(PyObject *object, TypeInfo info);
             if (count == 0) return values;
             if constexpr (kFreeThreaded) return copy_known_items(object, count, values, held) ? values : nullptr;
             else return reinterpret_cast<PyListObject *>(object)->ob_item;
-        case Kind::kDict: {
+        case Kind::kDict:
+        case Kind::kFrozenDict: {
             const Keys &keys = MappingRefs{refs}.keys();
+            PyTypeObject *const expected = node.kind == Kind::kDict ? &PyDict_Type : constants.frozen_dict;
             const bool fits =
-                type == &PyDict_Type && has_order_of(keys, options) && read_known_mapping(keys, object, values, held);
+                type == expected && has_order_of(keys, options) && read_known_mapping(keys, object, values, held);
             return fits ? values : nullptr;
         }
         case Kind::kOrderedDict: {
@@ -171,7 +173,8 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
             return count ? reinterpret_cast<PyListObject *>(object)->ob_item : options.arena.take(0);
         case Kind::kDict:
         case Kind::kOrderedDict:
-        case Kind::kDefaultDict: {
+        case Kind::kDefaultDict:
+        case Kind::kFrozenDict: {
             PyObject **const values = read_mapping(object, info.kind == Kind::kOrderedDict, options, refs, count);
             if (values && info.kind == Kind::kDefaultDict) refs.push_new(default_factory_of(object));
             return values;
@@ -199,6 +202,7 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
     }
     switch (info.kind) {
         case Kind::kDict:
+        case Kind::kFrozenDict:
             return open_dict(object, options, stack, refs);
         case Kind::kDefaultDict: {
             nb::object factory = default_factory_of(object);
@@ -216,26 +220,6 @@ inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &o
             return open_fields(object, info.registration, stack, refs);
         default:
             return 0;
-    }
-}
-
-// Whether an object to which only this container has a reference can be met only once, given that the container,
-// which was just read, is opened only once.
-inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &options) {
-    switch (kind) {
-        case Kind::kDict:
-        case Kind::kOrderedDict:
-        case Kind::kDefaultDict:
-        case Kind::kTuple:
-        case Kind::kNamedTuple:
-        case Kind::kStructSequence:
-            // A dict may be the `__dict__` of an instance, which leads to its values, too. A tuple may be opened again.
-            return has_references(container, 1);
-        case Kind::kList:
-        case Kind::kDeque:
-            return true;
-        default:
-            return (kind == Kind::kFields || kind == Kind::kCustom) && options.owns_attributes;
     }
 }
 

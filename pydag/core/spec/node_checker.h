@@ -5,6 +5,7 @@
 
 #include "spec/malformed.h"
 #include "structure/cursor.h"
+#include "types/registry.h"
 
 #include <vector>
 
@@ -21,6 +22,7 @@ public:
             require(node.count == 0, "a leaf can't have children");
             require(!node.is_none() || !none_is_leaf_, "None can't be a node where it is a leaf");
         }
+        if (!is_in_this_python(node.kind)) throw Malformed("this Python has no " + std::string(traits(node.kind).name));
         if (node.is_alias()) {
             require(!node.is_anchor, "an alias can't be an anchor");
             if (node.count >= finished_.size() || finished_[node.count] == 0)

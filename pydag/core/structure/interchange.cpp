@@ -48,7 +48,7 @@ private:
     // Compares two values of one type and pushes what they hold. False if they differ already.
     bool push_contents(PyObject *a, PyObject *b) {
         if (PyFloat_CheckExact(a)) return std::signbit(PyFloat_AS_DOUBLE(a)) == std::signbit(PyFloat_AS_DOUBLE(b));
-        if (PyDict_CheckExact(a)) return push_items_of_dicts(a, b);
+        if (PyDict_CheckExact(a) || is_frozen_dict(a)) return push_items_of_dicts(a, b);
         if (!PyTuple_Check(a) && !PyList_CheckExact(a)) return true;
         const nb::object items = of_one_moment(a), others = of_one_moment(b);
         const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.ptr());

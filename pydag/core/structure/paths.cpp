@@ -68,6 +68,40 @@ nb::object accessor_entry(Kind kind, PyObject *const *refs, uint32_t child) {
     return call(entry_type, entry_of(kind, refs, child), type_of(kind, refs), tree_kind(kind));
 }
 
+// A step as text that goes behind the path to its node. Where only the entry's class knows how the step is
+// written, it is the entry itself.
+nb::object text_of_step(Kind kind, PyObject *const *refs, uint32_t child) {
+    const Entries entries = traits(kind).entries;
+    if (entries == Entries::kIndex) return checked(PyUnicode_FromFormat("[%u]", unsigned{child}));
+    if (entries == Entries::kKeys) return checked(PyUnicode_FromFormat("[%R]", entry_of(kind, refs, child).ptr()));
+    if (entries == Entries::kNames && entry_type_of(kind, refs).is(constants.attribute_entry)) {
+        const nb::object name = entry_of(kind, refs, child);
+        if (PyUnicode_CheckExact(name.ptr()) && PyUnicode_IsIdentifier(name.ptr()))
+            return checked(PyUnicode_FromFormat(".%U", name.ptr()));
+    }
+    return accessor_entry(kind, refs, child);
+}
+
+// The text of a path, from the texts and entries of its steps.
+nb::object joined(nb::handle way) {
+    const nb::object nothing = checked(PyUnicode_FromString(""));
+    const auto part = [&](Py_ssize_t begin, Py_ssize_t end) {
+        return checked(PyUnicode_Join(nothing.ptr(), checked(PyTuple_GetSlice(way.ptr(), begin, end)).ptr()));
+    };
+    const Py_ssize_t count = PyTuple_GET_SIZE(way.ptr());
+    nb::object text = nothing;
+    Py_ssize_t begin = 0;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject *const step = PyTuple_GET_ITEM(way.ptr(), i);
+        if (PyUnicode_CheckExact(step)) continue;
+        text = checked(PyUnicode_Concat(text.ptr(), part(begin, i).ptr()));
+        text = call(checked(PyObject_GetAttrString(step, "codify")), text);
+        if (!PyUnicode_CheckExact(text.ptr())) fail(PyExc_TypeError, "codify() returns no text.");
+        begin = i + 1;
+    }
+    return checked(PyUnicode_Concat(text.ptr(), part(begin, count).ptr()));
+}
+
 }  // namespace
 
 nb::object entry_of(Kind kind, PyObject *const *refs, uint32_t child) {
@@ -160,6 +194,26 @@ void add_paths(const Structure &structure, Ways &ways) {
 void add_accessors(const Structure &structure, Ways &ways) {
     const nb::handle accessor = constants.accessor;
     collect(structure, ways, accessor_entry, [=](nb::object path) { return call(accessor, path); });
+}
+
+void add_texts(const Structure &structure, nb::handle roots, Ways &ways) {
+    const bool are_many = PyTuple_CheckExact(roots.ptr());
+    if (!are_many && !PyUnicode_CheckExact(roots.ptr())) fail(PyExc_TypeError, "the roots are text, or a tuple.");
+    const auto make = [&](Kind kind, PyObject *const *refs, uint32_t child, bool is_first) {
+        if (!are_many || !is_first) return text_of_step(kind, refs, child);
+        PyObject *const root = item_or_null(roots, child);
+        if (!root || !PyUnicode_CheckExact(root)) fail(PyExc_TypeError, "there are too few roots.");
+        return nb::borrow(root);
+    };
+    RefBuffer<24> way;
+    if (!are_many) way.push_borrowed(roots.ptr());
+    walk_entries(
+        structure,
+        [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_new(make(kind, refs, child, way.empty())); },
+        [&] { way.drop_to(way.size() - 1); },
+        [&](uint32_t i) {
+            if (structure.nodes[i].is_leaf()) ways.push_new(joined(tuple_of(way.data(), way.size())));
+        });
 }
 
 }  // namespace pydag

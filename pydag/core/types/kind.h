@@ -25,8 +25,9 @@ enum class Kind : uint8_t {
     kStructSequence,
     kCustom,  // a class with a flatten function
     kFields,  // a class that is opened by its fields
+    kFrozenDict,
 };
-inline constexpr size_t kNumKinds = 13;
+inline constexpr size_t kNumKinds = 14;
 
 // Where the entries of a node's children come from.
 enum class Entries : uint8_t {
@@ -59,7 +60,7 @@ struct KindTraits {
     Role roles[kMostRefs];  // of its references, in their order
     Entries entries;
     bool has_identity;  // false: a value, opened anew at every occurrence
-    bool is_mapping;    // dict, OrderedDict and defaultdict match one another
+    bool is_mapping;    // all mappings match one another
     uint8_t tree_kind;  // its number in optree.PyTreeKind
     uint8_t code;       // in pickles: never change one
 };
@@ -79,6 +80,7 @@ inline constexpr KindTraits kKindTraits[kNumKinds] = {
     {"struct sequence", {Role::kClass}, Entries::kStructFields, false, false, 10, 10},
     {"custom type", {Role::kRegistration, Role::kAuxData, Role::kEntries}, Entries::kCustom, true, false, 0, 0},
     {"fields", {Role::kRegistration, Role::kNames, Role::kMeta}, Entries::kNames, true, false, 0, 11},
+    {"frozendict", {Role::kSortedKeys}, Entries::kKeys, false, true, 11, 13},
 };
 
 // What a spec's text has around a node's children; without children there is only `empty`, if given.
@@ -102,6 +104,7 @@ inline constexpr KindText kKindTexts[kNumKinds] = {
     {"%q(", ")"},                              // struct sequence
     {"CustomTreeNode(%n[%d], [", "])"},        // custom type
     {"%n(", "%o)"},                            // fields
+    {"frozendict({", "})", "frozendict()"},    // frozendict
 };
 
 constexpr const KindTraits &traits(Kind kind) { return kKindTraits[static_cast<size_t>(kind)]; }

@@ -22,6 +22,10 @@ bool is_module(nb::type_object type, nb::handle namespace_);
 
 // The builtin class whose instances are nodes of this kind; null if there is none.
 PyTypeObject *builtin_class(Kind kind);
+// False where the class of such nodes came with a later version of Python.
+inline bool is_in_this_python(Kind kind) {
+    return is_leaf(kind) || is_alias(kind) || has_many_classes(kind) || builtin_class(kind);
+}
 void set_builtin_class(Kind kind, PyTypeObject *type);
 
 // Sets the functions in Python that the lookup calls. `find_foreign(cls, namespace)` returns None or (flatten,

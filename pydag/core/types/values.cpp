@@ -39,7 +39,7 @@ nb::object items_of(PyObject *object, Namespace *space) {
         for (Py_ssize_t i = 0; i < size; ++i)
             if (!first[i]) return items;
         items = tuple_of(first, static_cast<size_t>(size));
-    } else if (!space && PyDict_CheckExact(object)) {
+    } else if (is_frozen_dict(object) || (!space && PyDict_CheckExact(object))) {
         items = checked(PyList_AsTuple(checked(PyDict_Items(object)).ptr()));
     }
     return items;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which values are one: of one type and equal. Floats are told apart by their bits, so that 0.0 and
-// -0.0 are two, and all NaNs are one; tuples are compared item by item, so that (1,) and (True,) are two.
+// -0.0 are two, and all NaNs are one; tuples and frozendicts are compared item by item, in their order, so that (1,)
+// and (True,) are two.
 #pragma once
 
 #include "base/identity_table.h"

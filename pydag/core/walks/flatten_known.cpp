@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/object_set.h"
 #include "nodes/open.h"
+#include "nodes/owned_slots.h"
 #include "structure/asked_nodes.h"
 #include "walks/asking.h"
 #include "walks/borrowed_frame.h"

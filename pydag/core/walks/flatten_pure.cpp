@@ -3,7 +3,7 @@
 
 #include "base/identity_table.h"
 #include "base/interrupt.h"
-#include "nodes/open.h"
+#include "nodes/owned_slots.h"
 #include "walks/borrowed_frame.h"
 
 #include <algorithm>

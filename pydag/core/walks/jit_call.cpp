@@ -190,7 +190,7 @@ nb::object make_recipe(Recipe recipe) {
 }
 
 void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
-    constexpr size_t kMost = 4;  // for one structure: a flag or two that change from call to call
+    constexpr size_t kMost = 64;  // for one structure: static values in rotation
     FlatCall &call = flat_call_of(object);
     if (!RecipeBox::check(added)) fail(PyExc_TypeError, "expected a Recipe, got %U.", short_repr(added).ptr());
     Recipe &recipe = RecipeBox::of(added);

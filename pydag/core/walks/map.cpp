@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/map.h"
 
+#include "base/constants.h"
+#include "base/error.h"
 #include "base/interrupt.h"
 #include "spec/spec.h"
 #include "structure/cursor.h"
@@ -15,6 +17,23 @@ namespace pydag {
 namespace {
 
 // A tree and its rests, taken apart: what a function is called with for each leaf.
+[[noreturn]] void fail_not_callable(nb::handle function, nb::handle tree, Extra extra) {
+    const char *const name = extra == Extra::kNone   ? "dag_map"
+                             : extra == Extra::kPath ? "dag_map_with_path"
+                                                     : "dag_map_with_accessor";
+    const std::string advice = PyCallable_Check(tree.ptr()) ? std::string("\n  Swap them: ") + name + "(f, tree)." : "";
+    fail(PyExc_TypeError, "%s takes the function first and then the tree, but the first argument can't be called: %U%s",
+         name, short_repr(function).ptr(), advice.c_str());
+}
+
+// Where a function fails because it got an object that nobody registered, with arrays inside, a note says so.
+void add_hint(nb::python_error &error, nb::handle leaf) {
+    if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_AttributeError)) return;
+    const nb::object hint = nb::steal(PyObject_CallOneArg(constants.unopened_hint, leaf.ptr()));
+    if (hint.is_valid() && PyUnicode_Check(hint.ptr())) add_note(nb::borrow(error.value()), text_of(hint));
+    PyErr_Clear();
+}
+
 class Rows final : public LeafSource {
 public:
     Rows(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
@@ -30,6 +49,8 @@ public:
             match(structure_, rest, *rests_.back());
         }
         is_plain_ = !ways_ && rests_.empty() && select.is_none();
+        if (!PyCallable_Check(function.ptr()) && structure_.num_leaves > 0) [[unlikely]]
+            fail_not_callable(function, tree, extra);
     }
 
     const Structure &structure() const { return structure_; }
@@ -38,6 +59,16 @@ public:
     nb::object next() override {
         const size_t i = next_++;
         PyObject *const *const leaf = parts_.leaves().data() + i;
+        try {
+            return answer(i, leaf);
+        } catch (nb::python_error &error) {
+            add_hint(error, *leaf);
+            throw;
+        }
+    }
+
+private:
+    nb::object answer(size_t i, PyObject *const *leaf) {
         if (is_plain_) return call_array(function_, leaf, 1);
         if (!selected_.empty() && !selected_[i]) return nb::borrow(*leaf);
         arguments_.resize_down(0);
@@ -47,7 +78,6 @@ public:
         return call_array(function_, arguments_.data(), arguments_.size());
     }
 
-private:
     void read_ways(Extra extra) {
         if (extra == Extra::kPath) kept_paths_ = parts_.kept_paths();
         if (kept_paths_.is_valid()) {

@@ -55,7 +55,8 @@ private:
         PyTypeObject *const type = Py_TYPE(x.ptr());
         if (type != Py_TYPE(y.ptr())) return false;
         const TypeInfo info = as_opened(x.ptr(), space_.find_class_of(x.ptr()));
-        if (info.registration) return info.identity == kNoIdentity && have_same_parts(x, y, info, depth);
+        if (info.registration || traits(info.kind).is_mapping)
+            return info.identity == kNoIdentity && have_same_parts(x, y, info, depth);
         if (PyTuple_Check(x.ptr()) && !is_leaf(info.kind)) return have_same_items(x, y, depth);
         if (!has_plain_equality(type)) return false;
         if (checked(PyObject_RichCompareBool(x.ptr(), y.ptr(), Py_EQ))) return true;
@@ -72,7 +73,7 @@ private:
         return true;
     }
 
-    // Of two instances of one registered class.
+    // Of two instances of one registered class, or two mappings.
     bool have_same_parts(nb::handle x, nb::handle y, const TypeInfo &info, uint32_t depth) {
         const nb::object registration = nb::borrow(info.registration);  // code that opens them may unregister it
         const TypeInfo other = as_opened(y.ptr(), info);
@@ -86,7 +87,9 @@ private:
         OpenOptions options{&space_, {}, -1, false};
         const uint32_t count = open_node(x.ptr(), info, options, parts, refs);
         if (open_node(y.ptr(), info, options, other_parts, others) != count) return false;
-        if (!is_callback(info.kind)) {
+        if (!is_registered(info.kind)) {
+            add(MappingRefs{refs.data()}.keys().order().ptr(), MappingRefs{others.data()}.keys().order().ptr(), depth);
+        } else if (!is_callback(info.kind)) {
             if (!have_same_names(FieldsRefs{refs.data()}.keys(), FieldsRefs{others.data()}.keys())) return false;
             add(FieldsRefs{refs.data()}.meta(), FieldsRefs{others.data()}.meta(), depth + 1);
         } else {

@@ -156,9 +156,17 @@ def _may_be_number(leaf: Leaf) -> bool:
 
 def blame_write(error: Exception, paths: Sequence[str]) -> None:
     """Says which refs JAX may mean where it refuses that a differentiated value is written."""
-    if not paths or not jax_private.WRITE_REFUSED.search(str(error)):
+    refused = jax_private.WRITE_REFUSED.search(str(error))
+    if not paths or not (refused or "with vmapped value" in str(error)):
         return
     shown = ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
+    if not refused:
+        error.add_note(
+            f"The refs among the arguments: {shown}. jacfwd and hessian map over directions, and "
+            "what is mapped can't write into a ref from outside. Take jacrev; or return what shall "
+            "be written, with has_aux=True."
+        )
+        return
     error.add_note(
         f"The refs among the arguments: {shown}. They aren't differentiated by. Write "
         "jax.lax.stop_gradient of the value, or select the ref by wrt=."

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from pydag import _core
-from pydag.jaxinterop.prefixes.neutral import without_refusing
+from pydag.jaxinterop.prefixes.neutral import build
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.weak_table import WeakTable
@@ -118,20 +118,17 @@ def derivative(
         structures: What JAX sees of that tree.
     """
     found = list(leaves)
-    tree = _built(untraced.without_statics(), found)
+    shown = untraced.without_statics()
+    tree = build(shown.spec, shown.all_leaves(found))
     if untraced.positions or any(leaf is None for leaf in found):
         structures.note(tree, untraced.options)
     return tree
 
 
-def _built(untraced: Untraced, leaves: Sequence[Leaf]) -> AnyDag:
-    """The tree; None stands for a whole object whose class refuses None in the place of a leaf."""
-    try:
-        return untraced.build(leaves)
-    except Exception:
-        if all(leaf is not None for leaf in untraced.all_leaves(leaves)):
-            raise
-    return _core.unflatten(without_refusing(untraced.spec), untraced.all_leaves(leaves))
+def said(untraced: Untraced, marks: Iterable[Any]) -> AnyDag:
+    """A tree with what JAX says of each traced leaf; None for an object whose class refuses it."""
+    shown = untraced.without_statics()
+    return build(shown.spec, shown.all_leaves(marks), are_marks=True)
 
 
 def without_float0(leaves: Iterable[Leaf]) -> list[Leaf]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call that is differentiated: its leaves in two groups, how it is run, and its gradient."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from pydag.jaxinterop.prefixes.arguments import (
 )
 from pydag.jaxinterop.prefixes.treatments import LeafNumbers
 from pydag.jaxinterop.refs.access import is_top_level, new_ref
-from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
+from pydag.jaxinterop.refs.contents import Lent, OutOfReachError, lending, may_lend
 from pydag.jaxinterop.refs.table import RefNumber, RefTable
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_ref
@@ -144,7 +145,8 @@ class DifferentiatedCall:
         call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
         try:
             if self._is_staged and may_lend(table.refs):
-                return *self._run_lent(fun, call, table, updated), table
+                with contextlib.suppress(OutOfReachError):
+                    return *self._run_lent(fun, call, table, updated), table
             return *table.show(call).run_and_update(fun, updated), table
         except Exception as error:
             blame_write(error, self._ref_paths())

@@ -56,7 +56,7 @@ def result(tree: AnyDag, options: Options, given: Given) -> Any:
 def _with_keys(result: Any) -> tuple[list[tuple[Any, Leaf]], Any]:
     leaves, structure = _core.open_result(result)
     spec, sources = structure if isinstance(structure, tuple) else (structure, None)
-    paths = [accessor.codify("") for accessor in spec.accessors()]
+    paths = _core.path_texts(spec, "")
     if sources is not None:
         paths = [path for path, source in zip(paths, sources, strict=True) if source < 0]
     return list(zip(paths, leaves, strict=True)), structure

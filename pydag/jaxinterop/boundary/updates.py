@@ -6,6 +6,7 @@ written into the caller's objects at the end of a call. Static leaves that chang
 plan that says where to write.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -120,8 +121,19 @@ def finished(returned: Any, call: tuple[Args, Kwargs], build: Callable[[Any], T]
     """
     result = build(result_of(returned))
     if type(returned) is _core.Updated:
-        _core.update_arguments(returned, call)
+        with naming_arguments():
+            _core.update_arguments(returned, call)
     return result
+
+
+@contextlib.contextmanager
+def naming_arguments() -> Iterator[None]:
+    """In it, errors of an update have the paths that the caller knows: `args[0].norm`."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        say_roots(error, CALL)
+        raise
 
 
 def update_of(
@@ -177,11 +189,8 @@ def update_of(
     )
     leaves = tuple(traced[position] for position in positions)
     if tries:
-        try:
+        with naming_arguments():
             _core.carry_out(plan, _core.unflatten(given.untraced.spec, given.leaves), leaves)
-        except TypeError as error:
-            say_roots(error, CALL)
-            raise
     return Update(plan, leaves, positions)
 
 

@@ -122,19 +122,19 @@ class CompiledFunction:
     def caller(self) -> Callable[..., Any]:
         """A function of a call's arguments: one Python frame, and the core where it can."""
         short, flat_call = _core.call_flat, self.flat_call
-        has_static, arranged = self.has_static, self.arranged
-        watched = self.watched
+        has_static, wrap, in_order = self.has_static, self.static.wrap, self.keywords.of
+        watched, unties = self.watched, self.functions.unties
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self.functions.unties.found:
+            if unties.found:
                 note_untie()
             try:
                 if watched.states and not watched.look_again():
                     answer = NotImplemented
-                elif has_static or kwargs:
-                    answer = short(flat_call, *arranged(args, kwargs))
+                elif has_static:
+                    answer = short(flat_call, *wrap(args, in_order(kwargs)))
                 else:
-                    answer = short(flat_call, args, kwargs)
+                    answer = short(flat_call, args, in_order(kwargs) if kwargs else kwargs)
             except TypeError:
                 if not self.forget_wrong_groups(args, kwargs):
                     raise

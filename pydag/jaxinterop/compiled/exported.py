@@ -8,12 +8,13 @@ in that form, and uses the first copy of each shared array. Its result keeps its
 
 import pickle
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 from jax import export, tree_util
 
 from pydag import _core
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
 from pydag.jaxinterop.boundary.updates import NOTHING
@@ -112,10 +113,32 @@ def _described(leaf: Leaf) -> Any:
     """An array's shape and type in its place, so that nothing large is kept."""
     if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
         return leaf
-    where = leaf.sharding if leaf.committed else None
+    where = leaf.sharding if getattr(leaf, "committed", False) else None
     return _struct(
         leaf.shape, leaf.dtype, sharding=where, weak_type=getattr(leaf, "weak_type", False)
     )
+
+
+class _Array(NamedTuple):
+    """Stands for an array: its type, and where it lies if that counts."""
+
+    aval: Any
+    sharding: Any
+
+
+def _kept(leaf: Leaf) -> Any:
+    """What is kept of a leaf: to describe it takes long, and only an export needs that."""
+    if type(leaf) is not jax_private.array_class:
+        return _described(leaf)
+    array: Any = leaf
+    return _Array(array.aval, array.sharding if array.committed else None)
+
+
+def _from_kept(kept: Any) -> Any:
+    if type(kept) is not _Array:
+        return kept
+    aval, where = kept
+    return _struct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
 
 
 def _for_jax(result: Any, options: Options) -> Any:
@@ -143,7 +166,7 @@ class Exported:
         leaves: Sequence[Leaf],
     ) -> None:
         self.fun, self.compiled, self.key, self.untraced = fun, compiled, key, key.untraced
-        self.leaves = tuple(map(_described, leaves))
+        self._leaves = tuple(map(_kept, leaves))
 
     def trace(self, result: Any) -> Any:
         """JAX's stage of the function in the form in which JAX calls it.
@@ -167,7 +190,7 @@ class Exported:
             call = rebuilt(untraced, [given[i] for i in indices], Call)
             return _for_jax(call.run(compiled.call), compiled.options)
 
-        args, kwargs = _without_static(untraced.build(self.leaves))
+        args, kwargs = _without_static(untraced.build(map(_from_kept, self._leaves)))
         return jax.jit(named(plain, compiled.source, COUNTED), **self._shardings(result)).trace(
             *args, **kwargs
         )

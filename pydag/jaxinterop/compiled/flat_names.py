@@ -8,7 +8,8 @@ from typing import Any
 from jax import tree_util
 
 from pydag.jaxinterop.messages.naming import NamedLeaves
-from pydag.jaxinterop.prefixes.arguments import argument_text
+from pydag.jaxinterop.messages.path_texts import path_texts
+from pydag.jaxinterop.messages.roots import CALL
 
 from .division import Division
 
@@ -41,7 +42,7 @@ class FlatNames(inspect.Signature):
         division = self._known.get(id(donated[0] if donated else donated))
         if division is None:
             return bound
-        paths = [argument_text(accessor) for accessor in division.spec.accessors()]
+        paths = path_texts(division.spec, CALL)
         names = tree_util.tree_leaves((division.take_donated(paths), division.take_kept(paths)))
         leaves = tree_util.tree_leaves((donated, kept))
         if len(names) == len(leaves):

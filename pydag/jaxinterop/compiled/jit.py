@@ -142,26 +142,30 @@ def jit(
         return functools.partial(jit, **given, **options)
     how = Options.of(namespace, identity, static)
     shardings = Shardings(in_shardings, out_shardings, how)
-    arguments = {
+    arguments: dict[str, Any] = {
         "static_argnums": None if static_argnums is None else as_numbers(static_argnums),
         "static_argnames": None if static_argnames is None else as_names(static_argnames),
         "donate_argnums": None if donate_argnums is None else as_numbers(donate_argnums),
         "donate_argnames": None if donate_argnames is None else as_names(donate_argnames),
     }
-    is_named = isinstance(getattr(fun, "__name__", ""), str)  # else JAX doesn't take it
-    checked = fun if is_named else wraps(fun)(lambda: None)
-    jax.jit(checked, **cast(Any, arguments))  # checks them against the signature
-    chosen = Chosen.of(fun, static_argnums, static_argnames)
-    donated = Chosen.of(fun, donate_argnums, donate_argnames)
+    chosen = Chosen.of(fun, arguments["static_argnums"], arguments["static_argnames"])
+    donated = Chosen.of(fun, arguments["donate_argnums"], arguments["donate_argnames"])
     updated = chosen_updates(fun, update_argnums, update_argnames, chosen)
+
+    def make(get: Callable[[], Any]) -> CompiledFunction:
+        _check(fun, arguments)
+        return CompiledFunction(get, Source(fun), chosen, donated, shardings, how, options, updated)
+
     original, compiled = cached_for_function(
-        fun,
-        ("jit", chosen, donated, how, shardings.key(how), frozen(options), updated),
-        lambda get: CompiledFunction(
-            get, Source(fun), chosen, donated, shardings, how, options, updated
-        ),
+        fun, ("jit", chosen, donated, how, shardings.key(how), frozen(options), updated), make
     )
     return _wrapper(original, compiled)
+
+
+def _check(fun: Any, arguments: dict[str, Any]) -> None:
+    """Raises what JAX raises of arguments that the function doesn't have."""
+    is_named = isinstance(getattr(fun, "__name__", ""), str)  # else JAX doesn't take it
+    jax.jit(fun if is_named else wraps(fun)(lambda: None), **arguments)
 
 
 def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:

@@ -9,7 +9,9 @@ takes these trees for prefixes of them.
 
 from typing import Any
 
-from pydag.jaxinterop.boundary.derivatives import Structures
+import jax
+
+from pydag.jaxinterop.boundary.derivatives import Structures, said
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, wrap_static
 from pydag.jaxinterop.static.untraced import take_apart
 from pydag.typing import Dag
@@ -37,7 +39,7 @@ class InputTrees:
         (donated, kept), _ = found
         untraced, key = self._untraced, self._key
         leaves = join(key.donated, key.order, donated, kept)
-        tree = untraced.without_statics().build(leaves)
+        tree = said(untraced, leaves)
         self._structures.note(tree, untraced.options)
         args, kwargs = tree
         return (
@@ -46,15 +48,17 @@ class InputTrees:
         )
 
 
-def result_tree(info: Dag, found: Any, options: Any) -> Dag:
+def result_tree(info: Dag, outlines: Any, found: Any, options: Any) -> Dag:
     """The tree of what JAX says of the leaves of a result.
 
     Args:
         info: The result, with a description of each array.
-        found: What JAX says, structured as the result.
+        outlines: The same descriptions, as JAX has them.
+        found: What JAX says, structured as those are.
     """
-    untraced, _ = take_apart(info, options, "result", is_returned=True)
-    leaves = untraced.match(found, "what JAX says of the result", "result")
-    tree = untraced.without_statics().build(leaves)
+    untraced, leaves = take_apart(info, options, "result", is_returned=True)
+    known: dict[int, Any] = {}
+    jax.tree.map(lambda outline, what: known.update({id(outline): what}), outlines, found)
+    tree = said(untraced, [known.get(id(leaf)) for leaf in leaves])
     Structures.of(info, untraced).note(tree, options)
     return tree

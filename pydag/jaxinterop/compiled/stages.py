@@ -73,9 +73,13 @@ class _Stage:
         return tuple(i for i, leaf in enumerate(leaves) if leaf.donated)
 
     @functools.cached_property
+    def _outlines(self) -> Any:
+        return self._stage.out_info
+
+    @functools.cached_property
     def out_info(self) -> Any:
         """Shapes and types of the result, in the result's own form."""
-        return self._taken.described(self._stage.out_info)
+        return self._taken.described(self._outlines)
 
     @property
     def out_tree(self) -> jax.tree_util.PyTreeDef:
@@ -83,7 +87,7 @@ class _Stage:
         return jax.tree.structure(self.out_info)
 
     def _of_result(self, found: Any) -> Any:
-        return result_tree(self.out_info, self._taken.described(found), self._compiled.options)
+        return result_tree(self.out_info, self._outlines, found, self._compiled.options)
 
     def _take(self, args: Args, kwargs: Kwargs, made: str) -> Taken:
         """A call, taken apart.

@@ -10,6 +10,11 @@ from pydag.jaxinterop.static.leaves import Static, is_settled
 
 from .leaf_groups import MOST
 
+Names = tuple[str, ...]
+
+# Instances of one of these that are equal are interchangeable.
+_PLAIN = frozenset((str, bytes, int, bool, type(None)))
+
 
 class KeywordOrder:
     """Puts keyword arguments in the order of the signature, where the function can't see another.
@@ -24,12 +29,26 @@ class KeywordOrder:
             parameters = []
         takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
         self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
+        self._orders: dict[Names, Names] = {}  # for names as they came the order, if it is another
 
     def of(self, kwargs: Kwargs) -> Kwargs:
         """The keyword arguments in order; as they are where one isn't the function's."""
-        if len(kwargs) < 2 or not self._places.keys() >= kwargs.keys():
+        if len(kwargs) < 2:
             return kwargs
-        return {name: kwargs[name] for name in sorted(kwargs, key=self._places.__getitem__)}
+        names = tuple(kwargs)
+        order = self._orders.get(names)
+        if order is None:
+            order = self._add_order(names)
+        return {name: kwargs[name] for name in order} if order else kwargs
+
+    def _add_order(self, names: Names) -> Names:
+        order: Names = ()
+        if self._places.keys() >= set(names):
+            order = tuple(sorted(names, key=self._places.__getitem__))
+        if len(self._orders) >= MOST:
+            self._orders.clear()
+        self._orders[names] = () if order == names else order
+        return self._orders[names]
 
 
 class StaticArguments:
@@ -44,11 +63,13 @@ class StaticArguments:
         self._numbers, self._names = chosen
         self._known: dict[Static, Static] = {}
         self._settled: dict[int, Static] = {}  # by the id of the value, which the leaf owns
+        # By value, for each plain class, and for each tuple of them the tuples with such items.
+        self._plain: dict[Any, dict[Any, Static]] = {cls: {} for cls in _PLAIN}
 
     def wrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments, with leaves for those that are static."""
         settled = self._settled
-        if self._numbers:
+        if self._numbers and args:
             items, count = list(args), len(args)
             for i in self._numbers:
                 if i < 0:
@@ -70,6 +91,10 @@ class StaticArguments:
         known = self._settled.get(id(value))
         if known is not None and known.value is value:
             return known
+        plain = self._plain_table(value)
+        known = None if plain is None else plain.get(value)
+        if known is not None:
+            return known
         leaf = Static(value)
         try:
             leaf.check_hashable()
@@ -78,8 +103,24 @@ class StaticArguments:
             return leaf
         if same is leaf:
             if len(self._known) > MOST:
-                self._known.clear()
-                self._settled.clear()
+                self._forget()
             if is_settled(value):
                 self._settled[id(value)] = leaf
+            if plain is not None:
+                plain[value] = leaf
         return same
+
+    def _plain_table(self, value: Any) -> dict[Any, Static] | None:
+        """Where a value that may be made anew is looked up; None where equality says less."""
+        cls = type(value)
+        if cls is not tuple:
+            return self._plain.get(cls)
+        classes = (*map(type, value),)  # a tuple of its final size: it counts for no collection
+        if classes not in self._plain and _PLAIN.issuperset(classes):
+            self._plain[classes] = {}
+        return self._plain.get(classes)
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._settled.clear()
+        self._plain = {cls: {} for cls in _PLAIN}

@@ -8,10 +8,11 @@ are kept as long as the structure lives.
 
 from collections.abc import Sequence
 
+from pydag import _core
 from pydag._core import PyDagSpec
 from pydag.registry.weak_table import WeakTable
 
-from .roots import Roots, place_text
+from .roots import LONGEST, Roots, shortened
 
 MOST_LEAVES = 20_000  # the texts of a larger structure aren't kept
 
@@ -44,4 +45,6 @@ def path_texts(spec: PyDagSpec, roots: Roots) -> Sequence[str]:
 
 
 def _texts(spec: PyDagSpec, roots: Roots) -> Sequence[str]:
-    return [place_text(accessor, roots) for accessor in spec.accessors()]
+    texts = _core.path_texts(spec, roots)
+    # Nearly all are short, and their lengths are found faster than a function is called.
+    return [shortened(text) if len(text) > LONGEST else text for text in texts]

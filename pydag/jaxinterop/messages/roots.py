@@ -10,6 +10,8 @@ Roots = str | tuple[str, ...]
 
 CALL: Roots = ("args", "kwargs")
 
+LONGEST = 600  # characters of a path
+
 # A path, and not the word: what follows goes on with it, or what precedes says that it is a place.
 _PATH = re.compile(r"(?<![\w.'\"\[])tree(?:(?=\[|\.\w)|(?<=\bat tree)\b|(?<=ing tree)$)")
 _ITEM = re.compile(_PATH.pattern + r"\[(\d+)\]")
@@ -29,7 +31,7 @@ def place_text(accessor: optree.PyTreeAccessor, roots: Roots) -> str:
     return shortened(accessor[1:].codify(roots[accessor[0].entry]))
 
 
-def shortened(text: str, limit: int = 600) -> str:
+def shortened(text: str, limit: int = LONGEST) -> str:
     """A text of readable length: the middle of a very long one is left out."""
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model as a function that makes masks or labels sees it: each leaf at each of its paths."""
 
+import contextlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -9,7 +11,6 @@ import jax
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
-from pydag.jaxinterop.prefixes.neutral import Slot
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.ops.select import masks
 from pydag.structure.listing import Listing, step_text
@@ -26,7 +27,7 @@ class Place(NamedTuple):
     path: str
 
 
-def _places(untraced: Untraced, leaves: Sequence[Leaf]) -> tuple[Place, ...]:
+def places_of(untraced: Untraced, leaves: Sequence[Leaf]) -> tuple[Place, ...]:
     """The places of those that JAX takes for leaves."""
     listing, found = Listing.of(untraced.spec), list[Place]()
     for number, position in enumerate(untraced.traced_positions()):
@@ -107,18 +108,18 @@ def _mask(dag: EveryPlace, where: Where) -> EveryPlace:
 masks[EveryPlace] = _mask
 
 
-def as_function_sees(untraced: Untraced, leaves: Sequence[Leaf]) -> AnyDag:
+def as_function_sees(
+    untraced: Untraced, leaves: Sequence[Leaf], places: tuple[Place, ...]
+) -> AnyDag:
     """A model as it is given to a function that makes masks or labels.
 
     JAX's functions see every path in it. It is the model, with None for configuration, if JAX opens
     all of it; else a `Dag`.
     """
-    places = _places(untraced, leaves)
-    shown = untraced.without_statics()
-    marked = shown.build([Slot(i) if is_leaf(x) else None for i, x in enumerate(leaves)])
-    number = sum(Listing.of(untraced.spec).num_ways())
-    if number < _PATHS * (1 + len(leaves)):
-        found = jax.tree.leaves(marked)
-        if all(type(x) is Slot for x in found) and len(found) == len(places):
-            return shown.build(leaves)
+    if sum(Listing.of(untraced.spec).num_ways()) < _PATHS * (1 + len(leaves)):
+        with contextlib.suppress(Exception):  # a class may refuse None
+            model = untraced.without_statics().build(leaves)
+            expected = Counter(id(leaves[place.number]) for place in places)
+            if Counter(map(id, jax.tree.leaves(model))) == expected:
+                return model
     return EveryPlace.of(untraced, leaves, places)

@@ -5,6 +5,7 @@ They may be given as a tree of the model's structure, a prefix of one, or a func
 one answer, whatever number of paths leads to it.
 """
 
+import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from pydag.jaxinterop.prefixes.treatments import Question, one_level, treatments
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
-from .every_place import EveryPlace, as_function_sees, is_leaf
+from .every_place import EveryPlace, as_function_sees, is_leaf, places_of
 
 _ROOT = "params"
 
@@ -85,7 +86,7 @@ def fitted(name: str, given: Any) -> Callable[[Any], Any]:
         if frozen is not None:
             flags = fitted(optax_private.FLAGS, frozen)(params)
             return optax_private.with_frozen(given, flags)(params)
-        answer = given(as_function_sees(untraced, leaves)) if is_function else given
+        answer = _answer(given, untraced, leaves) if is_function else given
         question = _QUESTIONS[name]
         if isinstance(answer, EveryPlace):
             found = _of_every_place(answer, question)
@@ -102,6 +103,20 @@ def fitted(name: str, given: Any) -> Callable[[Any], Any]:
     return of_params
 
 
+def _answer(function: Callable[[Any], Any], untraced: Untraced, leaves: Sequence[Leaf]) -> Any:
+    """What a function says of a model. Classes that refuse booleans or labels aren't built then."""
+    places = places_of(untraced, leaves)
+    model = as_function_sees(untraced, leaves, places)
+    try:
+        return function(model)
+    except Exception:
+        if isinstance(model, EveryPlace):
+            raise
+        with contextlib.suppress(Exception):
+            return function(EveryPlace.of(untraced, leaves, places))
+        raise
+
+
 def _is_one(given: Any) -> bool:
     """Whether this is a function, and no tree: some modules can be called, too."""
     return not isinstance(given, Dag) and one_level(given, Options())[2].is_leaf()
@@ -111,7 +126,7 @@ def _of_tree(
     untraced: Untraced, leaves: Sequence[Leaf], answer: Any, question: Question, is_function: bool
 ) -> list[Any]:
     """The answer for each leaf of a model, from a tree or a prefix."""
-    stand_ins = [np.zeros(()) for _ in leaves]
+    stand_ins = list(map(_stand_in, leaves))
     positions = untraced.traced_positions()
     only = frozenset(p for p, x in zip(positions, leaves, strict=True) if is_leaf(x))
     trees, prefixes = {_ROOT: untraced.build(stand_ins)}, {_ROOT: answer}
@@ -132,6 +147,13 @@ def _of_tree(
         found = treatments(trees, prefixes, either, untraced.options, only)
     pairs = zip(positions, stand_ins, strict=True)
     return [id(stand_in) in selected or found[p] for p, stand_in in pairs]
+
+
+def _stand_in(leaf: Leaf) -> Any:
+    """An array of the same form that is no other's: leaves may be one object, such as a number."""
+    shape, dtype = getattr(leaf, "shape", ()), getattr(leaf, "dtype", None)
+    one = np.zeros((), dtype if isinstance(dtype, np.dtype) else None)
+    return np.broadcast_to(one, shape)
 
 
 def _of_every_place(answer: EveryPlace, question: Question) -> list[Any]:

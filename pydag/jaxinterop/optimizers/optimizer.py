@@ -10,7 +10,7 @@ from pydag.errors import SharingError
 from pydag.jaxinterop import jax_private, optax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.derivatives import Structures, derivative
-from pydag.jaxinterop.flax_nnx import as_values
+from pydag.jaxinterop.flax_nnx import as_values, is_state
 from pydag.jaxinterop.flax_serialization import tell_flax
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
@@ -51,7 +51,8 @@ class _Optimizer:
         if optax_private.is_lookahead(given):
             params, slow = given.fast, given.slow
         _, untraced, leaves, _ = Parts.of(as_values(params), self.options, "params")
-        active = which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
+        chosen = self._chosen_variables(params, len(leaves))
+        active = chosen or which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
         if self.wrt is not None and leaves and not any(active):
             raise TypeError(
                 "there is nothing to train: wrt selects no number or array of a type that has a "
@@ -65,7 +66,20 @@ class _Optimizer:
             slow_leaves = with_contents(slow_leaves, active)
             values = type(given)(fast=values, slow=view.dag(slow_leaves))
             leaves = [*leaves, *slow_leaves]
-        return OptimizerState(orderly(self.tx.init(values), leaves), Structure(untraced))
+        state = orderly(self.tx.init(values), leaves)
+        return OptimizerState(state, Structure(untraced, None if chosen is None else tuple(chosen)))
+
+    def _chosen_variables(self, params: AnyDag, count: int) -> list[bool] | None:
+        """Which values are trained, where `wrt` selects by the classes of NNX's variables.
+
+        Args:
+            count: Of the values.
+        """
+        if self.wrt is None or as_values(params) is params:
+            return None
+        _, untraced, leaves, _ = Parts.of(params, self.options, "params")
+        chosen = which_are_trained(untraced, leaves, self.wrt)
+        return chosen if any(chosen) and len(chosen) == count else None
 
     def update(
         self, updates: AnyDag, state: Any, params: AnyDag | None = None, **extra: Any
@@ -78,13 +92,14 @@ class _Optimizer:
         given = Parts.of(updates, self.options, "updates")
         shown = given if params is None else Parts.of(params, self.options, "params")
         before = state.inner if type(state) is OptimizerState else state
-        untraced = _structure_of(state) or shown.untraced
+        structure = _structure_of(state)
+        untraced = structure.untraced or shown.untraced
         values = None
         if params is not None:
             check_state(untraced, shown.untraced, "params")
             values = matched(untraced, params, "the model", "params")
         gradients = matched_gradient(untraced, updates)
-        model, has_gradient, values = self._divided(untraced, values, gradients)
+        model, has_gradient, values = self._divided(untraced, values, gradients, structure)
         if self.takes_extra:
             extra = {name: model.argument(name, value) for name, value in extra.items()}
         else:
@@ -108,10 +123,14 @@ class _Optimizer:
         both = optax_private.is_lookahead(found)
         changes: Any = type(found)(*map(changed, found)) if both else changed(found)
         after = orderly(keep_moments(before, after, has_gradient), elsewhere)
-        return changes, OptimizerState(after, Structure(untraced))
+        return changes, OptimizerState(after, Structure(untraced, structure.chosen))
 
     def _divided(
-        self, untraced: Untraced, values: list[Leaf] | None, gradients: list[Leaf]
+        self,
+        untraced: Untraced,
+        values: list[Leaf] | None,
+        gradients: list[Leaf],
+        structure: Structure,
     ) -> tuple[OptimizerView, list[bool], list[Leaf] | None]:
         """The view of what takes part, which leaves have a gradient, and the values.
 
@@ -119,7 +138,10 @@ class _Optimizer:
         no zeros of the right form, and it doesn't take part. In the values, contents stand for the
         refs that take part.
         """
-        active = which_are_trained(untraced, gradients if values is None else values, self.wrt)
+        if structure.chosen is not None:
+            active = list(structure.chosen)
+        else:
+            active = which_are_trained(untraced, gradients if values is None else values, self.wrt)
         if values is not None:
             values = with_contents(values, active)
         has_gradient = [
@@ -133,12 +155,12 @@ class _Optimizer:
         return OptimizerView(untraced, active, values), has_gradient, values
 
 
-def _structure_of(state: Any) -> Untraced | None:
-    """The structure that a state is for; None where it knows none."""
+def _structure_of(state: Any) -> Structure:
+    """The structure that a state is for; unknown where it knows none."""
     if type(state) is OptimizerState and state.structure.untraced is not None:
-        return state.structure.untraced
+        return state.structure
     dags = dags_in(state)
-    return dags[0]._take_apart()[0] if dags else None
+    return Structure(dags[0]._take_apart()[0] if dags else None)
 
 
 def _shown(
@@ -147,12 +169,13 @@ def _shown(
     """The updates in the form of another DAG, which is structured alike."""
     if like.untraced != untraced:
         changes = matched(like.untraced, derivative(untraced, changes), "the updates", "updates")
-    if not is_dag:
-        return derivative(like.untraced, changes, Structures.of(like.tree, like.untraced))
-    if is_model:
+    is_added_by_optax = is_dag or is_state(like.tree)
+    if is_model and is_added_by_optax:
         pairs = zip(changes, like.leaves, strict=True)
         changes = [NoUpdate() if x is None and p is not None else x for x, p in pairs]
-    return rebuilt(like.untraced, changes)
+    if is_dag:
+        return rebuilt(like.untraced, changes)
+    return derivative(like.untraced, changes, Structures.of(like.tree, like.untraced))
 
 
 def optimizer(

@@ -18,17 +18,24 @@ class Structure:
     """The structure of the model; unknown in a state that optax makes of a placeholder.
 
     Optax maps over such a state and a real one at once, so it is equal to any.
+
+    Args:
+        untraced: The structure.
+        chosen: Whether each traced leaf is trained, where only `init` saw what tells that: NNX
+            begins with Variables, and updates by their values.
     """
 
-    __slots__ = ("untraced",)
+    __slots__ = ("chosen", "untraced")
 
-    def __init__(self, untraced: Untraced | None) -> None:
-        self.untraced = untraced
+    def __init__(self, untraced: Untraced | None, chosen: tuple[bool, ...] | None = None) -> None:
+        self.untraced, self.chosen = untraced, chosen
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not Structure:
             return NotImplemented
-        return None in (self.untraced, other.untraced) or self.untraced == other.untraced
+        if None in (self.untraced, other.untraced):
+            return True
+        return self.untraced == other.untraced and self.chosen == other.chosen
 
     def __hash__(self) -> int:
         return hash(self.untraced)
@@ -78,7 +85,7 @@ class OptimizerState:
         return repr(self.inner)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self.inner, self.structure.untraced)
+        return _made, (self.inner, self.structure.untraced, self.structure.chosen)
 
     def _replace(self, **fields: Any) -> "OptimizerState":
         return self.like(self.inner._replace(**fields))
@@ -116,8 +123,10 @@ def _beside(dag: Dag, params: Any) -> Dag:
     return rebuilt(own, [value if leaf is None else leaf for leaf, value in pairs])
 
 
-def _made(inner: Any, untraced: Untraced | None) -> OptimizerState:
-    return OptimizerState(inner, Structure(untraced))
+def _made(
+    inner: Any, untraced: Untraced | None, chosen: tuple[bool, ...] | None = None
+) -> OptimizerState:
+    return OptimizerState(inner, Structure(untraced, chosen))
 
 
 def _open(state: OptimizerState) -> tuple[list[tuple[Any, Any]], Any]:

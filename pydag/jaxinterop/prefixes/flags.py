@@ -3,12 +3,11 @@
 
 from typing import Any
 
-from pydag import _core
 from pydag.jaxinterop.static.untraced import Options
+from pydag.structure.kinds import MAPPINGS
 from pydag.typing import Dag
 
-from .neutral import Slot
-from .treatments import one_level, shortened
+from .treatments import LeafNumbers, one_level, shortened
 
 
 def flags(name: str, prefix: Any, tree: Dag, options: Options) -> list[bool]:
@@ -24,34 +23,34 @@ def flags(name: str, prefix: Any, tree: Dag, options: Options) -> list[bool]:
         ValueError: It doesn't fit, or has other leaves than booleans.
     """
     leaves, spec = options.flatten(tree)
-    found = [True] * len(leaves)
-    waiting = [(prefix, _core.unflatten(spec, map(Slot, range(len(leaves)))), name)]
+    numbers, found = LeafNumbers(spec), [True] * len(leaves)
+    waiting = [(prefix, 0, name)]
     while waiting:
-        prefix, part, where = waiting.pop()
+        prefix, place, where = waiting.pop()
         if isinstance(prefix, bool):
-            for slot in options.leaves(part):
-                found[slot.index] &= prefix
+            for number in numbers.below(place):
+                found[number] &= prefix
             continue
         entries, given, own = one_level(prefix, options)
         if own.is_leaf():
             raise ValueError(
                 f"{name} must be a tree of booleans, but {where} is {shortened(repr(prefix))}"
             )
-        if isinstance(prefix, dict) and isinstance(part, dict):
-            if prefix.keys() != part.keys():
+        record, places = numbers.record(place), numbers.children(place)
+        if isinstance(prefix, dict) and record.kind in MAPPINGS:
+            children = {numbers.entry(child): child for child in places}
+            if prefix.keys() != children.keys():
                 raise ValueError(
                     f"{where} has the keys {sorted(map(str, prefix))}, but the dict of the "
-                    f"arguments has {sorted(map(str, part))}"
+                    f"arguments has {sorted(map(str, children))}"
                 )
-            children = [part[entry[0].entry] for entry in entries]
-        else:
-            _, children, below = one_level(part, options)
-            if below.is_leaf() or len(children) != len(given):
-                count = "no children, it is a leaf" if below.is_leaf() else len(children)
-                raise ValueError(
-                    f"{where} has {len(given)} children, but the corresponding part of the "
-                    f"arguments has {count}"
-                )
-        places = (entry.codify(where) for entry in entries)
-        waiting.extend(zip(given, children, places, strict=True))
+            places = [children[entry[0].entry] for entry in entries]
+        elif record.is_leaf or len(places) != len(given):
+            count = "no children, it is a leaf" if record.is_leaf else len(places)
+            raise ValueError(
+                f"{where} has {len(given)} children, but the corresponding part of the "
+                f"arguments has {count}"
+            )
+        texts = (entry.codify(where) for entry in entries)
+        waiting.extend(zip(given, places, texts, strict=True))
     return found

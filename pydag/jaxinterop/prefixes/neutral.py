@@ -5,7 +5,7 @@ A wrapper marks the leaves of a tree by building the tree with marks in their pl
 check what it holds when it is built, and refuse a mark. Our nodes don't.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import optree
@@ -76,30 +76,63 @@ def _options(spec: PyDagSpec) -> dict[str, Any]:
     return {"namespace": spec.namespace, "none_is_leaf": spec.none_is_leaf}
 
 
-class Nothing:
-    """A node with children, built as None."""
+class Cautious:
+    """Stands for a node of a user's class, and is built as that; as None where the class refuses.
 
-    def __init__(self, children: Iterable[Any]) -> None:
-        self.children = tuple(children)
+    Args:
+        meant: The spec of that node alone.
+        refuses: Says of what it was to be built from whether it may refuse that.
+    """
+
+    def __init__(
+        self, meant: PyDagSpec, refuses: Callable[[tuple[Any, ...]], bool], children: Iterable[Any]
+    ) -> None:
+        self.meant, self.refuses, self.children = meant, refuses, tuple(children)
 
 
-register_pydag_node(Nothing, lambda node: (node.children, None), lambda _, children: None)
+def _build(aux: Any, children: Iterable[Any]) -> Any:
+    meant, refuses = aux
+    held = tuple(children)
+    try:
+        return meant.unflatten(held)
+    except Exception:
+        if not refuses(held):
+            raise
+        return None
 
 
-def without_refusing(spec: PyDagSpec) -> PyDagSpec:
-    """The structure with None for the nodes of classes that refuse to hold None."""
+register_pydag_node(Cautious, lambda node: (node.children, (node.meant, node.refuses)), _build)
+
+
+def _holds_none(held: tuple[Any, ...]) -> bool:
+    return any(child is None for child in held)
+
+
+def _always(_: tuple[Any, ...]) -> bool:
+    return True
+
+
+def build(spec: PyDagSpec, leaves: Iterable[Any], are_marks: bool = False) -> Dag:
+    """A tree with these leaves; None for a whole object whose class refuses what it would hold.
+
+    Args:
+        are_marks: Whether the leaves aren't the user's: a class may refuse those. Else it may
+            refuse None alone, and whatever else it raises is the user's.
+    """
+    held, refuses = list(leaves), _always if are_marks else _holds_none
+    try:
+        return _core.unflatten(spec, held)
+    except Exception:
+        if not (are_marks or _holds_none(tuple(held))):
+            raise
 
     def of_node(node: PyDagSpec) -> PyDagSpec:
         if node.kind in _BUILTIN:
             return node
-        try:
-            node.unflatten([None] * node.num_children)
-        except Exception:
-            holes = [object() for _ in range(node.num_children)]
-            return _core.flatten(Nothing(holes), **_options(node))[1]
-        return node
+        holes = [object() for _ in range(node.num_children)]
+        return _core.flatten(Cautious(node, refuses, holes), **_options(node))[1]
 
-    return spec.transform(of_node)
+    return _core.unflatten(spec.transform(of_node), held)
 
 
 class Slot:

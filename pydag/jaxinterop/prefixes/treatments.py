@@ -17,7 +17,7 @@ from pydag.jaxinterop.messages.roots import shortened as shortened
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options
-from pydag.structure.listing import Listing
+from pydag.structure.listing import Listing, Record
 from pydag.typing import Dag, Leaf, Path
 
 Way = list[tuple[optree.PyTreeAccessor, Dag]]
@@ -45,13 +45,21 @@ class LeafNumbers:
         """The first position of the object that stands at a position."""
         return self._listing.target(position)
 
+    def record(self, position: int) -> Record:
+        """What the structure says of the object that stands at a position."""
+        return self._listing.records[self.target(position)]
+
+    def entry(self, position: int) -> Any:
+        """What leads to a position from the node that it is in."""
+        return self._listing.records[position].entry
+
     def children(self, position: int) -> list[int]:
         """The positions of the children of the node at a position."""
         return self._listing.children(self.target(position))
 
     def child(self, position: int, entry: Any) -> int:
         """The position to which an entry leads from the node at a position."""
-        return next(p for p in self.children(position) if self._listing.records[p].entry == entry)
+        return next(p for p in self.children(position) if self.entry(p) == entry)
 
     def below(self, *positions: int) -> list[int]:
         """The numbers of the leaves at and below some positions, in first-visit order."""

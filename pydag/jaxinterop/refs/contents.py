@@ -10,7 +10,7 @@ A ref that the function takes from around it, and writes into, is lent to it in 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import jax
@@ -65,6 +65,38 @@ def _nothing() -> None:
     pass
 
 
+class OutOfReachError(ValueError):
+    """A rule that runs after a staged function was traced writes into refs from inside of it."""
+
+
+class Staged:
+    """A function while it is traced, and afterwards."""
+
+    is_over = False
+
+
+class _Active(threading.local):
+    def __init__(self) -> None:
+        self.found: list[Staged] = []
+
+
+_active = _Active()
+
+
+def staged_around() -> Sequence[Staged]:
+    """The functions that are being traced."""
+    return tuple(_active.found)
+
+
+@contextmanager
+def _staging() -> Iterator[None]:
+    _active.found.append(Staged())
+    try:
+        yield
+    finally:
+        _active.found.pop().is_over = True
+
+
 class _Checks(threading.local):
     check: Callable[[], None] = staticmethod(_nothing)
 
@@ -77,7 +109,13 @@ class OfContents:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._inner: Any = jax.jit(function, inline=True)
+
+        @wraps(function)
+        def traced(refs: list[Any], *args: Any) -> Any:
+            with _staging():
+                return function(refs, *args)
+
+        self._inner: Any = jax.jit(traced, inline=True)
         self._around: dict[int, Any] = {}
         self._made: dict[str, Callable[..., Any]] = {}
         self.written: set[int] = set()

@@ -7,16 +7,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pydag.jaxinterop import jax_private
 from pydag.typing import Leaf
 
 _known: dict[tuple[Any, bool], bool] = {}
 
 _REF: type | None = getattr(jax, "Ref", None)
+_NO_REFS = frozenset((jax_private.array_class, np.ndarray))
 
 
 def is_ref(leaf: Any) -> bool:
     """Whether it is a mutable array of JAX's, traced or not, or the type of one."""
-    if _REF is None or (isinstance(leaf, jax.Array | np.ndarray) and not _is_tracer(leaf)):
+    if _REF is None or type(leaf) in _NO_REFS:  # asked of each leaf of each function that is traced
+        return False
+    if _is_tracer(leaf):
+        if type(leaf.aval) is jax.core.ShapedArray:
+            return False
+    elif isinstance(leaf, jax.Array | np.ndarray):
         return False
     return isinstance(leaf, _REF) or hasattr(leaf, "inner_aval")
 

@@ -105,10 +105,18 @@ class Custom(Generic[P, R]):
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
         )
         # The same for arguments with refs: their contents come first.
-        self._lent: Any = transformation(
-            named(lent, Source(fun), ARGUMENTS),
-            nondiff_argnums=tuple(i + 1 for i in self.nondiff_argnums),
+        self._lent_function = named(lent, Source(fun), ARGUMENTS)
+        self._lent: Any = self._make_lent()
+
+    def _make_lent(self) -> Any:
+        """JAX's object for arguments with refs."""
+        return type(self)._transformation(
+            self._lent_function, nondiff_argnums=tuple(i + 1 for i in self.nondiff_argnums)
         )
+
+    def _lent_to(self, refs: Sequence[Any]) -> Any:
+        """The same with its rules, which may write into these refs of the caller's."""
+        return self._lent
 
     def __getattr__(self, name: str) -> Any:
         """The flags of JAX's object about its rules, which `defjvp` and `defvjp` set."""
@@ -143,7 +151,7 @@ class Custom(Generic[P, R]):
         if not table.refs:
             result: R = self._jax(*given).tree
             return result
-        outcome, contents = self._lent(read(table.refs), *given)
+        outcome, contents = self._lent_to(table.refs)(read(table.refs), *given)
         for ref, content in zip(table.refs, contents, strict=True):
             ref[...] = jax.lax.stop_gradient(content)
         shown: R = table.show(outcome).tree

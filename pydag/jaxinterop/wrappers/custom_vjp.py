@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.custom_vjp` for functions of DAGs."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
@@ -17,8 +19,9 @@ from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.refs.access import new_ref
-from pydag.jaxinterop.refs.contents import read
+from pydag.jaxinterop.refs.contents import OfContents, OutOfReachError, read, staged_around
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
+from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.untraced import Options, Untraced
 
@@ -137,28 +140,95 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             *others, (saved, shell), cotangent = args
             return backward(others, saved, shell, cotangent, NO_REFS)
 
-        def lent_fwd(contents: list[Any], *args: Any) -> Any:
-            table = RefTable(list(map(new_ref, contents)))
-            dag, kept = forward(args, table)
-            after = read(table.refs)
-            return (dag, after), (*kept, after)
+        jax_options |= {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
+        self._jax.defvjp(
+            named(flat_fwd, Source(fwd), ARGUMENTS),
+            named(flat_bwd, Source(bwd), ARGUMENTS),
+            **jax_options,
+        )
 
-        def lent_bwd(*args: Any) -> tuple[Any, ...]:
-            *others, (saved, shell, contents), (cotangent, _) = args
-            table = RefTable(list(map(new_ref, contents)))  # nobody reads what it writes
-            return None, *backward(others, saved, shell, cotangent, table)
-
-        for function, rules in (
-            (self._jax, (flat_fwd, flat_bwd)),
-            (self._lent, (lent_fwd, lent_bwd)),
-        ):
+        def give_rules(function: Any, refs: Sequence[Any]) -> Any:
+            lent = _LentRules(forward, backward, refs, Source(bwd))
             function.defvjp(
-                named(rules[0], Source(fwd), ARGUMENTS),
-                named(rules[1], Source(bwd), ARGUMENTS),
-                symbolic_zeros=symbolic_zeros,
-                optimize_remat=optimize_remat,
+                named(lambda *args: lent.fwd(*args), Source(fwd), ARGUMENTS),
+                named(lambda *args: lent.bwd(*args), Source(bwd), ARGUMENTS),
                 **jax_options,
             )
+            return function
+
+        self._give_rules = give_rules
+
+    _give_rules: Callable[[Any, Sequence[Any]], Any] | None = None
+
+    def _lent_to(self, refs: Sequence[Any]) -> Any:
+        return self._lent if self._give_rules is None else self._give_rules(self._make_lent(), refs)
+
+
+class _LentRules:
+    """Rules of a function that is given contents of refs. The one backward may write into refs.
+
+    Args:
+        refs: The caller's.
+        source: The rule backward.
+    """
+
+    def __init__(
+        self,
+        forward: Callable[..., Any],
+        backward: Callable[..., Any],
+        refs: Sequence[Any],
+        source: Source,
+    ) -> None:
+        self._forward, self._backward, self._refs, self._source = forward, backward, refs, source
+        self._around = staged_around()
+
+    def fwd(self, contents: list[Any], *args: Any) -> Any:
+        table = RefTable(list(map(new_ref, contents)))
+        dag, kept = self._forward(args, table)
+        after = read(table.refs)
+        if any(found.is_over for found in self._around):
+            self._check_writes(dag, kept, after)
+        return (dag, after), (*kept, after)
+
+    def bwd(self, *args: Any) -> tuple[Any, ...]:
+        *others, (saved, shell, contents), (cotangent, _) = args
+        staged = self._staged(others, saved, shell, cotangent)
+        found, _ = staged.alone(contents)
+        if staged.written:  # it sees what the refs hold by now
+            found, after = staged.alone(read(self._refs))
+            for number in staged.written:
+                self._refs[number][...] = after[number]
+        return None, *found
+
+    def _staged(self, others: Any, saved: Dag, shell: Shell, cotangent: Dag) -> OfContents:
+        def with_refs(inside: list[Any]) -> tuple[Dag | None, ...]:
+            return self._backward(others, saved, shell, cotangent, RefTable(inside))  # type: ignore[no-any-return]  # mypy sees a Callable
+
+        return OfContents(with_refs)
+
+    def _check_writes(self, dag: Dag, kept: tuple[Dag, Shell], contents: list[Any]) -> None:
+        """Checks that the rule backward doesn't write: it will run when the refs are gone.
+
+        Raises:
+            OutOfReachError: It does.
+        """
+        cotangent = rebuilt(dag._untraced, map(_zeros, dag._leaves), type(dag))
+        staged = self._staged((), *kept, cotangent)
+        with contextlib.suppress(Exception):  # what it raises, it raises when it runs
+            jax.eval_shape(staged.alone, contents)
+        if staged.written:
+            raise OutOfReachError(
+                f"the rule {self._source.text} writes into a ref, and runs when the ref is out of "
+                "reach: JAX differentiates scan, checkpoint, cond and loops as a whole\n"
+                "  Call the function outside of them; or give it another argument, zeros, and let "
+                "the rule return what it would write as the cotangent of that."
+            )
+
+
+def _zeros(leaf: Any) -> Any:
+    if is_differentiable(leaf):
+        return jnp.zeros_like(leaf)
+    return np.zeros(jnp.shape(leaf), jax.dtypes.float0)
 
 
 class _Input(NamedTuple):

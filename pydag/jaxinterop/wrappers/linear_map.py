@@ -13,6 +13,7 @@ from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.boundary.derivatives import (
     Structures,
     derivative,
+    said,
     tangents_for,
     without_float0,
 )
@@ -133,7 +134,7 @@ class LinearMap:
         """
         if self._args_res is None:
             (leaves,) = self.function.args_res
-            self._args_res = list(self.given.without_statics().build(leaves))
+            self._args_res = list(said(self.given, leaves))
         return self._args_res
 
     @args_res.setter
@@ -144,7 +145,7 @@ class LinearMap:
     def out_nzs(self) -> Any:
         """In the form of the result: whether it depends on the primals; with newer JAX."""
         of_result = self.untraced if self.takes == "cotangent" else self.given
-        return of_result.without_statics().build(self.function.out_nzs)
+        return said(of_result, self.function.out_nzs)
 
     @property
     def with_logs(self) -> "LinearMap":
