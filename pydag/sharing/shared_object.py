@@ -54,35 +54,42 @@ class SharedObject:
         return SharedObject, (self.index, self.kind, self.type, self.paths, self.object)
 
 
-def shared_of_spec(spec: "PyDagSpec", objects: Sequence[Any] | None = None) -> list[SharedObject]:
-    """What `PyDagSpec.shared` returns; with the objects, what `shared_objects` returns."""
+class _Paths:
+    """The paths to the shared objects of a spec, written out when they are asked for."""
 
-    @functools.cache
-    def listing() -> Any:
+    def __init__(self, spec: "PyDagSpec") -> None:
+        self.spec = spec
+        self.known: dict[int, tuple[Any, ...]] = {0: ()}  # by position
+
+    @functools.cached_property
+    def listing(self) -> Any:
         from pydag.structure.listing import Listing
 
-        return Listing.of(spec)
+        return Listing.of(self.spec)
 
-    known: dict[int, tuple[Any, ...]] = {0: ()}  # the paths that were asked for, by position
-
-    def path(position: int) -> tuple[Any, ...]:
+    def to(self, position: int) -> tuple[Any, ...]:
         steps = []
-        while position not in known:
-            steps.append(listing().records[position].entry)
-            position = listing().parents[position]
-        return known[position] + tuple(reversed(steps))
+        while position not in self.known:
+            steps.append(self.listing.records[position].entry)
+            position = self.listing.parents[position]
+        return self.known[position] + tuple(reversed(steps))
 
-    def find(index: int) -> tuple[tuple[Any, ...], ...]:
-        slots = listing().slots[index]
-        paths = tuple(map(path, slots))
-        known[slots[0]] = paths[0]
+    def of(self, index: int) -> tuple[tuple[Any, ...], ...]:
+        """Of the shared object of this number: a path for each slot that holds it."""
+        slots = self.listing.slots[index]
+        paths = tuple(map(self.to, slots))
+        self.known[slots[0]] = paths[0]
         return paths
 
+
+def shared_of_spec(spec: "PyDagSpec", objects: Sequence[Any] | None = None) -> list[SharedObject]:
+    """What `PyDagSpec.shared` returns; with the objects, what `shared_objects` returns."""
+    paths = _Paths(spec)
     shared = []
     for index, kind, cls in spec._shared():
         one = SharedObject.__new__(SharedObject)
         found = None if objects is None else objects[index]
         of_object = cls if objects is None else builtins.type(found)
-        vars(one).update(index=index, kind=kind, type=of_object, object=found, _find=find)
+        vars(one).update(index=index, kind=kind, type=of_object, object=found, _find=paths.of)
         shared.append(one)
     return shared
