@@ -31,8 +31,6 @@ Where nothing is shared, results, calls of your functions and errors are optree'
 Two laws hold for all of it. The structure that an operation on structures gives is that of the tree
 which it speaks of. And whoever unfolds what a function returns, gets what optree's function returns
 for the unfolded arguments.
-
-This page is written by `.ci/optree_page.py`.
 """
 
 _SAME = "optree's own object"
