@@ -27,11 +27,11 @@ from pydag.typing import Leaf
 from .changes import Changes
 from .deleted import blame_deleted, is_about_deleted, note_donor
 from .difference import explain_cache_miss
-from .division import Division
 from .extra_results import (
     Taken,
     WritesMoreError,
 )
+from .flat_arguments import FlatArguments
 from .flat_functions import FlatFunctions
 from .key import Key
 from .leaf_groups import MOST, LeafGroups, LookAgain
@@ -174,8 +174,8 @@ class CompiledFunction:
                 self._add_recipe(groups, recipe)
             return taken._replace(call=call)
         if groups.has_recipe():
-            self._add_recipe(groups, groups.recipe_of(key, groups.division))
-        return Taken(self.functions.jitted, groups.division.arguments(key, leaves), leaves, call)
+            self._add_recipe(groups, groups.recipe_of(key, groups.flat_arguments))
+        return Taken(self.functions.jitted, groups.flat_arguments.pick(key, leaves), leaves, call)
 
     def _add_recipe(self, groups: LeafGroups, recipe: _core.Recipe) -> None:
         self.watched.add(groups.watched)
@@ -229,21 +229,21 @@ class CompiledFunction:
             traced = frozenset(untraced.traced_positions()).difference(refs)
             donated = self._donated_leaves(args, kwargs, traced)
             sharded = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
-            division = Division(spec, positions, donated, sharded, self.shardings.number)
-            groups = LeafGroups(spec_key, positions, division, self._look_again(spec))
+            flat_arguments = FlatArguments(spec, positions, donated, sharded, self.shardings.number)
+            groups = LeafGroups(spec_key, positions, flat_arguments, self._look_again(spec))
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
             self.leaf_groups[spec_key, refs] = groups
-            self.names.remember(division)
-            self.names.remember(groups.undivided())
+            self.names.remember(flat_arguments)
+            self.names.remember(groups.all_kept())
         for position, static in zip(positions, untraced.statics, strict=True):
             try:
                 static.check_hashable()
             except TypeError as error:
                 raise self._unhashable(args, kwargs, position, static.value, error) from error
-        division, updates = groups.division, self.updated != NOTHING
-        gone = division.donated if updates else ()
-        key = Key(untraced, division.donated, division.order, gone)
+        flat_arguments, updates = groups.flat_arguments, self.updated != NOTHING
+        gone = flat_arguments.donated if updates else ()
+        key = Key(untraced, flat_arguments.donated, flat_arguments.order, gone)
         explain_cache_miss(self.source, key.untraced, self.seen())
         hashed = groups.remember(leaves, key)
         self.changes.add(key.untraced, [leaves[i] for i in key.untraced.traced_positions()])

@@ -25,7 +25,7 @@ from pydag.jaxinterop.static.differentiable import is_ref, shape_of
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .division import Division, join
+from .flat_arguments import FlatArguments, join
 from .key import Key
 
 
@@ -112,13 +112,13 @@ class Extras:
     def __init__(self, refs: tuple[int, ...], closed_over: Sequence[Any]) -> None:
         self.refs, self.closed_over = refs, tuple(closed_over)
         self.written: frozenset[int] = frozenset()  # positions among the traced leaves
-        self.division: Division | None = None
+        self.flat_arguments: FlatArguments | None = None
         self.keys: dict[tuple[Any, ...], Hashed] = {}  # by the pins
 
     def add_written(self, written: frozenset[int]) -> None:
         """Adds refs that are written into; positions among the traced leaves."""
         self.written |= written
-        self.division = None
+        self.flat_arguments = None
         self.keys.clear()
 
 

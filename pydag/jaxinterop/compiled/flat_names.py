@@ -11,7 +11,7 @@ from pydag.jaxinterop.messages.naming import NamedLeaves
 from pydag.jaxinterop.messages.path_texts import path_texts
 from pydag.jaxinterop.messages.roots import CALL
 
-from .division import Division
+from .flat_arguments import FlatArguments
 
 _PARAMETERS = [
     inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -29,21 +29,23 @@ class FlatNames(inspect.Signature):
 
     def __init__(self) -> None:
         super().__init__(_PARAMETERS)
-        # By the id of the tag, which belongs to the division and lives as long as it does.
-        self._known: weakref.WeakValueDictionary[int, Division] = weakref.WeakValueDictionary()
+        # By the id of the tag, which belongs to its flat arguments, and lives as long as it does.
+        self._known: weakref.WeakValueDictionary[int, FlatArguments] = weakref.WeakValueDictionary()
 
-    def remember(self, division: Division) -> None:
-        self._known[id(division.tag)] = division
+    def remember(self, flat_arguments: FlatArguments) -> None:
+        self._known[id(flat_arguments.tag)] = flat_arguments
 
     def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
         """Binds as usual; if the structure is known, binds each leaf under its path."""
         bound = super().bind(*args, **kwargs)
         _, donated, kept = bound.args
-        division = self._known.get(id(donated[0] if donated else donated))
-        if division is None:
+        flat_arguments = self._known.get(id(donated[0] if donated else donated))
+        if flat_arguments is None:
             return bound
-        paths = path_texts(division.spec, CALL)
-        names = tree_util.tree_leaves((division.take_donated(paths), division.take_kept(paths)))
+        paths = path_texts(flat_arguments.spec, CALL)
+        names = tree_util.tree_leaves(
+            (flat_arguments.take_donated(paths), flat_arguments.take_kept(paths))
+        )
         leaves = tree_util.tree_leaves((donated, kept))
         if len(names) == len(leaves):
             bound.arguments.clear()

@@ -9,7 +9,7 @@ from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
-from .division import join
+from .flat_arguments import join
 
 
 class Key(NamedTuple):

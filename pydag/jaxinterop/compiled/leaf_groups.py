@@ -14,8 +14,8 @@ from pydag.jaxinterop.static.untraced import picker
 from pydag.jaxinterop.static.weak_references import holds_weak
 from pydag.typing import Leaf
 
-from .division import Division
 from .extra_results import Extras
+from .flat_arguments import FlatArguments
 from .key import Key
 
 Positions = tuple[int, ...]
@@ -41,7 +41,7 @@ class LeafGroups:
     Args:
         spec_key: The structure.
         positions: Of the static leaves.
-        division: Of the others.
+        flat_arguments: How the others become the arguments of a flat function.
         look: Says whether other leaves are divided so, too.
     """
 
@@ -49,12 +49,12 @@ class LeafGroups:
         self,
         spec_key: SpecKey,
         positions: tuple[int, ...],
-        division: Division,
+        flat_arguments: FlatArguments,
         look: LookAgain,
     ) -> None:
         spec = spec_key.spec
         self.spec_key, self.spec, size = spec_key, spec, spec.num_leaves
-        self.positions, self.division = positions, division
+        self.positions, self.flat_arguments = positions, flat_arguments
         self.pick_static = picker(positions, size)
         looked_at = range(size) if look.looks_at_all else _core.module_leaves(spec)[0]
         self.checked = tuple(i for i in looked_at if i not in positions)
@@ -70,7 +70,7 @@ class LeafGroups:
         self.traced = tuple(i for i in range(size) if i not in skip)
         self.extras: dict[Hashed, Extras] = {}  # by the key of the function that gets refs
         self._inner_keys: dict[Hashed, Hashed] = {}
-        self._undivided: Division | None = None
+        self._all_kept: FlatArguments | None = None
 
     def fits(self, leaves: Sequence[Leaf]) -> bool:
         """Whether these leaves, of this structure, are divided so."""
@@ -130,11 +130,11 @@ class LeafGroups:
         numbers = {position: i for i, position in enumerate(self.traced)}
         return tuple(numbers[position] for position in positions)
 
-    def undivided(self) -> Division:
-        """The division in which all leaves are kept, without shardings."""
-        if self._undivided is None:
-            self._undivided = Division(self.spec, self.positions, ())
-        return self._undivided
+    def all_kept(self) -> FlatArguments:
+        """Those in which all leaves are kept, without shardings."""
+        if self._all_kept is None:
+            self._all_kept = FlatArguments(self.spec, self.positions, ())
+        return self._all_kept
 
     def inner_key(self, key: Hashed) -> Hashed:
         """The key for the same leaves, all of them kept."""
@@ -145,14 +145,14 @@ class LeafGroups:
             )
         return known
 
-    def divided(self, donated: Collection[int], number: int) -> Division:
-        """A division that donates other leaves.
+    def donating(self, donated: Collection[int], number: int) -> FlatArguments:
+        """Those that donate other leaves.
 
         Args:
             number: Of shardings.
         """
-        return Division(
-            self.spec, self.positions, donated, self.division.groups, number, is_listed=True
+        return FlatArguments(
+            self.spec, self.positions, donated, self.flat_arguments.groups, number, is_listed=True
         )
 
     def has_recipe(self) -> bool:
@@ -160,10 +160,10 @@ class LeafGroups:
 
         It can't where leaves are in groups, or static leaves have to be compared each time.
         """
-        is_one = self.division.order is None
+        is_one = self.flat_arguments.order is None
         return self.recent is not None and is_one and self.is_told_by_classes
 
-    def recipe_of(self, key: Hashed, division: Division, **extras: Any) -> _core.Recipe:
+    def recipe_of(self, key: Hashed, flat_arguments: FlatArguments, **extras: Any) -> _core.Recipe:
         """How the core calls a compiled function for the static leaves that came last.
 
         Args:
@@ -172,11 +172,11 @@ class LeafGroups:
         assert self.recent is not None
         return _core.recipe(
             key=key,
-            tag=division.tag,
+            tag=flat_arguments.tag,
             static_positions=self.positions,
             statics=tuple(self.recent[0]),
-            donated=division.gone,
-            kept=division.kept,
+            donated=flat_arguments.gone,
+            kept=flat_arguments.kept,
             checked_positions=self.checked,
             classes=self.classes,
             **extras,

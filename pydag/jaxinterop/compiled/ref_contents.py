@@ -40,9 +40,9 @@ class RefContents:
     ) -> tuple[Taken, _core.Recipe | None]:
         """A call with refs, ready for JAX, and how the core makes the next one, where it can."""
         refs = tuple(i for i in refs if i not in groups.positions)
-        self._shardings.check_refs(leaves, refs, groups.division.groups, groups.spec)
+        self._shardings.check_refs(leaves, refs, groups.flat_arguments.groups, groups.spec)
         if not may_pass_contents([leaves[i] for i in refs]):
-            arguments = groups.division.arguments(key, leaves)
+            arguments = groups.flat_arguments.pick(key, leaves)
             closed_over = jax_private.closed_over(self._functions.jitted.trace(*arguments))
             check_not_closed_over(closed_over, leaves, groups.spec, self._functions.source.text)
             return Taken(self._functions.jitted, arguments, leaves), None
@@ -50,7 +50,7 @@ class RefContents:
         extras = groups.extras.get(inner)
         if extras is None:
             # At most once for arrays of the same shapes: JAX keeps what it traced.
-            traced = self._functions.inner.trace(*groups.undivided().arguments(inner, leaves))
+            traced = self._functions.inner.trace(*groups.all_kept().pick(inner, leaves))
             extras = groups.extras[inner] = Extras(refs, jax_private.closed_over(traced))
             extras.add_written(written_refs(traced, groups.numbers(refs)))
         check_not_closed_over(extras.closed_over, leaves, groups.spec, self._functions.source.text)
@@ -60,18 +60,18 @@ class RefContents:
         self, groups: LeafGroups, inner: Hashed, leaves: Sequence[Leaf], extras: Extras
     ) -> tuple[Taken, _core.Recipe | None]:
         written = tuple(groups.traced[i] for i in sorted(extras.written))
-        if extras.division is None:
-            gone = {groups.traced[i] for i in groups.division.donated}.union(written)
-            extras.division = groups.divided(gone, self._shardings.number)
-            self._functions.names.remember(extras.division)
-        division, pins = extras.division, pins_of(leaves, written)
+        if extras.flat_arguments is None:
+            gone = {groups.traced[i] for i in groups.flat_arguments.donated}.union(written)
+            extras.flat_arguments = groups.donating(gone, self._shardings.number)
+            self._functions.names.remember(extras.flat_arguments)
+        flat_arguments, pins = extras.flat_arguments, pins_of(leaves, written)
         hashed = extras.keys.get(pins)
         if hashed is None:
             key = ExtraKey(
                 inner,
-                Hidden(groups.undivided().tag),
-                division.donated,
-                division.order,
+                Hidden(groups.all_kept().tag),
+                flat_arguments.donated,
+                flat_arguments.order,
                 groups.numbers(extras.refs),
                 tuple(sorted(extras.written)),
                 pins,
@@ -86,7 +86,7 @@ class RefContents:
                 "function": self._functions.with_extras,
                 "has_devices": jax.local_device_count() > 1,
             }
-            recipe = groups.recipe_of(hashed, division, **more)
-        arguments = division.arguments(hashed, contents_in(leaves, extras.refs))
+            recipe = groups.recipe_of(hashed, flat_arguments, **more)
+        arguments = flat_arguments.pick(hashed, contents_in(leaves, extras.refs))
         to_write = [leaves[i] for i in written]
         return Taken(self._functions.with_extras, arguments, leaves, written=to_write), recipe

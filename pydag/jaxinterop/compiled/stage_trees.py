@@ -16,8 +16,8 @@ from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, wrap_stati
 from pydag.jaxinterop.static.untraced import take_apart
 from pydag.typing import Dag
 
-from .division import join
 from .extra_results import Taken
+from .flat_arguments import join
 
 
 class InputTrees:

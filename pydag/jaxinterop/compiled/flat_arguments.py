@@ -18,8 +18,8 @@ def _tagged(tag: Tag, pick: Picker | None) -> Picker:
     return (lambda _: tag) if pick is None else (lambda leaves: (tag, pick(leaves)))
 
 
-class Division:
-    """The traced leaves of one structure, divided into donated and kept ones, by sharding.
+class FlatArguments:
+    """Picks the donated and the kept leaves of one structure, by sharding.
 
     Args:
         spec: The structure.
@@ -63,7 +63,7 @@ class Division:
         self.gone = gone or None
         self.kept = None if is_plain else kept
 
-    def arguments(self, key: Hashed, leaves: Sequence[Leaf]) -> tuple[Hashed, Any, Any]:
+    def pick(self, key: Hashed, leaves: Sequence[Leaf]) -> tuple[Hashed, Any, Any]:
         """The arguments of a flat function: a key, the donated leaves, the kept ones."""
         return key, self.take_donated(leaves), self.take_kept(leaves)
 
