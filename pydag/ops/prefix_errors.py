@@ -76,8 +76,8 @@ def prefix_errors(
 
     There are none exactly where `broadcast_prefix` succeeds. First come the nodes that don't fit,
     each pair of a node of the prefix and one of the full tree once, at its first path; then the
-    shared objects of the full tree that get two answers. Where the prefix is a leaf itself, nobody
-    looks at the full tree.
+    shared objects of the full tree that get two answers. A prefix that is a leaf itself stands for
+    whatever there is: nobody looks at the full tree then, not even for a cycle.
 
     Args:
         prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.

@@ -40,15 +40,17 @@ class SharedObject:
 
     __repr__ = fields_repr
 
-    def __getattr__(self, name: str) -> Any:
-        # All paths of a deep structure together are as long as the square of its depth: so those of
-        # an object are written out when somebody asks.
-        find = vars(self).get("_find") if name == "paths" else None
-        if find is None:
-            raise AttributeError(
-                f"{builtins.type(self).__name__!r} object has no attribute {name!r}"
-            )
-        return vars(self).setdefault("paths", find(self.index))
+    if not TYPE_CHECKING:  # the attributes are known
+
+        def __getattr__(self, name: str) -> Any:
+            # All paths of a deep structure together are as long as the square of its depth. So
+            # those of an object are written out when somebody asks.
+            find = vars(self).get("_find") if name == "paths" else None
+            if find is None:
+                raise AttributeError(
+                    f"{builtins.type(self).__name__!r} object has no attribute {name!r}"
+                )
+            return vars(self).setdefault("paths", find(self.index))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedObject, (self.index, self.kind, self.type, self.paths, self.object)

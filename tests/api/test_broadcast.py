@@ -543,7 +543,7 @@ class Unopened:
     """A node that must not be opened."""
 
 
-def refuse(_: Any) -> Any:
+def refuse(*_: Any) -> Any:
     raise AssertionError("opened")
 
 

@@ -321,7 +321,11 @@ def test_fields_are_resolved_once() -> None:
             y: Any
 
         first = Fresh([Leaf()], Leaf())
-        specs = checked(in_parallel(lambda _, tree=first: pydag.dag_structure(tree)))
+
+        def structure(_: int, tree: Fresh = first) -> Any:
+            return pydag.dag_structure(tree)
+
+        specs = checked(in_parallel(structure))
         assert all(spec == specs[0] and hash(spec) == hash(specs[0]) for spec in specs)
         assert specs[0].paths() == [("x", 0), ("y",)]
 
