@@ -19,6 +19,7 @@ pytestmark = pytest.mark.once
 pytest.importorskip("jax")
 
 USER_CODE = Path(__file__).parent / "user_code" / "typed.py"
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 INSTALLED = Path(pydag.__file__).parents[1]
 
 Found = set[tuple[int, str]]
@@ -108,7 +109,7 @@ OF_NANOBIND = (
 def test_the_stub_says_what_the_core_has() -> None:
     """All that the core has is in its stub, and nothing else, as far as mypy's stubtest sees it."""
     need("mypy")
-    result = run("mypy.stubtest", "--concise", "pydag._core")
+    result = run("mypy.stubtest", "--concise", f"--mypy-config-file={PROJECT}", "pydag._core")
     found = [line for line in result.stdout.splitlines() if line.startswith("pydag.")]
     assert found, result.stdout + result.stderr
     assert [line for line in found if not line.endswith(OF_NANOBIND)] == []
