@@ -4,6 +4,7 @@
 import gc
 import itertools
 import sys
+import sysconfig
 import weakref
 from collections import namedtuple
 from collections.abc import Callable
@@ -59,6 +60,10 @@ def test_another_class(event: Callable[[], None]) -> None:
     tree = {"a": [1, {"b": 2}], "c": (3,)}
     spec = pydag.dag_structure(tree)
     event()
+    if event not in (leaf_dies, node_dies) and sysconfig.get_config_var("Py_GIL_DISABLED"):
+        pytest.skip(
+            "there each thread forgets all, since it hears only how often it was registered"
+        )
     assert pydag.dag_structure(tree) is spec
 
 
