@@ -76,13 +76,8 @@ def of_class(leaves: Sequence[object], test: Callable[[type], bool]) -> list[boo
     return [answers[type(leaf)] for leaf in leaves]
 
 
-def is_scalar(leaf: object) -> bool:
-    """Whether an array is one of NumPy's numbers."""
-    return is_scalar_class(type(leaf))
-
-
 def is_scalar_class(cls: type) -> bool:
-    """The same of the instances of a class."""
+    """Whether the arrays of a class are NumPy's numbers."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and issubclass(cls, numpy.generic)
 

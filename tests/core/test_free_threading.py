@@ -20,41 +20,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from parallel import checked, outcomes
 
 import pydag
 
-THREADS = 8
 IS_FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 SECONDS = float(os.environ.get("PYDAG_STRESS_SECONDS", "2"))
 # Before, CPython's own OrderedDict isn't safe where several threads change it.
 HAS_SAFE_ORDERED_DICT = not IS_FREE_THREADED or sys.version_info >= (3, 14)
-
-
-def in_parallel(work: Callable[[int], Any], count: int = THREADS) -> list[Any]:
-    """What `work(0)`, `work(1)`, ... return or raise, in threads that start together."""
-    results: list[Any] = [None] * count
-    barrier = threading.Barrier(count)
-
-    def run(i: int) -> None:
-        barrier.wait()
-        try:
-            results[i] = work(i)
-        except BaseException as error:  # the caller looks at it
-            results[i] = error
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
-def checked(results: list[Any]) -> list[Any]:
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
 
 
 def run_program(program: str) -> subprocess.CompletedProcess[str]:
@@ -147,7 +120,7 @@ def test_trees_of_their_own() -> None:
             assert pickle.loads(pickle.dumps(spec)) == spec
             assert all(x is y for x, y in zip(pydag.dag_leaves(copied), leaves, strict=True))
 
-    checked(in_parallel(work))
+    checked(outcomes(work))
 
 
 def test_one_tree_and_one_spec() -> None:
@@ -169,7 +142,7 @@ def test_one_tree_and_one_spec() -> None:
     shared_spec = pickle.loads(
         pickle.dumps(pydag.dag_structure(tree))
     )  # nothing is known of it yet
-    results = checked(in_parallel(work))
+    results = checked(outcomes(work))
     assert all(result == results[0] for result in results)
     assert results[0][3]
 
@@ -274,7 +247,7 @@ def test_a_tree_that_another_thread_changes(change: Callable[[Any, int], None]) 
             else:
                 read(tree, (i + number) % 6, counts)
 
-    checked(in_parallel(work, 4))
+    checked(outcomes(work, 4))
     assert len(pydag.dag_leaves(tree)) == NUM_LEAVES
 
 
@@ -307,7 +280,7 @@ def test_what_a_thread_registers_counts_for_it_at_once() -> None:
             assert len(pydag.dag_leaves([Common([1, 2])])) in (1, 2)
         return num_registered
 
-    assert sum(checked(in_parallel(work))) > 0
+    assert sum(checked(outcomes(work))) > 0
 
 
 def test_fields_are_resolved_once() -> None:
@@ -325,7 +298,7 @@ def test_fields_are_resolved_once() -> None:
         def structure(_: int, tree: Fresh = first) -> Any:
             return pydag.dag_structure(tree)
 
-        specs = checked(in_parallel(structure))
+        specs = checked(outcomes(structure))
         assert all(spec == specs[0] and hash(spec) == hash(specs[0]) for spec in specs)
         assert specs[0].paths() == [("x", 0), ("y",)]
 
@@ -337,7 +310,7 @@ def test_a_shared_iterator_gives_each_leaf_once() -> None:
     # With the GIL, a thread that comes while another one's callback runs is told so.
     is_leaf = (lambda _: False) if IS_FREE_THREADED else None
     iterator = pydag.dag_iter(tree, is_leaf=is_leaf)
-    results = checked(in_parallel(lambda _: list(iterator)))
+    results = checked(outcomes(lambda _: list(iterator)))
     assert sorted(leaf.name for found in results for leaf in found) == list(range(3000))
 
 
@@ -362,7 +335,7 @@ def test_an_error_ends_one_walk() -> None:
             else:
                 assert i != 3
 
-    checked(in_parallel(work))
+    checked(outcomes(work))
     assert raised == [(3, number) for number in range(50)]
 
 
@@ -396,21 +369,21 @@ END = [False]
 def test_what_a_thread_leaves_behind() -> None:
     """Specs and iterators that a thread made are used when it has ended."""
     tree = sample()
-    made = checked(in_parallel(lambda _: (pydag.dag_structure(tree), pydag.dag_iter(tree))))
+    made = checked(outcomes(lambda _: (pydag.dag_structure(tree), pydag.dag_iter(tree))))
     for spec, iterator in made:
         leaves = list(iterator)
         assert len(leaves) == NUM_LEAVES
         assert pydag.dag_leaves(spec.unflatten(leaves)) == leaves
     while made:
         made.pop()
-    checked(in_parallel(lambda _: [pydag.dag_copy(sample()) for _ in range(20)]))
+    checked(outcomes(lambda _: [pydag.dag_copy(sample()) for _ in range(20)]))
 
 
 def test_many_short_threads() -> None:
     """Each thread begins with empty caches, and releases them at its end."""
     before = len(pydag.dag_leaves(sample()))
     for _ in range(10):
-        checked(in_parallel(lambda _: [pydag.dag_copy(sample()) for _ in range(5)]))
+        checked(outcomes(lambda _: [pydag.dag_copy(sample()) for _ in range(5)]))
     assert len(pydag.dag_leaves(sample())) == before
 
 
@@ -503,4 +476,4 @@ def test_stress() -> None:
                 assert pydag.dag_structure(built) == spec
                 assert hash(pydag.dag_structure(built)) == hash(spec)
 
-    checked(in_parallel(work))
+    checked(outcomes(work))

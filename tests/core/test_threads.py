@@ -5,18 +5,16 @@ import faulthandler
 import gc
 import pickle
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import optree
 import pytest
 from operations import OPERATIONS
+from parallel import THREADS, in_parallel
 
 import pydag
-
-THREADS = 8
 
 
 @pytest.fixture(autouse=True)
@@ -28,29 +26,6 @@ def _eager_switching() -> Iterator[None]:
     yield
     faulthandler.cancel_dump_traceback_later()
     sys.setswitchinterval(before)
-
-
-def in_parallel(work: Callable[[int], Any]) -> list[Any]:
-    """What `work(0)`, `work(1)`, ... return, run in threads that start together."""
-    results: list[Any] = [None] * THREADS
-    barrier = threading.Barrier(THREADS)
-
-    def run(i: int) -> None:
-        barrier.wait()
-        try:
-            results[i] = work(i)
-        except BaseException as error:  # all of them: it is raised below
-            results[i] = error
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
 
 
 class Key:
