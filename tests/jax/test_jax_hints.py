@@ -15,6 +15,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp
 
 from pydag import jaxinterop as pj
+from pydag.jaxinterop.compiled.deleted import DELETED
 
 
 def double(model: Any) -> Any:
@@ -68,7 +69,7 @@ def test_a_donated_model_used_again() -> None:
     model = {"a": jnp.ones(2), "b": [jnp.zeros(2)]}
     step(model)
     for _ in range(2):
-        with pytest.raises(RuntimeError, match="deleted") as raised:
+        with pytest.raises(DELETED, match="deleted") as raised:
             step(model)
         deleted, donor = notes(raised.value)[-2:]
         assert deleted == "The array was deleted before this call: args[0]['a'], and 1 more."
@@ -81,13 +82,13 @@ def test_a_donated_model_given_to_another_function() -> None:
     step = pj.jit(mixed, donate_argnames="model")
     model = {"a": jnp.ones(2)}
     fine = step(model=model, other={"a": jnp.ones(2)})
-    with pytest.raises(RuntimeError, match="deleted") as raised:
+    with pytest.raises(DELETED, match="deleted") as raised:
         pj.jit(total)(model)
     deleted, donors = notes(raised.value)[-2:]
     assert deleted == "The array was deleted before this call: args[0]['a']."
     assert donors.startswith("Of the functions compiled by pydag.jaxinterop.jit these donate")
     assert "mixed at " in donors
-    with pytest.raises(RuntimeError, match="deleted") as raised:
+    with pytest.raises(DELETED, match="deleted") as raised:
         step(fine, model)
     assert "args[1]['a']" in notes(raised.value)[-2]
     assert notes(raised.value)[-1].startswith("Of the functions compiled")

@@ -25,7 +25,7 @@ from pydag.sharing.tie import note_untie
 from pydag.typing import Leaf
 
 from .changes import Changes
-from .deleted import blame_deleted, is_about_deleted, note_donor
+from .deleted import DELETED, blame_deleted, is_about_deleted, note_donor
 from .difference import explain_cache_miss
 from .extra_results import (
     Taken,
@@ -111,7 +111,7 @@ class CompiledFunction:
                 return use(self.take_apart(args, kwargs))
             except WritesMoreError as error:
                 self.add_written(error)
-            except RuntimeError as error:
+            except DELETED as error:
                 self.blame(error, args, kwargs)
                 raise
 
@@ -139,7 +139,7 @@ class CompiledFunction:
                 if not self.forget_wrong_groups(args, kwargs):
                     raise
                 answer = NotImplemented
-            except RuntimeError as error:
+            except DELETED as error:
                 self.blame(error, args, kwargs)
                 raise
             except WritesMoreError as error:
@@ -188,7 +188,7 @@ class CompiledFunction:
                 groups.extras[error.key].add_written(error.written)
                 _core.forget_recipes(self.flat_call, groups.spec_key)
 
-    def blame(self, error: RuntimeError, args: Args, kwargs: Kwargs) -> None:
+    def blame(self, error: Exception, args: Args, kwargs: Kwargs) -> None:
         """Says which array was deleted, if that is what an error is about."""
         if is_about_deleted(error):
             leaves, spec = self.options.flatten(self.arranged(args, kwargs), CALL)

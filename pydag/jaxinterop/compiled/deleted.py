@@ -15,6 +15,9 @@ from pydag.typing import Leaf
 
 _MOST_NAMED = 4
 
+# What JAX raises for one; older releases raise a ValueError on the way without Python.
+DELETED = RuntimeError, ValueError
+
 # Objects with a `source`. Nobody notes which array was given to which: that would cost every call.
 _donors: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
@@ -24,14 +27,14 @@ def note_donor(compiled: Any) -> None:
     _donors.add(compiled)
 
 
-def is_about_deleted(error: RuntimeError) -> bool:
+def is_about_deleted(error: Exception) -> bool:
     """Whether JAX may have raised an error because an array was deleted."""
     message = error.args[0] if error.args else None
     return type(message) is str and "deleted" in message
 
 
 def blame_deleted(
-    error: RuntimeError,
+    error: Exception,
     source: Source,
     leaves: Sequence[Leaf],
     spec: PyDagSpec,
