@@ -144,6 +144,13 @@ inline nb::object mro_of(PyTypeObject *type) {
     return nb::borrow(type->tp_mro);
 #endif
 }
+// Has calls of a Python function go to `entry`, which gets the function as the callable. Before Python 3.12 they run its
+// code, as before.
+inline void redirect_calls(PyObject *function, [[maybe_unused]] vectorcallfunc entry) {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyFunction_SetVectorcall(reinterpret_cast<PyFunctionObject *>(function), entry);
+#endif
+}
 // What a dict has for a key; null if it has none. Raises what the key's `__hash__` or `__eq__` raises.
 inline nb::object find_in_dict(nb::handle dict, nb::handle key) {
 #ifdef Py_GIL_DISABLED

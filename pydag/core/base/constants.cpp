@@ -62,6 +62,7 @@ void make_constants() {
     made.refs = interned("_refs");
     made.sharding = interned("_sharding");
     made.tree = interned("tree");
+    made.value = interned("value");
     constants = made;
 }
 

@@ -33,7 +33,7 @@ struct Constants {
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionIndex
     // Strings; each has the name of its member here, some with underscores around it.
     PyObject *add_note, *notes, *all, *aval, *buf, *default_factory, *fields, *fill, *kind, *maxlen, *memory_space,
-        *module, *refs, *sharding, *tree;
+        *module, *refs, *sharding, *tree, *value;
 };
 inline Constants constants = {};
 

@@ -5,8 +5,10 @@
 #include "bind/operation.h"
 #include "spec/spec.h"
 #include "spec/spec_key.h"
+#include "walks/jit_caller.h"
 #include "walks/ref_contents.h"
 #include "walks/result.h"
+#include "walks/running_key.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -28,6 +30,13 @@ nb::object on_add_recipe(Arguments a) { return add_recipe(a[0], a[1], a[2]), nb:
 nb::object on_forget_recipes(Arguments a) { return forget_recipes(a[0], a[1]), nb::none(); }
 // (flat call, args, kwargs)
 nb::object on_call_flat(Arguments a) { return call_flat(a[0], a[1], a[2]); }
+nb::object on_lead_calls(Arguments a) { return lead_calls_to_caller(a[0]), nb::none(); }
+nb::object on_running_key(Arguments) { return RunningKey::current(); }
+// (key, function, its arguments)
+nb::object on_call_for_key(Arguments a) {
+    const RunningKey running(a[0]);
+    return checked(PyObject_CallObject(a[1], a[2]));
+}
 nb::object on_hashed(Arguments a) { return make_hashed(a[0]); }
 
 nb::object spec_key(Arguments a) {
@@ -46,6 +55,9 @@ const Operation operations[] = {
     operation_of<3, on_add_recipe>("add_recipe"),
     operation_of<2, on_forget_recipes>("forget_recipes"),
     operation_of<3, on_call_flat>("call_flat"),
+    operation_of<1, on_lead_calls>("lead_calls_to_caller"),
+    operation_of<0, on_running_key>("running_key"),
+    operation_of<3, on_call_for_key>("call_for_key"),
     operation_of<1, on_hashed>("hashed"),
     operation_of<1, spec_key>("spec_key"),
 };
@@ -64,15 +76,30 @@ void bind_jit_call(nb::module_ &module) {
         "recipe",
         [](nb::object key, nb::object tag, Positions static_positions, nb::tuple statics,
            std::optional<Positions> donated, std::optional<Positions> kept, Positions checked_positions,
-           nb::tuple classes, Positions refs, Positions written, nb::object function, bool has_devices) {
+           nb::tuple classes, Positions refs, Positions written, nb::object function, bool has_devices,
+           bool is_spread) {
             return make_recipe({std::move(key), std::move(tag), std::move(static_positions), std::move(statics),
                                 std::move(donated), std::move(kept), std::move(checked_positions), std::move(classes),
-                                std::move(refs), std::move(written), std::move(function), has_devices});
+                                std::move(refs), std::move(written), std::move(function), has_devices, is_spread});
         },
         nb::kw_only(), nb::arg("key").none(), nb::arg("tag").none(), nb::arg("static_positions"), nb::arg("statics"),
         nb::arg("donated").none(), nb::arg("kept").none(), nb::arg("checked_positions"), nb::arg("classes"),
         nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("function") = nb::none(),
-        nb::arg("has_devices") = true);
+        nb::arg("has_devices") = true, nb::arg("is_spread") = false);
+    make_jit_caller_type();
+    module.attr("JitCaller") = JitCallerBox::type();
+    module.def(
+        "jit_caller",
+        [](nb::object flat_call, nb::object reasons, nb::object prepare, nb::object orders,
+           std::vector<Py_ssize_t> static_numbers, nb::object static_names, nb::object plain_statics,
+           nb::object known_statics, nb::object run, nb::object recover) {
+            return make_jit_caller({std::move(flat_call), std::move(reasons), std::move(prepare), std::move(orders),
+                                    std::move(static_names), std::move(plain_statics), std::move(known_statics),
+                                    std::move(run), std::move(recover), std::move(static_numbers)});
+        },
+        nb::kw_only(), nb::arg("flat_call"), nb::arg("reasons"), nb::arg("prepare"), nb::arg("orders"),
+        nb::arg("static_numbers"), nb::arg("static_names"), nb::arg("plain_statics"), nb::arg("known_statics"),
+        nb::arg("run"), nb::arg("recover"));
     make_hashed_type();
     module.attr("Hashed") = HashedBox::type();
     add_operations(module, operations, std::size(operations));

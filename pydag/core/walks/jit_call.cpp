@@ -2,12 +2,13 @@
 #include "walks/jit_call.h"
 
 #include "base/constants.h"
-#include "base/threads.h"
 #include "base/tuples.h"
 #include "spec/spec_key.h"
 #include "walks/flatten.h"
+#include "walks/jit_recipe.h"
 #include "walks/ref_contents.h"
 #include "walks/result.h"
+#include "walks/running_key.h"
 #include "walks/update_plan.h"
 
 #include <algorithm>
@@ -15,27 +16,6 @@
 
 namespace pydag {
 namespace {
-
-FlatCall &flat_call_of(nb::handle object) {
-    if (!FlatCallBox::check(object)) fail(PyExc_TypeError, "expected a FlatCall, got %U.", short_repr(object).ptr());
-    return FlatCallBox::of(object);
-}
-
-const Spec &spec_of_key(nb::handle object) {
-    if (!SpecKeyBox::check(object)) fail(PyExc_TypeError, "expected a SpecKey, got %U.", short_repr(object).ptr());
-    return spec_of(SpecKeyBox::of(object).spec);
-}
-
-// Checks that a structure has the leaves whose positions these are.
-void check_positions(const Recipe::Positions &positions, uint32_t num_leaves) {
-    for (const uint32_t position : positions)
-        if (position >= num_leaves) fail(PyExc_IndexError, "there is no leaf %u", unsigned{position});
-}
-
-void require_one_each(const Recipe::Positions &positions, nb::handle values) {
-    if (positions.size() == static_cast<size_t>(PyTuple_GET_SIZE(values.ptr()))) return;
-    fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(values).ptr());
-}
 
 // Whether the refs among the leaves are those that a recipe is for.
 bool fits_refs(const Recipe::Positions &refs, const Leaves &leaves, const RefAccess &access) {
@@ -69,6 +49,12 @@ nb::object donated_of(const Recipe &recipe, const Leaves &leaves) {
     return recipe.donated ? tuple_of(std::move(tag), leaves_at(leaves, *recipe.donated)) : tag;
 }
 
+// Whether a function has returned the result itself.
+bool is_result_itself(nb::handle returned, nb::handle access) {
+    if (PyTuple_CheckExact(returned.ptr()) || PyList_CheckExact(returned.ptr())) return true;
+    return !access.is_none() && RefAccessBox::of(access.ptr()).is_array(returned.ptr());
+}
+
 nb::object built(nb::handle result, const std::function<nb::object()> &given, nb::handle access) {
     if (!holds_refs(result)) return build_result(result);
     return fill_result(result, given(), access.is_none() ? access : nb::handle(RefAccessBox::of(access.ptr()).new_ref));
@@ -84,16 +70,15 @@ nb::object finished(nb::handle returned, const std::function<nb::object()> &give
     return found;
 }
 
-// What an object remembers of its last call, which other threads may replace meanwhile.
-template <class T>
-T shared_copy(nb::handle object, const T &member) {
-    const Locked locked(object.ptr());
-    return member;
-}
-template <class T>
-void replace_shared(nb::handle object, T &member, T value) {
-    const Locked locked(object.ptr());
-    std::swap(member, value);  // the caller releases what was there
+// Passes the leaves one by one, which JAX handles faster than a list of them.
+nb::object call_spread(const Recipe &recipe, const Leaves &leaves) {
+    Buffer<PyObject *, 40> arguments;
+    arguments.push(recipe.key.ptr());
+    if (!recipe.kept)
+        for (size_t i = 0; i < leaves.size(); ++i) arguments.push(leaves[i]);
+    else
+        for (const uint32_t position : *recipe.kept) arguments.push(leaves[position]);
+    return call_array(recipe.function, arguments.data(), arguments.size());
 }
 
 // Passes the contents of refs, and writes the new ones.
@@ -124,7 +109,13 @@ nb::object follow(nb::handle recipes, const FlatCall &flat, Leaves &leaves, nb::
         PyObject *const box = PyTuple_GET_ITEM(recipes.ptr(), i);
         const Recipe &recipe = RecipeBox::of(box);
         if (!fits(recipe, leaves, access)) continue;
+        const RunningKey running(recipe.key.ptr());
         if (recipe.has_extras()) return call_with_extras(box, flat, leaves, args, kwargs);
+        if (recipe.is_spread) {
+            const nb::object returned = call_spread(recipe, leaves);
+            if (is_result_itself(returned, access)) return returned;
+            return finished(returned, [&] { return leaves.take_list(); }, access, args, kwargs);
+        }
         const nb::object donated = donated_of(recipe, leaves);
         const nb::object kept = recipe.kept ? leaves_at(leaves, *recipe.kept) : leaves.take_list();
         const nb::object result = call(function, recipe.key, donated, kept);
@@ -143,16 +134,6 @@ bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenO
         return false;
     const nb::object spec = last.spec;  // owned, since a call within this one may replace `last`
     return flatten_known(nb::inst_ptr<Spec>(spec)->structure_or_empty(), tree.ptr(), options, leaves, nullptr);
-}
-
-// Null if there are none. Python code can find the dict through the garbage collector, and put anything into it.
-nb::object recipes_for(const FlatCall &call, nb::handle spec_key) {
-    nb::object found = find_in_dict(call.recipes, spec_key);
-    if (!found.is_valid() || !PyTuple_CheckExact(found.ptr())) return nb::object();
-    PyObject *const *const items = &PyTuple_GET_ITEM(found.ptr(), 0);
-    const auto is_recipe = [](PyObject *item) { return item && RecipeBox::check(item); };
-    const bool are_recipes = std::all_of(items, items + PyTuple_GET_SIZE(found.ptr()), is_recipe);
-    return are_recipes ? found : nb::object();
 }
 
 // Calls the function with a tree whose structure need not be that of the last call.
@@ -179,50 +160,6 @@ nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle
     FlattenOptions::in(namespace_, nullptr, identity.ptr());  // checks them
     return FlatCallBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), checked(PyDict_New()),
                              nb::borrow(access));
-}
-
-nb::object make_recipe(Recipe recipe) {
-    require_one_each(recipe.static_positions, recipe.statics);
-    require_one_each(recipe.checked_positions, recipe.classes);
-    if (recipe.has_extras() && !recipe.kept) fail(PyExc_TypeError, "a recipe with extra results says what is kept.");
-    recipe.types = nb::borrow<nb::tuple>(constants.no_items);
-    return RecipeBox::make(std::move(recipe));
-}
-
-void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
-    constexpr size_t kMost = 64;  // for one structure: static values in rotation
-    FlatCall &call = flat_call_of(object);
-    if (!RecipeBox::check(added)) fail(PyExc_TypeError, "expected a Recipe, got %U.", short_repr(added).ptr());
-    Recipe &recipe = RecipeBox::of(added);
-    const uint32_t num_leaves = spec_of_key(spec_key).structure().num_leaves;
-    check_positions(recipe.static_positions, num_leaves);
-    check_positions(recipe.checked_positions, num_leaves);
-    check_positions(recipe.refs, num_leaves);
-    if (!std::is_sorted(recipe.refs.begin(), recipe.refs.end()) ||
-        !std::is_sorted(recipe.written.begin(), recipe.written.end()))
-        fail(PyExc_ValueError, "the positions of refs must be in order");
-    for (const uint32_t position : recipe.written)
-        if (!std::binary_search(recipe.refs.begin(), recipe.refs.end(), position))
-            fail(PyExc_IndexError, "leaf %u is no ref", unsigned{position});
-    if (recipe.donated) check_positions(*recipe.donated, num_leaves);
-    if (recipe.kept) check_positions(*recipe.kept, num_leaves);
-    recipe.num_leaves = num_leaves;
-    RefBuffer<kMost> recipes;
-    const nb::object before = recipes_for(call, spec_key);
-    recipes.push_borrowed(added.ptr());
-    for (size_t i = 0; before.is_valid() && i < static_cast<size_t>(PyTuple_GET_SIZE(before.ptr())); ++i) {
-        PyObject *const other = PyTuple_GET_ITEM(before.ptr(), i);
-        if (recipes.size() < kMost && !RecipeBox::of(other).key.is(recipe.key)) recipes.push_borrowed(other);
-    }
-    checked(PyDict_SetItem(call.recipes.ptr(), spec_key.ptr(), recipes.take_tuple().ptr()));
-    replace_shared(object, call.last, {});
-}
-
-void forget_recipes(nb::handle object, nb::handle spec_key) {
-    FlatCall &call = flat_call_of(object);
-    replace_shared(object, call.last, {});
-    if (spec_key.is_none()) PyDict_Clear(call.recipes.ptr());
-    else if (recipes_for(call, spec_key).is_valid()) checked(PyDict_DelItem(call.recipes.ptr(), spec_key.ptr()));
 }
 
 nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {

@@ -25,12 +25,14 @@ struct Recipe {
     nb::tuple classes;                 // of these leaves
     Positions refs;                    // of refs whose contents are passed; no other leaf is a ref
     Positions written;                 // of those whose new contents come back
-    nb::object function;               // which returns them beside its result; None where no contents are passed
+    nb::object function;               // takes contents or spread leaves; None: the function of the FlatCall
     bool has_devices;                  // whether there are several
+    bool is_spread;                    // whether the function takes the kept leaves one by one, and no tag
     nb::tuple types;                   // of refs that came last, which needn't be looked at again
     size_t num_leaves = 0;             // of the structure
     auto python_refs() { return std::tie(key, tag, statics, classes, function, types); }
-    bool has_extras() const { return !function.is_none(); }
+    // Whether the function returns new contents of refs beside its result.
+    bool has_extras() const { return !function.is_none() && !is_spread; }
 };
 using RecipeBox = Box<Recipe>;
 
@@ -64,7 +66,7 @@ void add_recipe(nb::handle call, nb::handle spec_key, nb::handle recipe);
 void forget_recipes(nb::handle call, nb::handle spec_key);
 
 // Calls the function with the leaves of the arguments, a tuple and a dict, as the recipe says that there
-// is for their structure; and builds what it returns, a Result. NotImplemented where there is none, or
+// is for their structure; and builds what it returns, see `build_result`. NotImplemented where there is none, or
 // for other static leaves than these very objects, or for other classes of leaves. Extra results are written
 // once the function has returned.
 nb::object call_flat(nb::handle call, nb::handle args, nb::handle kwargs);

@@ -20,6 +20,7 @@ struct RefAccess {
     auto python_refs() { return std::tie(ref_class, array_class, sharding_class, is_top_level, new_ref); }
 
     bool is_ref(PyObject *leaf) const { return as_object(Py_TYPE(leaf)) == ref_class.ptr(); }
+    bool is_array(PyObject *object) const { return as_object(Py_TYPE(object)) == array_class.ptr(); }
     bool may_read() const;
     // The type that JAX has for a ref; and whether it is ordinary, which is to have no `kind` and no `memory_space`.
     nb::object type_of(nb::handle ref) const;

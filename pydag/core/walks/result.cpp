@@ -43,7 +43,11 @@ nb::object open_result(nb::handle object) {
 }
 
 nb::object build_result(nb::handle object) {
-    if (!ResultBox::check(object)) return checked(PyObject_GetAttr(object.ptr(), constants.tree));
+    if (!ResultBox::check(object)) {
+        // The class is asked: reading the attribute itself may raise an AttributeError of the user's.
+        const bool is_built = is_sequence(object) || !PyObject_HasAttr(class_of(object).ptr(), constants.tree);
+        return is_built ? nb::borrow(object) : checked(PyObject_GetAttr(object.ptr(), constants.tree));
+    }
     const Result &result = result_of(object);
     if (!result.sources.is_none()) fail(PyExc_TypeError, "the result holds refs of the caller's");
     const nb::object spec = result.spec, leaves = result.leaves;

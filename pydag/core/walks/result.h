@@ -27,7 +27,8 @@ inline constexpr Py_ssize_t kSourceNewRef = -2;  // a fresh ref with the next of
 nb::object make_result(nb::handle structure, nb::handle leaves);
 // (leaves, structure)
 nb::object open_result(nb::handle result);
-// The DAG that a Result stands for; for any other object its attribute `tree`.
+// The DAG that a Result stands for; for any other object its attribute `tree`, or the object itself where its class
+// has no such attribute.
 nb::object build_result(nb::handle object);
 // The same where refs may be among the leaves. `given`: the objects of the caller's, a tuple or a list;
 // `new_ref`: makes a ref. What isn't a Result is built by its function `fill`.

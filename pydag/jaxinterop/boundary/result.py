@@ -3,10 +3,12 @@
 
 from typing import Any
 
+import jax
 from jax import tree_util
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.refs.results import Given, WithRefs, without_refs
+from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -33,6 +35,17 @@ def _with_derivatives(dag: Outcome, structures: Structures) -> Any:
     made = rebuilt(dag._untraced, dag._leaves, OutcomeWithDerivatives)
     made.structures = structures
     return made
+
+
+def is_result_itself(tree: AnyDag) -> bool:
+    """Whether JAX may be given a result as it is, and builds just that.
+
+    That is an array, or a list or tuple of arrays none of which comes twice: JAX opens it as pydag
+    does, and shows the same paths. Nothing needs to be built from what JAX returns.
+    """
+    leaves = tree if type(tree) in (tuple, list) else (tree,)
+    are_arrays = all(isinstance(leaf, jax.Array) and not is_ref(leaf) for leaf in leaves)
+    return are_arrays and len(set(map(id, leaves))) == len(leaves)
 
 
 def result(tree: AnyDag, options: Options, given: Given) -> Any:

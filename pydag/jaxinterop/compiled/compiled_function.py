@@ -8,7 +8,7 @@ first seen, so that a call does no work per leaf outside of the core.
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, TypeVar
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.dag import unhashable
 from pydag.jaxinterop.boundary.updates import NOTHING
@@ -74,7 +74,6 @@ class CompiledFunction:
         self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static)
         self.changes = Changes(source)
-        self.has_static = bool(static.numbers or static.names)
         self.donated = donated
         if donated.numbers or donated.names:
             note_donor(self)
@@ -120,34 +119,43 @@ class CompiledFunction:
         return self.run(args, kwargs)
 
     def caller(self) -> Callable[..., Any]:
-        """A function of a call's arguments: one Python frame, and the core where it can."""
-        short, flat_call = _core.call_flat, self.flat_call
-        has_static, wrap, in_order = self.has_static, self.static.wrap, self.keywords.of
-        watched, unties = self.watched, self.functions.unties
+        """A function of a call's arguments, whose calls go straight to the core where they can."""
+        caller = _core.jit_caller(
+            flat_call=self.flat_call,
+            reasons=(self.functions.unties.found, self.watched.states),
+            prepare=self._prepare_recipes,
+            orders=self.keywords.orders,
+            static_numbers=self.static.chosen.numbers,
+            static_names=frozenset(self.static.chosen.names),
+            plain_statics=self.static.plain,
+            known_statics=self.static.settled,
+            run=self.run,
+            recover=self._recover,
+        )
 
+        # The core finds the caller as what the function closes over, so there is nothing else.
         def call(*args: Any, **kwargs: Any) -> Any:
-            if unties.found:
-                note_untie()
-            try:
-                if watched.states and not watched.look_again():
-                    answer = NotImplemented
-                elif has_static:
-                    answer = short(flat_call, *wrap(args, in_order(kwargs)))
-                else:
-                    answer = short(flat_call, args, in_order(kwargs) if kwargs else kwargs)
-            except TypeError:
-                if not self.forget_wrong_groups(args, kwargs):
-                    raise
-                answer = NotImplemented
-            except DELETED as error:
-                self.blame(error, args, kwargs)
-                raise
-            except WritesMoreError as error:
-                self.add_written(error)
-                answer = NotImplemented
-            return self.run(args, kwargs) if answer is NotImplemented else answer
+            return caller(*args, **kwargs)
 
+        _core.lead_calls_to_caller(call)
         return call
+
+    def _prepare_recipes(self) -> bool:
+        """Whether the recipes still hold."""
+        if self.functions.unties.found:
+            note_untie()
+        return not self.watched.states or self.watched.look_again()
+
+    def _recover(self, error: Exception, args: Args, kwargs: Kwargs) -> Any:
+        """The result of a call by a recipe that has failed; NotImplemented where the error counts."""
+        if isinstance(error, WritesMoreError):
+            self.add_written(error)
+            return self.run(args, kwargs)
+        if isinstance(error, TypeError) and self.forget_wrong_groups(args, kwargs):
+            return self.run(args, kwargs)
+        if isinstance(error, DELETED):
+            self.blame(error, args, kwargs)
+        return NotImplemented
 
     def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments in the form in which they are flattened."""
@@ -174,8 +182,13 @@ class CompiledFunction:
                 self._add_recipe(groups, recipe)
             return taken._replace(call=call)
         if groups.has_recipe():
-            self._add_recipe(groups, groups.recipe_of(key, groups.flat_arguments))
-        return Taken(self.functions.jitted, groups.flat_arguments.pick(key, leaves), leaves, call)
+            flat_arguments = groups.flat_arguments
+            function = self.functions.spread if flat_arguments.is_spread else None
+            recipe = groups.recipe_of(key, flat_arguments, function=function)
+            self._add_recipe(groups, recipe)
+        flat_arguments = groups.flat_arguments
+        function, arguments = self.functions.of(flat_arguments), flat_arguments.pick(key, leaves)
+        return Taken(function, arguments, leaves, call, is_spread=flat_arguments.is_spread)
 
     def _add_recipe(self, groups: LeafGroups, recipe: _core.Recipe) -> None:
         self.watched.add(groups.watched)
@@ -229,7 +242,14 @@ class CompiledFunction:
             traced = frozenset(untraced.traced_positions()).difference(refs)
             donated = self._donated_leaves(args, kwargs, traced)
             sharded = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
-            flat_arguments = FlatArguments(spec, positions, donated, sharded, self.shardings.number)
+            flat_arguments = FlatArguments(
+                spec,
+                positions,
+                donated,
+                sharded,
+                self.shardings.number,
+                may_spread=self.functions.may_spread and not refs,
+            )
             groups = LeafGroups(spec_key, positions, flat_arguments, self._look_again(spec))
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()

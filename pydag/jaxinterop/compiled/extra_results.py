@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.updates import finished, result_of
@@ -147,13 +148,15 @@ class Taken(NamedTuple):
         leaves: All leaves of the caller's arguments.
         call: The caller's arguments.
         written: The refs that the new contents are for; None for a function without extra results.
+        is_spread: Whether the function takes the leaves one by one.
     """
 
     function: Any
-    arguments: tuple[Hashed, Any, Any]
+    arguments: tuple[Hashed, *tuple[Any, ...]]
     leaves: Sequence[Leaf]
     call: tuple[Args, Kwargs] = ((), {})
     written: Sequence[Any] | None = None
+    is_spread: bool = False
 
     @property
     def key(self) -> Key:
@@ -183,7 +186,12 @@ class Taken(NamedTuple):
 
     def run(self) -> AnyDag:
         """Calls the function, and writes its extra results."""
-        return self.finish(self.function(*self.arguments))
+        key = self.arguments[0]
+        return self.finish(_core.call_for_key(key, self.function, self.arguments))
+
+    def trace(self) -> Any:
+        """Traces the function."""
+        return _core.call_for_key(self.arguments[0], self.function.trace, self.arguments)
 
     def finish(self, found: Any) -> AnyDag:
         """Writes the extra results, and returns the result, given what the function returned."""

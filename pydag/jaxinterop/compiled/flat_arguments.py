@@ -12,6 +12,9 @@ from pydag.typing import Leaf
 Tag = list[Any]
 """An empty list, which belongs to one structure: see `FlatNames`."""
 
+MOST_SPREAD = 1000
+"""Leaves that are passed one by one, at most."""
+
 
 def _tagged(tag: Tag, pick: Picker | None) -> Picker:
     """A function that returns the tag, followed by the leaves that `pick` takes, if any."""
@@ -28,6 +31,7 @@ class FlatArguments:
         groups: For each leaf, which of the shardings it gets; None where there is but one.
         number: How many shardings there are.
         is_listed: Whether the kept leaves are a tuple even if there is only one of them.
+        may_spread: Whether the leaves may be passed one by one, where none is donated.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class FlatArguments:
         groups: Sequence[int] | None = None,
         number: int = 0,
         is_listed: bool = False,
+        may_spread: bool = False,
     ) -> None:
         self.spec, self.groups, size = spec, groups, spec.num_leaves
         traced = sorted(set(range(size)).difference(static))
@@ -60,11 +65,15 @@ class FlatArguments:
         self.tag: Tag = []
         self.take_donated = _tagged(self.tag, take(gone) if gone or groups is not None else None)
         self.take_kept: Picker = (lambda leaves: leaves) if is_plain else take(kept)
+        self.is_spread = may_spread and groups is None and not gone and len(kept) <= MOST_SPREAD
+        """Whether the kept leaves are passed one by one, without a tag."""
         self.gone = gone or None
         self.kept = None if is_plain else kept
 
-    def pick(self, key: Hashed, leaves: Sequence[Leaf]) -> tuple[Hashed, Any, Any]:
+    def pick(self, key: Hashed, leaves: Sequence[Leaf]) -> tuple[Hashed, *tuple[Any, ...]]:
         """The arguments of a flat function: a key, the donated leaves, the kept ones."""
+        if self.is_spread:
+            return key, *self.take_kept(leaves)
         return key, self.take_donated(leaves), self.take_kept(leaves)
 
 

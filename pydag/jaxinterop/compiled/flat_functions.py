@@ -3,6 +3,7 @@
 
 JAX is given `flat(key, donated, kept)`: the key is a static argument, the other two are flat
 sequences of distinct leaves, or, where leaves get different shardings, one sequence for each.
+Where no leaf is donated, and all get one sharding, JAX is given the leaves one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import jax
 from pydag._core import Hashed
 from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.given import GivenTree
+from pydag.jaxinterop.boundary.result import is_result_itself
 from pydag.jaxinterop.boundary.result import result as plain_result
 from pydag.jaxinterop.boundary.updates import NOTHING, update_of
 from pydag.jaxinterop.messages.naming import Source, named
@@ -24,7 +26,8 @@ from pydag.sharing.tie import num_unties
 from pydag.typing import Dag
 
 from .extra_results import run_with_contents
-from .flat_names import FlatNames
+from .flat_arguments import FlatArguments
+from .flat_names import FlatNames, SpreadNames
 from .key import Key, unwrapped
 from .lost_tie import Ties
 from .running import RunningCall
@@ -34,7 +37,12 @@ from .shardings import Shardings
 class Unties:
     """Whether a function unties on purpose: if so, each call must note who traces it."""
 
-    found = False
+    def __init__(self) -> None:
+        self.found: list[bool] = []  # [True] if it does; the core looks into it
+
+    def note(self) -> None:
+        if not self.found:
+            self.found.append(True)
 
 
 class FlatFunctions:
@@ -48,6 +56,7 @@ class FlatFunctions:
     Attributes:
         jitted: Takes the leaves as they are, refs among them.
         inner: As `jitted`, with all leaves kept, and without options: `with_extras` calls it.
+        spread: As `jitted`, of a key and all leaves one by one: `spread(key, *leaves)`.
         with_extras: Takes contents in the place of refs, and returns those that were written.
     """
 
@@ -78,7 +87,7 @@ class FlatFunctions:
             update = update_of(given, updated, result, source, key.gone_positions(), tries=True)
             packed = pack(result, given_refs(key.untraced, leaves))
             if num_unties() != before:
-                unties.found = True
+                unties.note()
             elif ties is not None:
                 ties.check(result, source)
             return packed if updated == NOTHING else update.beside(packed)
@@ -87,8 +96,11 @@ class FlatFunctions:
 
         def pack(tree: Dag, given: Given) -> Any:
             if outputs.is_one:
-                return plain_result(tree, options, given)
+                return tree if is_result_itself(tree) else plain_result(tree, options, given)
             return outputs.pack(tree, given)
+
+        def spread(hashed: Hashed, *leaves: Any) -> Any:
+            return flat(hashed, (), leaves)
 
         def with_extras(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             return run_with_contents(inner, hashed.value, donated, kept)
@@ -104,6 +116,13 @@ class FlatFunctions:
             **shardings.for_jax(options, updates=updated != NOTHING),
             **jax_options,
         )
+        self.may_spread = not shardings.has_given_in and "abstracted_axes" not in jax_options
+        self.spread: Any = jax.jit(
+            named(spread, source, SpreadNames()),
+            static_argnums=0,
+            **shardings.for_jax(options, updates=updated != NOTHING),
+            **jax_options,
+        )
         self.with_extras: Any = jax.jit(
             named(with_extras, source, self.names),
             static_argnums=0,
@@ -112,7 +131,15 @@ class FlatFunctions:
             **jax_options,
         )
 
+    def of(self, flat_arguments: FlatArguments) -> Any:
+        """The function that takes these arguments, refs as they are."""
+        return self.spread if flat_arguments.is_spread else self.jitted
+
+    def cache_size(self) -> int:
+        """For how many kinds of arguments JAX has a way into the compiled function."""
+        return int(self.jitted._cache_size() + self.spread._cache_size())
+
     def clear_caches(self) -> None:
         """Lets JAX forget what it compiled."""
-        for compiled in (self.jitted, self.with_extras, self.inner):
+        for compiled in (self.jitted, self.spread, self.with_extras, self.inner):
             compiled.clear_cache()

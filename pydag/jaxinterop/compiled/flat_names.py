@@ -7,15 +7,23 @@ from typing import Any
 
 from jax import tree_util
 
+from pydag._core import running_key
 from pydag.jaxinterop.messages.naming import NamedLeaves
 from pydag.jaxinterop.messages.path_texts import path_texts
 from pydag.jaxinterop.messages.roots import CALL
 
 from .flat_arguments import FlatArguments
+from .key import Key
 
 _PARAMETERS = [
     inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     for name in ("key", "donated", "kept")
+]
+
+
+_SPREAD = [
+    inspect.Parameter("key", inspect.Parameter.POSITIONAL_ONLY),
+    inspect.Parameter("leaves", inspect.Parameter.VAR_POSITIONAL),
 ]
 
 
@@ -47,6 +55,27 @@ class FlatNames(inspect.Signature):
             (flat_arguments.take_donated(paths), flat_arguments.take_kept(paths))
         )
         leaves = tree_util.tree_leaves((donated, kept))
+        if len(names) == len(leaves):
+            bound.arguments.clear()
+            bound.arguments[""] = NamedLeaves(names, leaves)
+        return bound
+
+
+class SpreadNames(inspect.Signature):
+    """The signature of `spread(key, *leaves)`, likewise. Which structure it is, the core knows."""
+
+    def __init__(self) -> None:
+        super().__init__(_SPREAD)
+
+    def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
+        """Binds as usual; where the structure is known, binds each leaf under its path."""
+        bound = super().bind(*args, **kwargs)
+        key = running_key()
+        if key is None or not isinstance(key.value, Key):
+            return bound
+        untraced, leaves = key.value.untraced, args[1:]
+        paths = path_texts(untraced.spec, CALL)
+        names = [paths[position] for position in untraced.traced_positions()]
         if len(names) == len(leaves):
             bound.arguments.clear()
             bound.arguments[""] = NamedLeaves(names, leaves)

@@ -177,7 +177,7 @@ def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
         lower=functools.partial(_lower, fun, compiled),
         eval_shape=functools.partial(_eval_shape, fun, compiled),
         clear_cache=functools.partial(_clear_cache, compiled),
-        _cache_size=compiled.functions.jitted._cache_size,
+        _cache_size=compiled.functions.cache_size,
     )
     return cast(Jitted[P, R], jitted)
 

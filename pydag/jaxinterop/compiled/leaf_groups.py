@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import Hashed, SpecKey
 from pydag.jaxinterop.static.constants import State, with_state
 from pydag.jaxinterop.static.leaves import Static, is_settled
@@ -179,5 +179,6 @@ class LeafGroups:
             kept=flat_arguments.kept,
             checked_positions=self.checked,
             classes=self.classes,
+            is_spread=flat_arguments.is_spread,
             **extras,
         )

@@ -31,12 +31,12 @@ class InputTrees:
 
     def __init__(self, taken: Taken, args: Args, kwargs: Kwargs, static: Chosen) -> None:
         self._untraced, self._static = taken.key.untraced, static.spots(args, kwargs)
-        self._key = taken.arguments[0].value
+        self._key, self._is_spread = taken.arguments[0].value, taken.is_spread
         self._structures = Structures.of(wrap_static(static, args, kwargs), self._untraced)
 
     def of(self, found: Any) -> tuple[Args, Kwargs]:
         """The tree of what JAX says, which is structured as the flat arguments are."""
-        (donated, kept), _ = found
+        donated, kept = ((), found[0]) if self._is_spread else found[0]
         untraced, key = self._untraced, self._key
         leaves = join(key.donated, key.order, donated, kept)
         tree = said(untraced, leaves)

@@ -127,7 +127,7 @@ class Traced(_Stage):
 
         def traced_as(taken: Taken) -> "Traced":
             inputs = InputTrees(taken, args, compiled.keywords.of(kwargs), compiled.static.chosen)
-            traced = cls(taken.function.trace(*taken.arguments), compiled, taken, inputs)
+            traced = cls(taken.trace(), compiled, taken, inputs)
             traced._exported = Exported(fun, compiled, taken.key, taken.traced_leaves())
             return traced
 

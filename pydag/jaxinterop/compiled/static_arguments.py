@@ -29,14 +29,15 @@ class KeywordOrder:
             parameters = []
         takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
         self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
-        self._orders: dict[Names, Names] = {}  # for names as they came the order, if it is another
+        # For names as they came the order; an empty tuple for that very one.
+        self.orders: dict[Names, Names] = {}
 
     def of(self, kwargs: Kwargs) -> Kwargs:
         """The keyword arguments in order; as they are where one isn't the function's."""
         if len(kwargs) < 2:
             return kwargs
         names = tuple(kwargs)
-        order = self._orders.get(names)
+        order = self.orders.get(names)
         if order is None:
             order = self._add_order(names)
         return {name: kwargs[name] for name in order} if order else kwargs
@@ -45,10 +46,10 @@ class KeywordOrder:
         order: Names = ()
         if self._places.keys() >= set(names):
             order = tuple(sorted(names, key=self._places.__getitem__))
-        if len(self._orders) >= MOST:
-            self._orders.clear()
-        self._orders[names] = () if order == names else order
-        return self._orders[names]
+        if len(self.orders) >= MOST:
+            self.orders.clear()
+        self.orders[names] = () if order == names else order
+        return self.orders[names]
 
 
 class StaticArguments:
@@ -62,13 +63,14 @@ class StaticArguments:
         self.chosen = chosen
         self._numbers, self._names = chosen
         self._known: dict[Static, Static] = {}
-        self._settled: dict[int, Static] = {}  # by the id of the value, which the leaf owns
+        # The core looks into these two, and is not told when they are emptied.
+        self.settled: dict[int, Static] = {}  # by the id of the value, which the leaf owns
         # By value, for each plain class, and for each tuple of them the tuples with such items.
-        self._plain: dict[Any, dict[Any, Static]] = {cls: {} for cls in _PLAIN}
+        self.plain: dict[Any, dict[Any, Static]] = {cls: {} for cls in _PLAIN}
 
     def wrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments, with leaves for those that are static."""
-        settled = self._settled
+        settled = self.settled
         if self._numbers and args:
             items, count = list(args), len(args)
             for i in self._numbers:
@@ -88,7 +90,7 @@ class StaticArguments:
         return args, kwargs
 
     def _leaf(self, value: Any) -> Static:
-        known = self._settled.get(id(value))
+        known = self.settled.get(id(value))
         if known is not None and known.value is value:
             return known
         plain = self._plain_table(value)
@@ -105,7 +107,7 @@ class StaticArguments:
             if len(self._known) > MOST:
                 self._forget()
             if is_settled(value):
-                self._settled[id(value)] = leaf
+                self.settled[id(value)] = leaf
             if plain is not None:
                 plain[value] = leaf
         return same
@@ -114,13 +116,14 @@ class StaticArguments:
         """Where a value that may be made anew is looked up; None where equality says less."""
         cls = type(value)
         if cls is not tuple:
-            return self._plain.get(cls)
+            return self.plain.get(cls)
         classes = (*map(type, value),)  # a tuple of its final size: it counts for no collection
-        if classes not in self._plain and _PLAIN.issuperset(classes):
-            self._plain[classes] = {}
-        return self._plain.get(classes)
+        if classes not in self.plain and _PLAIN.issuperset(classes):
+            self.plain[classes] = {}
+        return self.plain.get(classes)
 
     def _forget(self) -> None:
         self._known.clear()
-        self._settled.clear()
-        self._plain = {cls: {} for cls in _PLAIN}
+        self.settled.clear()
+        self.plain.clear()
+        self.plain.update((cls, {}) for cls in _PLAIN)
