@@ -27,9 +27,10 @@ void bind_records(nb::module_ &module) {
     module.def("check_rows", check_rows, nb::arg("none_is_leaf"), nb::arg("rows").none(), nb::arg("num_refs"),
                nb::sig("def check_rows(none_is_leaf: bool, rows: tuple[tuple[Any, ...], ...], num_refs: int, /) "
                        "-> None"));
-    module.def("connections", connections,
-               nb::sig("def connections(records: Sequence[tuple[Any, ...]], /) -> "
-                       "tuple[list[int], list[int], list[int], list[list[int]], list[int]]"));
+    module.def(
+        "connections", connections,
+        nb::sig("def connections(records: Sequence[tuple[Any, ...]], /) -> "
+                "tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], list[tuple[int, ...]], tuple[int, ...]]"));
     module.def("step_text", text_of_step, nb::arg().none(), nb::arg().none(),
                nb::sig("def step_text(entry: Any, attribute: str | None, /) -> str"));
     module.def(
