@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import select
 from pydag.registry.names import ClassNames, UnaskedError

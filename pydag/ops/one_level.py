@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.compiled import compiled
 from pydag.registry.functions import RegistryEntry, register_pydag_node

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag.typing import FlattenFunction, UnflattenFunction
 
 from . import latest, lookup

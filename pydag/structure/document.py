@@ -8,7 +8,7 @@ number of children is only a number until the children have been read.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.registry.names import ClassNames, UnaskedError, class_name
 from pydag.structure.kinds import NODE_KINDS, NodeKind

@@ -18,7 +18,7 @@ The order is left out where it is that of insertion. How values are written: val
 
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.registry.names import ClassNames, class_name
 from pydag.structure.listing import Listing, shorten

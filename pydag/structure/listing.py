@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.typing import Path

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 from jax import tree_util
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.naming import Source

@@ -8,7 +8,7 @@ first seen, so that a call does no work per leaf outside of the core.
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, TypeVar
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.dag import unhashable
 from pydag.jaxinterop.boundary.updates import NOTHING

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import jax
 from jax import export, tree_util
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag

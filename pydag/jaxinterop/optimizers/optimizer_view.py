@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from pydag import _core
+import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.argnums import select_among
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt

@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
