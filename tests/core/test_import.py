@@ -46,12 +46,14 @@ def test_import_loads_little_beside_optree() -> None:
     """Beyond optree, the package loads small modules of the standard library and 70 of its own."""
     others, own = run_apart(ADDED.format(first="optree", second="pydag")).splitlines()
     small = {"_bisect", "_struct", "binascii", "bisect", "gc", "math", "struct"}
+    small |= {"_math_integer", "copy", "math.integer"}  # Python 3.15 has divided its modules anew
     assert set(others.split()) <= small
     assert int(own) <= 75
 
 
 def test_import_of_the_boundary_loads_no_other_library() -> None:
     """Beyond JAX and the package, `pydag.jaxinterop` loads nothing but its own 136 modules."""
+    pytest.importorskip("jax")
     source = ADDED.format(first="jax, pydag", second="pydag.jaxinterop")
     others, own = run_apart(source).splitlines()
     assert not others
