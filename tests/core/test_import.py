@@ -108,6 +108,19 @@ def test_a_private_name_that_optree_lost() -> None:
     assert "doesn't have. optree 0.20 has it: pip install " in text
 
 
+def test_an_optree_without_frozendict() -> None:
+    """So it is where optree is too old for the core itself; the last line is the sentence."""
+    source = """
+import enum, optree
+optree.PyTreeKind = enum.IntEnum("PyTreeKind", {"CUSTOM": 0, "LEAF": 1})
+import pydag
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("ImportError: pydag needs optree.PyTreeKind.FROZENDICT, which optree 0.")
+    assert "doesn't have. optree 0.20 has it: pip install " in said
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [
