@@ -29,6 +29,10 @@ except ModuleNotFoundError as error:
         f"pydag's compiled core isn't in {__path__[0]}: if that is a clone, run `pip install -e .` "
         "or `make dev` there with this Python, or start Python in another folder"
     ) from None
+except ImportError:  # of the core's own imports; if optree is too old, the next line says so
+    from .registry import optree_private as optree_private
+
+    raise
 
 from optree import NONE_IS_LEAF as NONE_IS_LEAF
 from optree import NONE_IS_NODE as NONE_IS_NODE
