@@ -235,13 +235,41 @@ def test_private_names_of_flax_are_found(line: str, tmp_path: Path) -> None:
     assert places(PRIVATE_OF_FLAX, [source]) == ["source.py:3"]
 
 
+# Private modules and names, and what the closures and frames of their functions are asked for.
+PRIVATE_OF_OTHERS = {
+    "equinox": r"\b(equinox|eqx)(\.\w+)*\._|\b_inferences\b",
+    "chex": r"\bchex(\.\w+)*\._",
+    "optax": r"\boptax(\.\w+)*\._|\b(_ParamsPlaceholder|inner_factory|freeze_mask|param_labels)\b",
+}
+
+
+@pytest.mark.parametrize(
+    ("library", "line"),
+    [
+        ("equinox", "from equinox._module import Module"),
+        ("equinox", 'name == "_inferences"'),
+        ("chex", "chex._src.dataclass"),
+        ("optax", "import optax._src.base"),
+        ("optax", 'closure["inner_factory"]'),
+    ],
+)
+def test_private_names_of_others_are_found(library: str, line: str, tmp_path: Path) -> None:
+    """The rule of the next test sees what it forbids, and nothing else."""
+    source = tmp_path / "source.py"
+    source.write_text(f"equinox.Module\nchex.dataclass\noptax.adam\n{line}\n", "utf-8")
+    assert places(PRIVATE_OF_OTHERS[library], [source]) == ["source.py:4"]
+
+
 def test_private_names_of_others_are_in_one_place() -> None:
-    """What JAX, flax and optree don't promise to keep is looked up in one file for each."""
+    """What other libraries don't promise to keep is looked up in one file for each."""
     package = [path for path in PYTHON if "pydag" in path.relative_to(ROOT).parts]
     others = [path for path in package if not path.stem.endswith("_private")]
     assert places(PRIVATE_OF_JAX, others) == []
     assert places(PRIVATE_OF_OPTREE, others) == []
     assert places(PRIVATE_OF_FLAX, others) == []
+    for library, names in PRIVATE_OF_OTHERS.items():
+        file = ROOT / f"pydag/jaxinterop/{library}_private.py"
+        assert places(names, [path for path in package if path != file]) == []
 
 
 @pytest.mark.parametrize("file", TESTS, ids=name_of)
