@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pydag import _core
+import pydag._core as _core
 from pydag.files.load import Loaded, read
 from pydag.files.names import leaf_names
 from pydag.files.reading import File

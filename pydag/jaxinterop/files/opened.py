@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.optimizers.state import OptimizerState

@@ -3,7 +3,7 @@
 
 import os
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.files.arrays import is_array
 from pydag.files.save import write
