@@ -2,6 +2,7 @@
 """The way into a compiled function and out of it: the core's, with one frame of Python."""
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -24,13 +25,16 @@ def model() -> dict[str, Any]:
 
 
 def test_one_python_call() -> None:
-    """A compiled function of arrays is called, and its result built, within one Python function."""
+    """A compiled function of arrays is called, and its result built, without a Python function.
+
+    Before Python 3.12, within one.
+    """
     step = pj.jit(lambda m: pydag.dag_map(lambda x: 2 * x, m))
     tree = model()
     for _ in range(3):
         step(tree)
     names = python_calls(lambda: step(tree))
-    assert len(names) == 2, names
+    assert len(names) == (1 if sys.version_info >= (3, 12) else 2), names
 
 
 def test_result_is_a_pytree_of_jax() -> None:
@@ -51,13 +55,12 @@ def test_result_is_a_pytree_of_jax() -> None:
     [(1, []), (pydag.dag_structure([1]), 5), (pydag.dag_structure([1]), None), (), (1,)],
 )
 def test_result_of_something_else(arguments: Any) -> None:
-    """A result consists of a spec and a tuple or list; all else is refused."""
+    """A result consists of a spec and a tuple or list; what is no result is built already."""
     with pytest.raises(TypeError):
         _core.make_result(*arguments)
     with pytest.raises(TypeError):
         _core.open_result(arguments)
-    with pytest.raises(AttributeError):
-        _core.build_result(arguments)
+    assert _core.build_result(arguments) is arguments
 
 
 def test_result_with_leaves_missing() -> None:

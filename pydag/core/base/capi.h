@@ -15,7 +15,6 @@
 #include "base/compiler.h"
 
 namespace nb = nanobind;
-
 namespace pydag {
 
 inline PyObject *incref(PyObject *object) {
@@ -144,8 +143,7 @@ inline nb::object mro_of(PyTypeObject *type) {
     return nb::borrow(type->tp_mro);
 #endif
 }
-// Has calls of a Python function go to `entry`, which gets the function as the callable. Before Python 3.12 they run its
-// code, as before.
+// Has calls of a Python function go to `entry`. Before Python 3.12 they run its code, as before.
 inline void redirect_calls(PyObject *function, [[maybe_unused]] vectorcallfunc entry) {
 #if PY_VERSION_HEX >= 0x030C0000
     PyFunction_SetVectorcall(reinterpret_cast<PyFunctionObject *>(function), entry);

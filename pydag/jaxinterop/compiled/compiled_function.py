@@ -147,7 +147,7 @@ class CompiledFunction:
         return not self.watched.states or self.watched.look_again()
 
     def _recover(self, error: Exception, args: Args, kwargs: Kwargs) -> Any:
-        """The result of a call by a recipe that has failed; NotImplemented where the error counts."""
+        """The result of a call by a recipe that failed; NotImplemented where the error counts."""
         if isinstance(error, WritesMoreError):
             self.add_written(error)
             return self.run(args, kwargs)
