@@ -13,6 +13,7 @@ from collections.abc import Callable
 import odd_classes
 import odd_trees
 import small_calls
+import structure_walks
 from peers import Peers
 from records import Task
 from rows import Row
@@ -22,6 +23,7 @@ MODULES: tuple[Callable[[Peers, Effort], list[Row]], ...] = (
     odd_classes.rows,
     odd_trees.rows,
     small_calls.rows,
+    structure_walks.rows,
 )
 
 
