@@ -260,4 +260,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        show("")
+        sys.exit("Interrupted. The same command again goes on from here.")

@@ -29,6 +29,10 @@ except ModuleNotFoundError as error:
         f"pydag's compiled core isn't in {__path__[0]}: if that is a clone, run `pip install -e .` "
         "or `make dev` there with this Python, or start Python in another folder"
     ) from None
+except ImportError:  # of the core's own imports; if optree is too old, the next line says so
+    from .registry import optree_private as optree_private
+
+    raise
 
 from optree import NONE_IS_LEAF as NONE_IS_LEAF
 from optree import NONE_IS_NODE as NONE_IS_NODE
@@ -113,9 +117,9 @@ from .ops.transpose import dag_transpose_map as dag_transpose_map
 from .ops.transpose import dag_transpose_map_with_accessor as dag_transpose_map_with_accessor
 from .ops.transpose import dag_transpose_map_with_path as dag_transpose_map_with_path
 from .registry import lookup as lookup
+from .registry.entries import RegistryEntry as RegistryEntry
 from .registry.fields import register_fields as register_fields
 from .registry.fields import register_module as register_module
-from .registry.functions import RegistryEntry as RegistryEntry
 from .registry.functions import clear_caches as clear_caches
 from .registry.functions import register_pydag_node as register_pydag_node
 from .registry.functions import register_pydag_node_class as register_pydag_node_class

@@ -11,8 +11,6 @@ from optree import PyTreeEntry as PyTreeEntry
 from optree import PyTreeKind as PyTreeKind
 from optree import dict_insertion_ordered as dict_insertion_ordered
 
-from . import dataclasses as dataclasses
-from . import functools as functools
 from ._core import PyDagSpec as PyDagSpec
 from .ops.broadcast import dag_broadcast_common as broadcast_common
 from .ops.broadcast import dag_broadcast_map as broadcast_map

@@ -37,7 +37,22 @@ for name, value in {
 settings.register_profile("few", max_examples=20)
 
 
+# Behind how many tests what they left is put where a collection doesn't look.
+_TESTS_BETWEEN_FREEZES = 50
+
+_num_tests = 0
+
+
 def pytest_collection_finish() -> None:
     """Collections of garbage pass over what the tests import: with JAX and its kin that is much."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_logfinish() -> None:
+    """And over what JAX keeps of the tests before: else a collection takes longer with each."""
+    global _num_tests  # tests run one after another
+    _num_tests += 1
+    if _num_tests % _TESTS_BETWEEN_FREEZES == 0:
+        gc.collect()
+        gc.freeze()

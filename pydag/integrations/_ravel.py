@@ -10,7 +10,7 @@ it is given the list of distinct leaves.
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.typing import Dag, FlattenOptions, Leaf
 

@@ -13,7 +13,7 @@ except ImportError as error:
         f'pydag.integrations.jax needs JAX: pip install "pydag-tree[jax]" ({error})'
     ) from error
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions

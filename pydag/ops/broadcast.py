@@ -8,7 +8,7 @@ values. What the prefix itself shares doesn't count.
 from collections.abc import Callable
 from typing import Any, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.public.options import with_options

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import TypeVar, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag.public.compiled import compiled
 from pydag.typing import IsLeaf, KeywordOptions, Leaf
 

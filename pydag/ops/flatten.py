@@ -6,7 +6,7 @@ from typing import Literal, Unpack, overload
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.compiled import compiled
 from pydag.public.options import with_options

@@ -8,7 +8,7 @@ the cost grows with the number of objects, not of paths. Their options are those
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag.public.options import with_options
 from pydag.typing import Dag, IsLeaf, KeywordOptions
 

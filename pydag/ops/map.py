@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, Unpack, overload
 
-from pydag import _core
+import pydag._core as _core
 from pydag.ops.select import optional_selector
 from pydag.public.compiled import compiled
 from pydag.public.options import with_options

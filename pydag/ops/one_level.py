@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.compiled import compiled
-from pydag.registry.functions import RegistryEntry, register_pydag_node
+from pydag.registry.entries import RegistryEntry
+from pydag.registry.functions import register_pydag_node
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, UnflattenFunction
 

@@ -3,7 +3,7 @@
 
 from typing import Any, TypeVar, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag.ops.select import selector
 from pydag.public.options import with_options
 from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions, Where

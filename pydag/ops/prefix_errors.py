@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.options import with_options
 from pydag.structure.text import short_repr

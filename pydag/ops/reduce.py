@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag.public.options import with_options
 from pydag.public.swapped import check_function
 from pydag.typing import Dag, FlattenOptions, Leaf

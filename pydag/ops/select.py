@@ -23,7 +23,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec, SharingError
 from pydag.public.options import with_options
 from pydag.structure.kinds import NAMED

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from pydag import _core
+import pydag._core as _core
 
 from .options import with_options
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag.registry.optree_private import GLOBAL_NAMESPACE
 
 

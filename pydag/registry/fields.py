@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 
 from . import latest
 from .functions import C, checked_namespace

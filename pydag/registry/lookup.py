@@ -10,7 +10,7 @@ from typing import Any
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 
 from .optree_private import is_dict_insertion_ordered, optree_registry
 

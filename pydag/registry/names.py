@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 
 from . import lookup
 from .latest import Fields, declared_fields, in_order

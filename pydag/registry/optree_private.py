@@ -37,6 +37,8 @@ def _of_optree(module: str, name: str) -> Any:
     return look_up(module, name, "0.20", "optree>=0.20,<0.21")
 
 
+_of_optree("optree", "PyTreeKind.FROZENDICT")  # whose number the core uses
+
 optree_registry: dict[Any, Any] = _of_optree("optree.registry", "_NODETYPE_REGISTRY")
 """How each class is opened and built. The public way to ask finds a class by `==`."""
 

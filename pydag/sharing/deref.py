@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag.public.options import with_options
 from pydag.registry.fields import register_fields
 from pydag.registry.optree_private import GLOBAL_NAMESPACE

@@ -3,7 +3,7 @@
 
 from typing import Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag.public.options import with_options
 from pydag.typing import Dag, IsLeaf, KeywordOptions
 

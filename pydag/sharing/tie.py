@@ -10,7 +10,7 @@ from typing import TypeVar, Unpack
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.options import with_options
 from pydag.sharing.refs import copy_of_leaf

@@ -3,7 +3,7 @@
 
 from typing import Any, TypeVar, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag.public.options import with_options
 from pydag.sharing.refs import Contents, may_hold_refs
 from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions

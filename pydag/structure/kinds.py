@@ -3,7 +3,7 @@
 
 from typing import NamedTuple
 
-from pydag import _core
+import pydag._core as _core
 
 
 class NodeKind(NamedTuple):

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.typing import Path
@@ -114,10 +114,10 @@ class Listing:
         """All positions, in an order in which every node comes after all that it leads to."""
         return self._closed
 
-    def slots_of(self, position: int) -> list[int]:
+    def slots_of(self, position: int) -> tuple[int, ...]:
         """The slots that hold a node, its own first."""
         number = self.records[position].number
-        return [position] if number < 0 else self.slots[number]
+        return (position,) if number < 0 else self.slots[number]
 
     def way(self, position: int) -> list[int]:
         """The positions on the way from the root to a node, through anchors."""

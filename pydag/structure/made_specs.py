@@ -11,7 +11,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 
 from .text import short_repr

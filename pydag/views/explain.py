@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where two structures differ, in words and side by side."""
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 
 from .compare import SideBySide

@@ -3,7 +3,7 @@
 
 import os
 
-from pydag import _core
+import pydag._core as _core
 from pydag.files.arrays import NUMPY_NAMES
 from pydag.files.reading import Entry, File
 from pydag.structure.listing import Listing

@@ -4,7 +4,7 @@
 import os
 from typing import Any, Unpack
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.options import with_options
 from pydag.structure.listing import Listing

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from pydag import jaxinterop
+from pydag.jaxinterop.boundary.call import per_leaf
 
 
 def tied(n: int = 3) -> dict[str, Any]:
@@ -154,6 +155,35 @@ def test_one_axis_counted_from_both_ends() -> None:
         jaxinterop.vmap(lambda x, y: x, in_axes=(0, -1))(w, [w])
     with pytest.raises(pydag.SharingError, match="mapped over axis 0 and mapped over axis -1"):
         jaxinterop.vmap(lambda x: (x, x), out_axes=(0, -1))(w)
+
+
+def test_axes_are_found_once_for_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second call of the same structure asks the tree of axes nothing; another one does."""
+    asked = []
+
+    def counted(*args: Any) -> Any:
+        asked.append(1)
+        return per_leaf(*args)
+
+    monkeypatch.setattr("pydag.jaxinterop.wrappers.vmap.per_leaf", counted)
+    mapped = jaxinterop.vmap(lambda tree: tree["a"] + tree["b"], in_axes=({"a": 0, "b": None},))
+    long, short = jnp.arange(3.0), jnp.float32(1)
+    for _ in range(3):
+        assert mapped({"a": long, "b": short}).tolist() == [1, 2, 3]
+    assert len(asked) == 1
+    assert mapped({"b": short, "a": long}).tolist() == [1, 2, 3]
+    assert len(asked) == 2
+    with pytest.raises(pydag.SharingError, match="mapped over axis 0"):
+        mapped({"a": long, "b": long})
+
+
+def test_axes_from_the_end_are_found_for_each_array() -> None:
+    """Axes 0 and -1 of a shared vector are one, of a shared matrix two: also at the second call."""
+    mapped = jaxinterop.vmap(lambda tree: tree["a"] + tree["b"], in_axes=({"a": 0, "b": -1},))
+    vector, matrix = jnp.arange(3.0), jnp.ones((3, 3))
+    assert mapped({"a": vector, "b": vector}).tolist() == [0, 2, 4]
+    with pytest.raises(pydag.SharingError, match="mapped over axis -1"):
+        mapped({"a": matrix, "b": matrix})
 
 
 def test_two_axes_for_one_result() -> None:

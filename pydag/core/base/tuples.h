@@ -6,6 +6,7 @@
 #include "base/capi.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace pydag {
 
@@ -21,6 +22,16 @@ nb::object tuple_of(Items... items) {
     nb::object tuple = checked(PyTuple_New(sizeof...(items)));
     Py_ssize_t i = 0;
     (PyTuple_SET_ITEM(tuple.ptr(), i++, items.release().ptr()), ...);
+    return tuple;
+}
+
+// A tuple of these whole numbers.
+template <std::ranges::range Numbers>
+nb::object tuple_of_numbers(const Numbers &numbers) {
+    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+    Py_ssize_t i = 0;
+    for (const long long number : numbers)
+        PyTuple_SET_ITEM(tuple.ptr(), i++, checked(PyLong_FromLongLong(number)).release().ptr());
     return tuple;
 }
 

@@ -52,6 +52,15 @@ private:
     uint32_t position_ = 0, leaf_ = 0, number_ = 0;
 };
 
+// A child of a node, as a walk passes the children: the item of a `Nesting` whose walk asks what stands between
+// a node and its child.
+struct ChildOf {
+    Kind kind;              // of the node
+    PyObject *const *refs;  // of the node
+    uint32_t child = 0;     // its number among the children; of an item, the next one's
+    ChildOf pass() { return {kind, refs, child++}; }
+};
+
 // The nodes around the one at which a walk is, the root first, with an item of the walk for each.
 template <class Item>
 class Nesting {

@@ -15,13 +15,6 @@
 namespace pydag {
 namespace {
 
-// A node whose children are being listed.
-struct Frame {
-    PyObject *const *refs;
-    Kind kind;
-    uint32_t count, next;
-};
-
 // (name, value) of each meta field.
 nb::object meta_fields(FieldsRefs refs) {
     const nb::object names = refs.registration().meta_names;
@@ -76,14 +69,6 @@ struct Row {
     uint32_t count;
 };
 
-nb::object list_of_numbers(const std::vector<long> &numbers) {
-    nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(numbers.size())));
-    Py_ssize_t i = 0;
-    for (const long number : numbers)
-        PyList_SET_ITEM(list.ptr(), i++, checked(PyLong_FromLong(number)).release().ptr());
-    return list;
-}
-
 }  // namespace
 
 nb::object kind_name(Kind kind) { return checked(PyUnicode_InternFromString(traits(kind).name)); }
@@ -107,18 +92,17 @@ nb::object listing(const Structure &structure, nb::handle record_class) {
         fail(PyExc_TypeError, "a record's class must be a subclass of tuple");
     auto *const type = reinterpret_cast<PyTypeObject *>(record_class.ptr());
     nb::object records = checked(PyList_New(0));
-    Buffer<Frame, 24> frames;
+    Nesting<ChildOf> around;
     nb::object names[kNumKinds];
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         interruptible_step();
         const Node node = at.node();
         nb::object entry = nb::none(), attribute = nb::none();
-        if (!frames.empty()) {
-            Frame &parent = frames.back();
-            const uint32_t child = parent.next++;
-            const Step step = step_of(parent.kind, parent.refs, child);
+        if (!around.empty()) {
+            const ChildOf parent = around.innermost().pass();
+            const Step step = step_of(parent.kind, parent.refs, parent.child);
             if (step.is_attribute && PyUnicode_Check(step.entry.ptr())) attribute = step.entry;
-            entry = step.is_attribute ? entry_of(parent.kind, parent.refs, child) : step.entry;
+            entry = step.is_attribute ? entry_of(parent.kind, parent.refs, parent.child) : step.entry;
         }
         const long number = node.is_alias() ? node.count : node.is_anchor ? at.number() : -1L;
         RefBuffer<7> fields;
@@ -134,8 +118,7 @@ nb::object listing(const Structure &structure, nb::handle record_class) {
         const nb::object record = tuple_of_class(type, fields.data(), fields.size());
         fields.forget_to(0);
         checked(PyList_Append(records.ptr(), record.ptr()));
-        if (num_children(node) > 0) frames.push({at.refs(), node.kind, node.count, 0});
-        while (!frames.empty() && frames.back().next == frames.back().count) frames.pop();
+        around.add({node.kind, at.refs()}, num_children(node), [](const ChildOf &) {});
     }
     return records;
 }
@@ -163,9 +146,9 @@ nb::object connections(nb::handle records) {
         slots[number].push_back(position);
     }
     nb::object lists = checked(PyList_New(0));
-    for (const std::vector<long> &own : slots) checked(PyList_Append(lists.ptr(), list_of_numbers(own).ptr()));
-    return tuple_of(list_of_numbers(parents), list_of_numbers(ends), list_of_numbers(closed), std::move(lists),
-                    list_of_numbers(leaves));
+    for (const std::vector<long> &own : slots) checked(PyList_Append(lists.ptr(), tuple_of_numbers(own).ptr()));
+    return tuple_of(tuple_of_numbers(parents), tuple_of_numbers(ends), tuple_of_numbers(closed), std::move(lists),
+                    tuple_of_numbers(leaves));
 }
 
 }  // namespace pydag

@@ -20,15 +20,6 @@ bool has_module(const Structure &structure) {
                        [](PyObject *ref) { return RegistrationBox::check(ref) && RegistrationBox::of(ref).is_module; });
 }
 
-// A tuple of these numbers.
-nb::object tuple_of_numbers(const std::vector<uint32_t> &numbers) {
-    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
-    Py_ssize_t i = 0;
-    for (const uint32_t number : numbers)
-        PyTuple_SET_ITEM(tuple.ptr(), i++, checked(PyLong_FromUnsignedLong(number)).release().ptr());
-    return tuple;
-}
-
 // What each node has along its paths.
 std::vector<Owners> owners_of(const Structure &structure) {
     const DownwardOrder order(structure);
@@ -49,7 +40,7 @@ std::vector<Owners> owners_of(const Structure &structure) {
 }  // namespace
 
 nb::object module_leaves(const Structure &structure) {
-    if (!has_module(structure)) return tuple_of(tuple_of_numbers({}), tuple_of_numbers({}));
+    if (!has_module(structure)) return tuple_of(tuple_of({}, 0), tuple_of({}, 0));
     const std::vector<Owners> owners = owners_of(structure);
     std::vector<uint32_t> owned, mixed;
     for (Cursor at(structure); at.is_at_node(); at.step()) {

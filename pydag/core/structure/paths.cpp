@@ -12,32 +12,19 @@
 namespace pydag {
 namespace {
 
-// A container on the way to the current node.
-struct Frame {
-    PyObject *const *refs;
-    Kind kind;
-    uint32_t count, next;  // of its children: how many, and which comes next
-};
-
-// Calls `enter(kind, refs, child)` before each child of a container, `leave()` behind it, and
-// `visit(position)` at every node.
+// Calls `enter(child_of)` before each child of a container, `leave()` behind it, and `visit(position)` at
+// every node.
 template <class Enter, class Leave, class Visit>
 void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit visit) {
-    Buffer<Frame, 24> frames;
+    Nesting<ChildOf> around;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         interruptible_step();
         const Node node = at.node();
-        if (!frames.empty()) {
-            Frame &frame = frames.back();
-            enter(frame.kind, frame.refs, frame.next++);
-        }
+        if (!around.empty()) enter(around.innermost().pass());
         visit(at.position());
-        if (num_children(node) > 0) {
-            frames.push({at.refs(), node.kind, node.count, 0});
-        } else {
-            while (!frames.empty() && frames.back().next == frames.back().count) frames.pop(), leave();
-            if (!frames.empty()) leave();
-        }
+        around.add({node.kind, at.refs()}, num_children(node), [&](const ChildOf &) {
+            if (!around.empty()) leave();
+        });
     }
 }
 
@@ -47,7 +34,7 @@ template <class Make, class Finish>
 void collect(const Structure &structure, Ways &ways, Make make, Finish finish) {
     RefBuffer<24> way;
     walk_entries(
-        structure, [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_new(make(kind, refs, child)); },
+        structure, [&](ChildOf at) { way.push_new(make(at.kind, at.refs, at.child)); },
         [&] { way.drop_to(way.size() - 1); },
         [&](uint32_t i) {
             if (!structure.nodes[i].is_leaf()) return;
@@ -168,20 +155,14 @@ nb::object step_text(const Step &step) {
 }
 
 std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes) {
-    struct Edge {
-        Kind kind;
-        PyObject *const *refs;
-        uint32_t child;
-    };
-    std::vector<Edge> way;
+    std::vector<ChildOf> way;
     std::vector<Steps> found;
     walk_entries(
-        structure, [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_back({kind, refs, child}); },
-        [&] { way.pop_back(); },
+        structure, [&](ChildOf at) { way.push_back(at); }, [&] { way.pop_back(); },
         [&](uint32_t i) {
             if (found.size() == nodes.size() || nodes[found.size()] != i) return;
             Steps steps;
-            for (const Edge &edge : way) steps.push_back(step_of(edge.kind, edge.refs, edge.child));
+            for (const ChildOf at : way) steps.push_back(step_of(at.kind, at.refs, at.child));
             found.push_back(std::move(steps));
         });
     return found;
@@ -199,18 +180,16 @@ void add_accessors(const Structure &structure, Ways &ways) {
 void add_texts(const Structure &structure, nb::handle roots, Ways &ways) {
     const bool are_many = PyTuple_CheckExact(roots.ptr());
     if (!are_many && !PyUnicode_CheckExact(roots.ptr())) fail(PyExc_TypeError, "the roots are text, or a tuple.");
-    const auto make = [&](Kind kind, PyObject *const *refs, uint32_t child, bool is_first) {
-        if (!are_many || !is_first) return text_of_step(kind, refs, child);
-        PyObject *const root = item_or_null(roots, child);
+    const auto make = [&](ChildOf at, bool is_first) {
+        if (!are_many || !is_first) return text_of_step(at.kind, at.refs, at.child);
+        PyObject *const root = item_or_null(roots, at.child);
         if (!root || !PyUnicode_CheckExact(root)) fail(PyExc_TypeError, "there are too few roots.");
         return nb::borrow(root);
     };
     RefBuffer<24> way;
     if (!are_many) way.push_borrowed(roots.ptr());
     walk_entries(
-        structure,
-        [&](Kind kind, PyObject *const *refs, uint32_t child) { way.push_new(make(kind, refs, child, way.empty())); },
-        [&] { way.drop_to(way.size() - 1); },
+        structure, [&](ChildOf at) { way.push_new(make(at, way.empty())); }, [&] { way.drop_to(way.size() - 1); },
         [&](uint32_t i) {
             if (structure.nodes[i].is_leaf()) ways.push_new(joined(tuple_of(way.data(), way.size())));
         });

@@ -100,12 +100,6 @@ std::string label(Kind kind, PyObject *const *refs, uint32_t child, Show show) {
     return entries == Entries::kStructFields ? "<unnamed@" + std::to_string(child) + ">=" : "";
 }
 
-struct Frame {
-    PyObject *const *refs;
-    Kind kind;
-    uint32_t count, next;
-};
-
 // ", in the order ['b', 'a']" of a mapping that was filled in another order than the one in which it is
 // traversed and written.
 std::string order_text(Kind kind, PyObject *const *refs, Show show) {
@@ -115,26 +109,25 @@ std::string order_text(Kind kind, PyObject *const *refs, Show show) {
 
 std::string nodes_text(const Structure &structure, Show show, bool with_orders) {
     std::string text;
-    Buffer<Frame, 24> frames;
+    Nesting<ChildOf> around;
+    const auto close = [&](const ChildOf &all) {  // all of its children have been passed
+        if (with_orders) text += order_text(all.kind, all.refs, show);
+        text += closing(all.kind, all.refs, all.child, show);
+    };
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         interruptible_step();
         const Node node = at.node();
         PyObject *const *const refs = at.refs();
-        if (!frames.empty()) {
-            Frame &frame = frames.back();
-            if (frame.next > 0) text += ", ";
-            text += label(frame.kind, frame.refs, frame.next++, show);
+        if (!around.empty()) {
+            const ChildOf parent = around.innermost().pass();
+            if (parent.child > 0) text += ", ";
+            text += label(parent.kind, parent.refs, parent.child, show);
         }
         if (node.is_anchor) text += "&" + std::to_string(at.number()) + " ";
-        const bool is_node = !node.is_leaf() && !node.is_none() && !node.is_alias();
         if (node.is_alias()) text += "*" + std::to_string(node.count);
         else text += opening(node.kind, refs, node.count, show);
-        if (is_node) frames.push({refs, node.kind, node.count, 0});
-        for (; !frames.empty() && frames.back().next == frames.back().count; frames.pop()) {
-            const Frame frame = frames.back();
-            if (with_orders) text += order_text(frame.kind, frame.refs, show);
-            text += closing(frame.kind, frame.refs, frame.count, show);
-        }
+        if (node.is_leaf() || node.is_none() || node.is_alias()) around.add_closed(close);
+        else around.add({node.kind, refs}, node.count, close);
     }
     return text;
 }

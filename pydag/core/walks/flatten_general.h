@@ -81,8 +81,9 @@ private:
             const TypeInfo info = as_opened(object.ptr(), options_.space->find_class_of(object.ptr()));
             const bool is_tracked = (info.identity & tracks) != 0;
             if (objects_) objects_->push_borrowed(object.ptr());
+            const bool is_leaf = is_leaf_kind(info.kind) || object.is(options_.whole);
             if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);
-            else visit(std::move(object), info, is_leaf_kind(info.kind) || object.is(options_.whole), is_tracked);
+            else visit(std::move(object), info, is_leaf, is_tracked);
         }
         return leaves_.size() > num_leaves;
     }

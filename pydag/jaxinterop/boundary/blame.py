@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.plain_functions import advise_plain

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.messages.roots import CALL, Roots
 from pydag.jaxinterop.prefixes.arguments import (
     Args,

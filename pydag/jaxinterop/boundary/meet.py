@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.prefixes.neutral import Slot, class_of, marked, meant
 from pydag.jaxinterop.prefixes.treatments import one_level
 from pydag.jaxinterop.static.untraced import Options, Untraced

@@ -11,7 +11,7 @@ from functools import cached_property
 from operator import is_
 from typing import Any, NamedTuple
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.registry.weak_table import WeakTable

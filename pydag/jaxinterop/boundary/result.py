@@ -5,7 +5,7 @@ from typing import Any
 
 from jax import tree_util
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.refs.results import Given, WithRefs, without_refs
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag as AnyDag

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.flax_private import set_raw_value
 from pydag.typing import Leaf
 

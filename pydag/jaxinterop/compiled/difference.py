@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import jax
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.untraced import Untraced

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import Hashed, SpecKey
 from pydag.jaxinterop.static.constants import State, with_state
 from pydag.jaxinterop.static.leaves import Static, is_settled

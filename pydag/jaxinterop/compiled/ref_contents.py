@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import jax
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import Hashed
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.refs.access import may_pass_contents

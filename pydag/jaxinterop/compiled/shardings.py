@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text

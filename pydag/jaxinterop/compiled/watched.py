@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.static.constants import State
 
 MOST_WATCHED = 16

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pydag import _core
+import pydag._core as _core
 from pydag.files.arrays import is_array
 from pydag.files.fill import Filler
 from pydag.jaxinterop.boundary.dag import Dag

@@ -8,7 +8,7 @@ are kept as long as the structure lives.
 
 from collections.abc import Sequence
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.registry.weak_table import WeakTable
 

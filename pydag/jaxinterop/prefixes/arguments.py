@@ -70,6 +70,8 @@ class Chosen(NamedTuple):
 
     def spots(self, args: Args, kwargs: Kwargs) -> AbstractSet[Spot]:
         """Which arguments of this call are meant."""
+        if not self.numbers and not self.names:
+            return frozenset()
         count = len(args)
         numbers: set[Spot] = {i + count if i < 0 else i for i in self.numbers}
         return numbers.intersection(range(count)).union(n for n in self.names if n in kwargs)

@@ -10,7 +10,7 @@ from typing import Any
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.registry.functions import register_pydag_node
 from pydag.typing import Dag

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.roots import shortened as shortened

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 from jax import tree_util
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.paths import paths_of

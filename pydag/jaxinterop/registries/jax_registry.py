@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import optree
 from jax import tree_util
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.registry import lookup
 from pydag.registry.weak_table import WeakTable

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from jax import tree_util
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.boundary.derivatives import noted_for_jax, opens_as_pydag
 from pydag.jaxinterop.boundary.memory import memory_of, remember
 from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags

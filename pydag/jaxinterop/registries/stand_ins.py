@@ -10,7 +10,7 @@ both ways. Where they differ, the library's functions are called for each instan
 from collections.abc import Callable
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.flax_private import BySlots, opened_by_flax
 
 # (children, aux_data, names of the children), as the core gets them of a flatten function.

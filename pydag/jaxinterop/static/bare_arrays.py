@@ -30,6 +30,8 @@ def separated(arguments: Sequence[Any], leaves_of: Callable[[Any], Iterable[Leaf
     Args:
         leaves_of: Gives the leaves of a tree.
     """
+    if len(arguments) < 2:
+        return list(arguments)
     bare = [is_array(argument) and not is_ref(argument) for argument in arguments]
     counts = Counter(id(x) for x, is_bare in zip(arguments, bare, strict=True) if is_bare)
     again = {key for key, count in counts.items() if count > 1}

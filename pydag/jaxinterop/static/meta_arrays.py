@@ -5,7 +5,7 @@ import contextlib
 import types
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
 from pydag.structure.listing import Listing

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import is_prefix, select
 from pydag.structure.text import bounded_repr

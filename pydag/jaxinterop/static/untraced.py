@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, say_roots

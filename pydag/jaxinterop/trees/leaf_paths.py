@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag.typing import Dag, IsLeaf
 
 from .key_paths import KeyPath, key_path

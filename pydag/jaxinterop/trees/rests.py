@@ -7,7 +7,7 @@ the first one, that nothing is wanted. Configuration isn't compared.
 
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.kinds import MAPPINGS

@@ -7,12 +7,12 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import optree
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.boundary.updates import NOTHING, chosen_updates
+from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
@@ -21,7 +21,7 @@ from pydag.jaxinterop.prefixes.same_treatment import is_one_axis_in, is_one_axis
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, one_level, shortened
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.option import is_array
-from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity, Where
 
 from .vmap_updates import MappedUpdates
@@ -63,6 +63,37 @@ def _check_axes(name: str, axes: Any, options: Options) -> None:
                 f"vmap {name} must have ints and None as leaves, but there is "
                 f"{shortened(repr(leaf))}"
             )
+
+
+class _LastAxes:
+    """The function that JAX made for the last call's structure, and the axes of its leaves.
+
+    They hold for each call with that untraced part while nobody changes the tree of axes, unless an
+    axis counts from the end: whether two such axes are one depends on the array.
+
+    Args:
+        in_axes: As given to `vmap`.
+        make: Makes the function, from a call.
+        namespace: Whose classes are nodes of the tree of axes, too.
+    """
+
+    def __init__(
+        self, in_axes: Any, make: Callable[[Call], Callable[[Call], Any]], namespace: str
+    ) -> None:
+        self._in_axes, self._make, self._namespace = in_axes, make, namespace
+        self._last: tuple[Untraced, Any, Callable[[Call], Any]] | None = None
+
+    def function(self, call: Call) -> Callable[[Call], Any]:
+        axes = _core.flatten(
+            self._in_axes, none_is_leaf=True, namespace=self._namespace, identity="nodes"
+        )
+        last = self._last
+        if last is not None and last[0] == call._untraced and last[1] == axes:
+            return last[2]
+        function = self._make(call)
+        is_from_the_end = any(isinstance(axis, int) and axis < 0 for axis in axes[0])
+        self._last = None if is_from_the_end else (call._untraced, axes, function)
+        return function
 
 
 def vmap(
@@ -146,6 +177,11 @@ def vmap(
 
     updated = chosen_updates(fun, update_argnums, update_argnames)
     over_one_axis = mapping(in_axes) if is_one_in else None
+    last_axes = _LastAxes(
+        in_axes,
+        lambda call: mapping(per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)),
+        namespace,
+    )
 
     @wraps(fun)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -166,7 +202,7 @@ def vmap(
             return written
         function = over_one_axis
         if function is None or not has_one_axis:
-            function = mapping(per_leaf(call, prefixes, _IN_AXES, options))
+            function = last_axes.function(call)
         try:
             result: R = outputs.open(function(call), RefTable.of(call._leaves))
         except ValueError as error:

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydag import _core
+import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import type_text
 from pydag.jaxinterop.boundary.call import Call
