@@ -114,6 +114,7 @@ def main() -> None:
                         help=f"some sections, of: {', '.join(SECTIONS)}")  # fmt: skip
     parser.add_argument("--out", type=Path, help="write there, and not into the project")
     parser.add_argument("--render", type=Path, metavar="JSON", help="draw results of earlier")
+    parser.add_argument("--before", type=Path, metavar="JSON", help="prints its cliffs, too")
     options = parser.parse_args()
 
     if options.render:
@@ -124,7 +125,8 @@ def main() -> None:
         results = Results(about(peers, effort), records)
 
     if found := chosen(results.records, "cliffs"):
-        print(rows.section(found))
+        earlier = Results.read(options.before).records if options.before else []
+        print(rows.section(found, chosen(earlier, "cliffs")))
     if options.out or options.only or results.about["quick"]:
         folder = options.out or ROOT / "out/benchmarks"
         write(results, folder / "results.json", folder, None)

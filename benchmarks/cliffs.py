@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads at which a fast library may be slow, in one table: ours, the other, ratio, target.
 
-    python benchmarks --only cliffs [--quick]
+    python benchmarks --only cliffs [--quick] [--before benchmarks/results.json]
 
-measures all of them and prints the table. To add rows: a module with a function
-`rows(peers, effort) -> list[Row]` (rows.py says what a row is; `peers` has the libraries that are
-installed, `effort.quick` asks for smaller sizes), named in `MODULES` below.
+measures all of them and prints the table, with the ratios of an earlier run if one is given. To
+add rows: a module with a function `rows(peers, effort) -> list[Row]` (rows.py says what a row is;
+`peers` has the libraries that are installed, `effort.quick` asks for smaller sizes), named in
+`MODULES` below.
 """
 
 from collections.abc import Callable
 
+import functions
+import imports
+import many_arrays
 import odd_classes
 import odd_trees
+import quiet_steps
 import small_calls
+import structure_walks
 from peers import Peers
 from records import Task
 from rows import Row
@@ -22,6 +28,11 @@ MODULES: tuple[Callable[[Peers, Effort], list[Row]], ...] = (
     odd_classes.rows,
     odd_trees.rows,
     small_calls.rows,
+    structure_walks.rows,
+    functions.rows,
+    many_arrays.rows,
+    imports.rows,
+    quiet_steps.rows,
 )
 
 

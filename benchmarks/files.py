@@ -231,7 +231,7 @@ def row(name: str, model: Model) -> list[str]:
             yes[ties],
             yes[_runs_code(way, folder)],
             yes[_part(way, folder / "model", model)],
-            yes[isinstance(found["embed"], np.memmap)],
+            yes[isinstance(getattr(found["embed"], "base", None), np.memmap)],
             yes[_is_strict(way, folder, model)],
             duration(saved),
             duration(loaded),

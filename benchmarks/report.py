@@ -254,8 +254,8 @@ looks into (a view's memory) and the aux_data of classes stay common to both, as
 def _cliffs(records: list[Record]) -> str:
     intro = """\
 Workloads at which a library that is fast on ordinary trees may be slow. *≥*: the time of the
-fastest other library over pydag's. *≤*: pydag's time over its own time for the like of it without
-the oddity.
+fastest other library over pydag's. *≤*: pydag's time over the other one, which is that of another
+library, of pydag for the like of it without the oddity, or a time that was set.
 
 """
     return intro + cliff_table(records)

@@ -2,15 +2,16 @@
 """A row of the table of cliffs: a workload, what it is compared with, and the ratio that is wanted.
 
 `at_least` races other libraries: the fastest of them is to take so many times as long as pydag.
-`at_most` compares pydag with itself: the workload is to take at most so many times as long as
-another one that is like it.
+`at_most` is the other way round: pydag is to take at most so many times as long as the other. That
+may be another library, or pydag itself (`USUAL`), at a workload that is like this one. `within`
+compares pydag with a time that is given.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from records import Labels, Record, Task
-from timing import Effort, Outcome, Work, contest
+from timing import Effort, Outcome, Times, Work, contest
 from words import duration, table, times
 
 USUAL = "pydag, the usual case"
@@ -48,8 +49,20 @@ def at_least(name: str, target: float, race: Race) -> Row:
 
 
 def at_most(name: str, target: float, race: Race) -> Row:
-    """The contender "pydag" takes at most `target` times as long as `USUAL`."""
+    """The contender "pydag" takes at most `target` times as long as the other one."""
     return Row(name, race, target, is_bound=True)
+
+
+def within(name: str, seconds: float, race: Race, number: int = 1) -> Row:
+    """pydag takes at most so many seconds for each of `number` leaves, or for a whole call."""
+    label = duration(seconds) + (" a leaf" if number > 1 else "")
+
+    def beside(effort: Effort) -> Outcome:
+        outcome = race(effort)
+        outcome.times[label] = Times(seconds * number, seconds * number)
+        return outcome
+
+    return Row(name, beside, 1.0, is_bound=True)
 
 
 def ratio_of(record: Record) -> float | None:
@@ -64,17 +77,27 @@ def is_met(record: Record) -> bool:
     return ratio is None or (ratio <= target if record.labels["is_bound"] else ratio >= target)
 
 
-def section(records: list[Record]) -> str:
-    """The table."""
+def section(records: list[Record], earlier: Iterable[Record] = ()) -> str:
+    """The table.
+
+    Args:
+        earlier: Those of another run, whose ratios stand beside them if there are any.
+    """
+    before = {record.labels["what"]: times(ratio_of(record)) for record in earlier}
+    column = ["before"] if before else []
     return table(
-        ["", "pydag", "the other", "its time", "ratio", "wanted", ""],
-        [_cells(record) for record in records],
+        ["", "pydag", "the other", "its time", *column, "ratio", "wanted", ""],
+        [
+            _cells(record, [before.get(record.labels["what"], "")] if before else [])
+            for record in records
+        ],
     )
 
 
-def _cells(record: Record) -> list[str]:
+def _cells(record: Record, before: list[str]) -> list[str]:
     peer, ours = record.best_peer(), duration(record.times["pydag"].minimum)
     wanted = f"{'≤' if record.labels['is_bound'] else '≥'} {record.labels['target']}"
     theirs = [peer, duration(record.times[peer].minimum)] if peer else ["", ""]
     verdict = "" if is_met(record) else "missed"
-    return [str(record.labels["what"]), ours, *theirs, times(ratio_of(record)), wanted, verdict]
+    ratio = times(ratio_of(record))
+    return [str(record.labels["what"]), ours, *theirs, *before, ratio, wanted, verdict]

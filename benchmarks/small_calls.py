@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the table of cliffs: small calls through `jit`, wrapping anew, first calls, quiet steps.
+"""Rows of the table of cliffs: small calls through `jit`, wrapping anew, first calls.
 
 Each is beside JAX's own function with the same arguments.
 """
@@ -13,12 +13,11 @@ from functools import partial
 from typing import Any
 
 from peers import Peers
-from rows import USUAL, Race, Row, at_least, at_most
+from rows import Race, Row, at_least
 from timing import Effort, Outcome, Times, Work, contest
 
 Call = Callable[[], Any]
 OTHER = "jax"
-STEPS = 10_000
 
 
 def rows(peers: Peers, effort: Effort) -> list[Row]:
@@ -43,12 +42,6 @@ def rows(peers: Peers, effort: Effort) -> list[Row]:
             at_least(f"{what}, {size} leaves", 0.95, partial(_first, jax, interop, what, size))
             for what in ("trace", "first call")
             for size in sizes
-        ),
-        at_most("the slowest of 1,000 steps over the median", 1.2, partial(_steps, jax, interop)),
-        at_least(
-            "the slowest of 1,000 steps beside jax.jit's",
-            1.0,
-            lambda effort: _slowest(jax, interop),
         ),
     ]
 
@@ -116,28 +109,3 @@ def _first(jax: Any, interop: Any, what: str, size: int, effort: Effort) -> Outc
             _ = function.trace(model) if what == "trace" else function(model)
             seconds[name].append(time.perf_counter() - start)
     return Outcome({name: Times.of(all_) for name, all_ in seconds.items()})
-
-
-def _step_times(jax: Any, jit: Any) -> tuple[float, float]:
-    """Of ten thousand training steps: the median, and what one in a thousand exceeds."""
-    model = {"w": jax.numpy.ones(8), "b": jax.numpy.ones(8)}
-    step = jit(lambda model: {name: 0.999 * x for name, x in model.items()})
-    seconds = []
-    for _ in range(STEPS):
-        start = time.perf_counter()
-        model = step(model)
-        seconds.append(time.perf_counter() - start)
-    seconds.sort()
-    return seconds[STEPS // 2], seconds[STEPS - STEPS // 1000]
-
-
-def _steps(jax: Any, interop: Any, effort: Effort) -> Outcome:
-    found = [_step_times(jax, interop.jit) for _ in range(effort.rounds)]
-    median, slow = min(found, key=lambda times: times[1] / times[0])
-    return Outcome({"pydag": Times(slow, slow), USUAL: Times(median, median)})
-
-
-def _slowest(jax: Any, interop: Any) -> Outcome:
-    jits = {"pydag": interop.jit, OTHER: jax.jit}
-    slow = {name: min(_step_times(jax, jit)[1] for _ in range(5)) for name, jit in jits.items()}
-    return Outcome({name: Times(time, time) for name, time in slow.items()})

@@ -117,9 +117,9 @@ from .ops.transpose import dag_transpose_map as dag_transpose_map
 from .ops.transpose import dag_transpose_map_with_accessor as dag_transpose_map_with_accessor
 from .ops.transpose import dag_transpose_map_with_path as dag_transpose_map_with_path
 from .registry import lookup as lookup
+from .registry.entries import RegistryEntry as RegistryEntry
 from .registry.fields import register_fields as register_fields
 from .registry.fields import register_module as register_module
-from .registry.functions import RegistryEntry as RegistryEntry
 from .registry.functions import clear_caches as clear_caches
 from .registry.functions import register_pydag_node as register_pydag_node
 from .registry.functions import register_pydag_node_class as register_pydag_node_class

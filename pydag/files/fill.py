@@ -9,12 +9,12 @@ from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
 from .arrays import (
+    have_one_signature,
     is_array,
     is_array_class,
     is_scalar_class,
     of_class,
     same_bytes,
-    signature,
     signature_text,
 )
 from .names import leaf_names
@@ -39,12 +39,16 @@ class Filler:
         self._leaves, self._source, self._selected = leaves, source, selected
         self._names, self.leaf_names = leaf_names(listing)
         self._of_position = {position: i for i, position in enumerate(listing.leaves)}
+        self._of_name = {name: i for i, name in enumerate(self.leaf_names)}
+        self._are_arrays = of_class(leaves, is_array_class)
         self._found: dict[int, tuple[str, Any]] = {}
         self._values: dict[int, Any] = {}
         self.surplus: list[str] = []
 
     def find(self, name: str) -> int | None:
         """The leaf that has this name, by any of its paths."""
+        if (known := self._of_name.get(name)) is not None:
+            return known
         position = self._names.find(name)
         return None if position is None else self._of_position.get(position)
 
@@ -76,23 +80,24 @@ class Filler:
         if repr(first) != repr(value):  # numbers, of one array that is described
             raise self._misfit(name, f"{_value_text(value)}, and elsewhere {first!r}", wanted)
 
-    def put(self, names: Iterable[str], array: Callable[[], Any]) -> None:
-        """Gives an array to every leaf that has one of these names.
+    def put(self, name: str, aliases: Sequence[str], read: Callable[[str], Any]) -> None:
+        """Gives an array to every leaf that has one of its names.
 
         Args:
-            names: The array's own name first, then its aliases.
-            array: Reads the array. Called only if a leaf needs it.
+            name: The array's own name.
+            aliases: Its other names.
+            read: Reads the array of a name. Called only if a leaf needs it.
         """
         found: dict[int, str] = {}
-        for name in names:
-            leaf = self.find(name)
+        for known in (name, *aliases):
+            leaf = self.find(known)
             if leaf is not None:
-                found.setdefault(leaf, name)
+                found.setdefault(leaf, known)
         if not found:
-            self.surplus.append(next(iter(names)))
-        for leaf, name in found.items():
+            self.surplus.append(name)
+        for leaf, known in found.items():
             if self._selected[leaf]:
-                self._put(leaf, name, array())
+                self._put(leaf, known, read(name))
 
     def _put(self, leaf: int, name: str, array: Any) -> None:
         if leaf in self._found:
@@ -105,8 +110,8 @@ class Filler:
                 )
             return
         wanted = self._leaves[leaf]
-        if is_array(wanted):
-            fits = signature(wanted) == signature(array)
+        if self._are_arrays[leaf]:
+            fits = have_one_signature(wanted, array)
         else:
             fits = type(_value(array, wanted)) is type(wanted)
         if not fits:
@@ -132,7 +137,7 @@ class Filler:
             return
         missing = [
             self.leaf_names[i] + hints.get(self.leaf_names[i], "")
-            for i, is_an_array in enumerate(of_class(self._leaves, is_array_class))
+            for i, is_an_array in enumerate(self._are_arrays)
             if self._selected[i] and is_an_array
             if i not in self._found and i not in self._values
         ]
@@ -162,8 +167,7 @@ class Filler:
 
     def replaced(self) -> set[int]:
         """The array leaves that got a new value."""
-        are_arrays = of_class(self._leaves, is_array_class)
-        return {i for i in self._found if are_arrays[i]}
+        return {i for i in self._found if self._are_arrays[i]}
 
 
 def _value(array: Any, wanted: Any) -> Any:

@@ -115,11 +115,14 @@ def read(
     try:
         spec = document.spec(namespace, asked)
         names = ClassNames(spec.namespace if namespace is None else namespace, asked)
-        arrays: dict[str, Any] = {}
-        leaves = [_leaf(file, i, leaf, names, arrays) for i, leaf in enumerate(described)]
+        arrays = file.arrays(described.arrays)
+        leaves = [
+            arrays[content] if kind == "array" else _no_array(i, kind, content, names, arrays)
+            for i, (kind, content) in enumerate(described.leaves)
+        ]
     except ValueError as error:
         raise file.wrong(str(error)) from None
-    is_array = {i for i, leaf in enumerate(described) if "value" not in leaf}
+    is_array = {i for i, (kind, _) in enumerate(described.leaves) if kind != "value"}
     return _selected(spec, leaves, only, is_array, file)
 
 
@@ -131,25 +134,21 @@ def _checked_classes(classes: type | Iterable[type]) -> tuple[type, ...]:
     return given
 
 
-def _leaf(
-    file: File, i: int, described: dict[str, Any], names: ClassNames, arrays: dict[str, Any]
-) -> Leaf:
-    [(kind, content)] = described.items()
-    if kind == "value":
-        try:
-            return decode_leaf(content, names)
-        except UnaskedError as error:
-            raise UnaskedError(error.classes, f"in leaves[{i}]: ") from None
-        except ValueError as error:
-            raise ValueError(f"malformed structure: leaves[{i}]: {error}") from None
-    if content not in arrays:
-        arrays[content] = file.array(content)
-    return arrays[content][()] if kind == "scalar" else arrays[content]
+def _no_array(i: int, kind: str, content: Any, names: ClassNames, arrays: dict[str, Any]) -> Leaf:
+    """A leaf that is one of NumPy's numbers, or a value."""
+    if kind == "scalar":
+        return arrays[content][()]
+    try:
+        return decode_leaf(content, names)
+    except UnaskedError as error:
+        raise UnaskedError(error.classes, f"in leaves[{i}]: ") from None
+    except ValueError as error:
+        raise ValueError(f"malformed structure: leaves[{i}]: {error}") from None
 
 
 def _flat(file: File, only: Where | None) -> Loaded:
     """Reads a file that another program wrote: a flat dict of its names."""
-    arrays = {name: file.array(name) for name in file.entries}
+    arrays = file.arrays(file.entries)
     tree = {name: arrays[kept] for name, kept in file.names().items()}
     leaves, spec = _core.flatten(tree)
     return _selected(spec, leaves, only, set(range(len(leaves))), file)
@@ -180,12 +179,12 @@ def _filled(
     if only is not None:
         chosen = select(only, spec, leaves, namespace)
     filler = Filler(listing, leaves, repr(file.path), chosen)
-    names_of: dict[str, list[str]] = {name: [name] for name in file.entries}
+    aliases: dict[str, list[str]] = {}
     for alias, name in file.names().items():
         if alias != name:
-            names_of[name].append(alias)
-    for name, names in names_of.items():
-        filler.put(names, lambda name=name: file.array(name))  # type: ignore[misc]  # bound at once
+            aliases.setdefault(name, []).append(alias)
+    for name in file.entries:
+        filler.put(name, aliases.get(name, ()), file.array)
     if structure is not None:
         own = tuple(leaf for leaf in leaves if isinstance(leaf, type))
         _put_values(file, structure, filler, ClassNames(namespace, asked + own))
@@ -209,16 +208,16 @@ def _dangling(file: File) -> dict[str, str]:
 def _put_values(file: File, structure: Any, filler: Filler, classes: ClassNames) -> None:
     """Fills in the numbers, text and other values that the file has for a name of `like`."""
     document, described = structure
-    if not any("value" in leaf for leaf in described):
+    if not described.has_values:
         return
     try:
         _, names = leaf_names(document.listing())
     except ValueError as error:
         raise file.wrong(str(error)) from None
-    for name, leaf in zip(names, described, strict=True):
-        if "value" in leaf and filler.wants(name):
+    for name, (kind, content) in zip(names, described.leaves, strict=True):
+        if kind == "value" and filler.wants(name):
             try:
-                value = decode_leaf(leaf["value"], classes)
+                value = decode_leaf(content, classes)
             except ValueError as error:
                 raise file.wrong(f"{name!r}: {error}") from None
             filler.put_value(name, value)

@@ -8,6 +8,7 @@ paths that would get the same name.
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pydag.structure.kinds import NAMED
 from pydag.structure.listing import Listing, Record, step_text
@@ -101,15 +102,7 @@ class Names:
 
     def of_leaves(self) -> list[str]:
         """The name of each distinct leaf, as `name` gives it for the path of its anchor."""
-        records, parents = self._listing.records, self._listing.parents
-        dotted: list[str | None] = [""]  # of each node, as far as it can be the name of one
-        for position in range(1, len(records)):
-            above = dotted[parents[position]]
-            part = None if above is None or len(above) > _LONGEST else self._steps.part(position)
-            if part is None:
-                dotted.append(None)
-            else:
-                dotted.append(f"{above}.{part}" if parents[position] > 0 else part)
+        dotted = self._dotted()
         names = []
         for leaf in self._listing.leaves:
             name = dotted[leaf]
@@ -118,6 +111,31 @@ class Names:
             self._taken[name] = leaf
             names.append(name)
         return names
+
+    def _dotted(self) -> list[str | None]:
+        """The dotted name of each node, as far as it can be the name of one."""
+        records, parents = self._listing.records, self._listing.parents
+        parts: dict[Any, str | None] = {}  # of steps that are text: most nodes have one seen before
+        dotted: list[str | None] = [""]
+        for position in range(1, len(records)):
+            parent = parents[position]
+            above = dotted[parent]
+            if above is None or len(above) > _LONGEST:
+                dotted.append(None)
+                continue
+            _, _, _, entry, attribute, _, _ = records[position]
+            text = entry if attribute is None else attribute
+            if type(text) is not str:
+                part = self._steps.part(position)
+            elif text in parts:
+                part = parts[text]
+            else:
+                part = parts[text] = self._steps.part(position)
+            if part is None:
+                dotted.append(None)
+            else:
+                dotted.append(f"{above}.{part}" if parent > 0 else part)
+        return dotted
 
     def find(self, name: str) -> int | None:
         """The position of the node that has this name in a file, by any path to it."""

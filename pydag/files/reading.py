@@ -5,23 +5,17 @@ The safetensors package checks the header; nothing of the arrays is read until t
 """
 
 import os
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-from pydag.structure.document import Document, MalformedError, check_version, distinct, parse
+import pydag._core as _core
+from pydag.structure.document import Document, MalformedError, check_version, parse
 
 from .arrays import numpy_dtype
+from .described import Described, Entry
 from .save import KINDS, STRUCTURE, package
 
 _ATTEMPTS = 5
-
-
-class Entry(NamedTuple):
-    """An array in a file."""
-
-    dtype: str  # in the format's words
-    shape: tuple[int, ...]
-    start: int  # in the file
-    end: int
 
 
 class File:
@@ -58,8 +52,8 @@ class File:
         with open(self.path, "rb") as file:
             before = os.fstat(file.fileno())
             try:
-                with safetensors.safe_open(self.path, framework="np") as checked:
-                    self.metadata = dict(checked.metadata() or {})
+                with safetensors.safe_open(self.path, framework="np"):
+                    pass  # checks it
             except safetensors.SafetensorError as error:
                 raise ValueError(f"{self.path!r} is no whole safetensors file: {error}") from error
             after = os.stat(self.path)
@@ -69,42 +63,40 @@ class File:
                 return False
             size = int.from_bytes(file.read(8), "little")
             try:
-                header = json.loads(file.read(size), object_pairs_hook=distinct)
+                header = json.loads(file.read(size), object_pairs_hook=_core.json_object)
             except ValueError as error:
                 raise self.wrong(f"malformed header: {error}") from None
             self._bytes = np.memmap(file, dtype=np.uint8, mode="r")
-        self._map = vars(self._bytes)  # which file it is
-        start = 8 + size
-        self.entries = {
-            name: Entry._make(
-                (
-                    entry["dtype"],
-                    tuple(entry["shape"]),
-                    start + entry["data_offsets"][0],
-                    start + entry["data_offsets"][1],
-                )
-            )
-            for name, entry in header.items()
-            if name != "__metadata__"
-        }
+        self.metadata = header.pop("__metadata__", None) or {}
+        self.entries, self._start = header, 8 + size
         return True
 
     def array(self, name: str) -> Any:
         """An array of the file, mapped, read-only. One of booleans is read, and checked."""
+        return self.arrays({name: self.entries[name]})[name]
+
+    def arrays(self, entries: Mapping[str, Entry]) -> dict[str, Any]:
+        """The arrays of these entries, by name.
+
+        Each is a plain array above the one `numpy.memmap` of the whole file, its `base`: to make an
+        object of that class takes three times as long.
+        """
         import numpy as np
 
-        short, shape, start, end = self.entries[name]
+        mapped, first, dtypes, new = self._bytes, self._start, self._dtypes, np.ndarray
+        found = {}
+        name = ""
         try:
-            if short == "BOOL" and start < end and self._bytes[start:end].max() > 1:
-                raise ValueError("a boolean is a byte that is 0 or 1")
-            dtype = self._dtypes.get(short)
-            if dtype is None:
-                dtype = self._dtypes[short] = numpy_dtype(short)
-            # In one step: a slice, its view and the reshaping of that are three.
-            found = np.ndarray.__new__(np.memmap, shape, dtype, self._bytes, start)
+            for name, entry in entries.items():
+                short, (begin, end) = entry["dtype"], entry["data_offsets"]
+                dtype = dtypes.get(short)
+                if dtype is None:
+                    dtype = dtypes[short] = numpy_dtype(short)
+                if short == "BOOL":
+                    _check_booleans(mapped[first + begin : first + end])
+                found[name] = new(entry["shape"], dtype, mapped, first + begin)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{self.path!r}: the array {name!r} can't be read: {error}") from None
-        vars(found).update(self._map)
         return found
 
     def check_aliases(self) -> None:
@@ -117,12 +109,10 @@ class File:
             if name not in self.entries:
                 raise self.wrong(f"{alias!r} is an alias of {name!r}, which is no array in it")
 
-    def check_complete(self, described: list[dict[str, Any]]) -> None:
+    def check_complete(self, described: Described) -> None:
         """Checks that the structure uses every array."""
-        unused = self.entries.keys() - {
-            next(iter(leaf.values())) for leaf in described if "value" not in leaf
-        }
-        if unused:
+        if len(described.arrays) < len(self.entries):
+            unused = self.entries.keys() - described.arrays.keys()
             raise self.wrong(
                 f"the array {min(unused)!r} is not in the structure; strict=False leaves it out"
             )
@@ -138,7 +128,7 @@ class File:
                 names.setdefault(alias, name)
         return names
 
-    def structure(self) -> tuple[Document, list[dict[str, Any]]] | None:
+    def structure(self) -> tuple[Document, Described] | None:
         """The structure in the metadata, and how each of its leaves is described."""
         if not self.is_ours:
             return None
@@ -159,24 +149,14 @@ class File:
         return ValueError(f"{self.path!r}: {what}")
 
 
-def _checked(whole: Any, entries: dict[str, Entry]) -> tuple[Document, list[dict[str, Any]]]:
+def _check_booleans(found: Any) -> None:
+    if found.size and found.max() > 1:
+        raise ValueError("a boolean is a byte that is 0 or 1")
+
+
+def _checked(whole: Any, entries: Mapping[str, Entry]) -> tuple[Document, Described]:
     if type(whole) is not dict:
         raise MalformedError("the text", "expected an object")
     check_version(whole.get("pydag"))
     document = Document.read(whole.get("structure"))
-    leaves = whole.get("leaves")
-    if type(leaves) is not list or len(leaves) != document.num_leaves:
-        raise MalformedError("leaves", "there must be one for each leaf of the structure")
-    for i, leaf in enumerate(leaves):
-        if type(leaf) is not dict or len(leaf) != 1:
-            raise MalformedError(f"leaves[{i}]", "expected an object with one field")
-        [(kind, content)] = leaf.items()
-        if kind == "value":
-            continue
-        if kind not in ("array", "scalar") or type(content) is not str:
-            raise MalformedError(f"leaves[{i}]", f"unknown kind {kind[:40]!r}")
-        if content not in entries:
-            raise MalformedError(f"leaves[{i}]", f"there is no array {content[:200]!r}")
-        if kind == "scalar" and entries[content].shape != ():
-            raise MalformedError(f"leaves[{i}]", f"the array {content[:200]!r} is no single number")
-    return document, leaves
+    return document, Described(whole.get("leaves"), document.num_leaves, entries)

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -126,21 +126,8 @@ def write(
         if kinds:
             whole[KINDS] = {next(iter(described[i].values())): kinds[i] for i in kinds}
         metadata[STRUCTURE] = json.dumps(whole, separators=(",", ":"), allow_nan=False)
-    size = len(json.dumps(metadata)) + sum(len(name) + 120 for name in arrays)
-    if size > _LARGEST_HEADER:
-        raise ValueError(
-            f"the names and the structure need some {size} bytes; the header of a safetensors "
-            f"file has room for {_LARGEST_HEADER}"
-        )
-    entries = {
-        name: safetensors.TensorSpec(
-            dtype=dtype_name(array.dtype),
-            shape=array.shape,
-            data_ptr=array.ctypes.data,
-            data_len=array.nbytes,
-        )
-        for name, array in arrays.items()
-    }
+    _check_size(metadata, arrays)
+    entries = _entries(safetensors.TensorSpec, arrays)
     with _replacing(path) as temporary:
         try:
             safetensors.serialize_file(entries, temporary, metadata=metadata)
@@ -148,6 +135,38 @@ def write(
                 pass  # reading it back proves that it is whole
         except safetensors.SafetensorError as error:
             raise _system_error(error, path) from error
+
+
+def _check_size(metadata: dict[str, str], names: Iterable[str]) -> None:
+    """Raises ValueError where a header would be too large."""
+    import json
+
+    size = sum(len(name) + 120 for name in names)
+    most = 12 * sum(map(len, itertools.chain(*metadata.items())))  # a character may need as many
+    if size + most > _LARGEST_HEADER:
+        size += len(json.dumps(metadata))
+    if size > _LARGEST_HEADER:
+        raise ValueError(
+            f"the names and the structure need some {size} bytes; the header of a safetensors "
+            f"file has room for {_LARGEST_HEADER}"
+        )
+
+
+def _entries(make: Callable[..., Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """What safetensors is told of each array, which must live until it is written."""
+    dtypes: dict[Any, str] = {}
+    entries = {}
+    for name, array in arrays.items():
+        dtype = array.dtype
+        if dtype not in dtypes:
+            dtypes[dtype] = dtype_name(dtype)
+        entries[name] = make(
+            dtype=dtypes[dtype],
+            shape=array.shape,
+            data_ptr=_core.buffer_address(array),
+            data_len=array.nbytes,
+        )
+    return entries
 
 
 def _sorted_out(
@@ -163,20 +182,21 @@ def _sorted_out(
     described: list[Any] = []
     indices: list[int] = []
     are_scalars = of_class(leaves, is_scalar_class)
-    for i, (leaf, name) in enumerate(zip(leaves, names_of_leaves, strict=True)):
-        try:
+    i = 0
+    try:
+        for i, (leaf, name) in enumerate(zip(leaves, names_of_leaves, strict=True)):
             if are_arrays[i]:
-                arrays[name] = to_numpy(leaf)
+                arrays[name] = array = to_numpy(leaf)
                 indices.append(i)
                 if bar is not None:
-                    bar.update(arrays[name].nbytes)
+                    bar.update(array.nbytes)
                 described.append({"scalar": name} if are_scalars[i] else {"array": name})
             elif names is not None:
                 described.append({"value": encode_leaf(leaf, names)})
-        except UnwritableError as error:
-            raise TypeError(_refusal(listing, i, error)) from None
-        except Exception as error:  # `__array__` may raise anything
-            raise TypeError(_refusal(listing, i, error)) from error
+    except UnwritableError as error:
+        raise TypeError(_refusal(listing, i, error)) from None
+    except Exception as error:  # `__array__` may raise anything
+        raise TypeError(_refusal(listing, i, error)) from error
     aliases = {namer.name(way): names_of_leaves[leaf] for leaf, way in other_ways(listing, indices)}
     return arrays, described, aliases
 

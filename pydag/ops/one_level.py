@@ -10,7 +10,8 @@ import optree
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.compiled import compiled
-from pydag.registry.functions import RegistryEntry, register_pydag_node
+from pydag.registry.entries import RegistryEntry
+from pydag.registry.functions import register_pydag_node
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, UnflattenFunction
 

@@ -6,42 +6,22 @@ once, the order is: pydag in the namespace, optree in the namespace, pydag globa
 globally, JAX (once `pydag.jaxinterop` is imported).
 """
 
-import builtins
 import functools
 import inspect
 import warnings
-from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import Any, Protocol, TypeVar, cast, overload
 
 import optree
 
 import pydag._core as _core
 from pydag.typing import FlattenFunction, UnflattenFunction
 
-from . import latest, lookup
+from . import latest
+from .entries import RegistryEntry, get
 from .optree_private import GLOBAL_NAMESPACE
 
 C = TypeVar("C", bound=type)
-
-
-class RegistryEntry(NamedTuple):
-    """How a class is opened and built; what `unregister_pydag_node` took out.
-
-    Args:
-        type: The class.
-        flatten_func, unflatten_func: Its functions; None for a class of `register_fields`.
-        path_entry_type: What stands for an entry in an accessor.
-        kind: The kind of node that its instances are.
-        namespace: Where the registration counted; "" is everywhere.
-    """
-
-    type: builtins.type
-    flatten_func: FlattenFunction | None
-    unflatten_func: UnflattenFunction | None
-    path_entry_type: builtins.type[optree.PyTreeEntry]
-    kind: optree.PyTreeKind
-    namespace: str
 
 
 def checked_namespace(cls: object, namespace: object) -> str:
@@ -57,80 +37,6 @@ def checked_namespace(cls: object, namespace: object) -> str:
             "The namespace cannot be an empty string. Leave it out for the global one."
         )
     return str.__str__(namespace)  # an enum member hashes in its own way
-
-
-@overload
-def _get(cls: type, /, *, namespace: str = "") -> RegistryEntry | None: ...
-@overload
-def _get(cls: None = None, /, *, namespace: str = "") -> dict[type, RegistryEntry]: ...
-def _get(
-    cls: type | None = None, /, *, namespace: str = ""
-) -> dict[type, RegistryEntry] | RegistryEntry | None:
-    """What is registered for a class, or for all of them.
-
-    Args:
-        cls: The class; left out: all classes that the namespace sees.
-        namespace: Where to look first; the global one is seen from everywhere.
-
-    Returns:
-        The entry of the class, or None where it is a leaf; or a dict of entries by class.
-
-    Raises:
-        TypeError: `cls` is not a class, or the namespace is no string.
-        ValueError: The namespace has a lone surrogate.
-    """
-    if type(namespace) is str and not namespace and (fixed := _fixed_entries.get(id(cls))):
-        return fixed
-    if namespace is GLOBAL_NAMESPACE:
-        namespace = ""
-    if cls is not None and cls is not cast("type", namedtuple) and not inspect.isclass(cls):
-        raise TypeError(f"Expected a class or None, got {cls!r}.")
-    _core.check_namespace(namespace)
-    namespace = str.__str__(namespace)
-    if cls is None:
-        return _get_all(namespace)
-    known = lookup.optree_entry(cls, namespace)
-    kept = _builtin_entries.get(id(known))
-    if kept is not None and kept[1].type is cls:
-        return kept[1]
-    is_builtin = known is not None and known.type is cls and known.kind != optree.PyTreeKind.CUSTOM
-    if inspect.isclass(cls) and not is_builtin:
-        found = _core.find_registration(cls, namespace)
-        if found is not None:
-            return RegistryEntry(cls, *found[:3], optree.PyTreeKind.CUSTOM, found[3])
-    return None if known is None else _entry_of_optree(known)
-
-
-# By the id of optree's entry, which is kept beside ours.
-_builtin_entries: dict[int, tuple[Any, RegistryEntry]] = {}
-# By the id of a builtin class that has one entry for good. (A dict's depends on the namespace.)
-_fixed_entries: dict[int, RegistryEntry] = {}
-
-
-def _entry_of_optree(entry: Any) -> RegistryEntry:
-    """The same in our words; for a builtin class the same object each time, as in optree."""
-    if id(entry) in _builtin_entries:
-        return _builtin_entries[id(entry)][1]
-    ours = RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))
-    if ours.kind != optree.PyTreeKind.CUSTOM:
-        ours = _builtin_entries.setdefault(id(entry), (entry, ours))[1]
-        if ours.type in (list, tuple, type(None)):
-            _fixed_entries[id(ours.type)] = ours
-    return ours
-
-
-def _get_all(namespace: str) -> dict[type, RegistryEntry]:
-    all_of_optree: Any = optree.register_pytree_node.get
-    entries = {
-        cls: _entry_of_optree(entry) for cls, entry in all_of_optree(namespace=namespace).items()
-    }
-    others: list[Any] = [c for space, c in _core.registered_classes() if space in ("", namespace)]
-    for known in lookup.fallback_classes():
-        others += known
-    for cls in others:
-        if isinstance(cls, type) and (entry := _get(cls, namespace=namespace)) is not None:
-            entries[cls] = entry
-    return entries
 
 
 class _Register(Protocol):
@@ -155,8 +61,8 @@ class _Register(Protocol):
 
 
 def _with_get(function: Any) -> _Register:
-    function.get = _get
-    _get.__name__, _get.__qualname__ = "get", f"{function.__qualname__}.get"
+    function.get = get
+    get.__qualname__ = f"{function.__qualname__}.get"
     return cast("_Register", function)
 
 

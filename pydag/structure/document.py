@@ -12,8 +12,9 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.registry.names import ClassNames, UnaskedError, class_name
 from pydag.structure.kinds import NODE_KINDS, NodeKind
-from pydag.structure.listing import Listing, Record, shorten
+from pydag.structure.listing import Listing, shorten
 
+from .document_listing import Records, Row, plain_ref
 from .values import decode
 
 VERSION = 1
@@ -45,9 +46,6 @@ KINDS = {  # by their names in the core
     for known in NODE_KINDS
 }
 _BY_NAME = {kind.name: kind for kind in KINDS.values()}
-# A node as the core has it: the name of its kind, is_anchor, the number of children (for an alias
-# that of its anchor), the index of each reference.
-Row = tuple[Any, ...]
 
 
 class MalformedError(ValueError):
@@ -61,22 +59,12 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; ValueError where a name stands in it twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
-        raise ValueError(f"the name {twice[:200]!r} stands twice")
-    return found
-
-
 def parse(text: str) -> Any:
     """The JSON of a text."""
     import json
 
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=distinct)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_core.json_object)
     except RecursionError:
         raise MalformedError("the text", "it is nested too deeply") from None
     except ValueError as error:
@@ -127,10 +115,7 @@ class Document:
         if unknown := document.keys() - {"pydag", "none_is_leaf", "namespace", "nodes", "refs"}:
             raise MalformedError(min(unknown)[:40], "unknown field")
         self.refs = [_checked_ref(i, ref) for i, ref in enumerate(refs)]
-        leaf = "leaf", False, 0
-        self.rows = tuple(
-            [leaf if node == "*" else self._row(i, node) for i, node in enumerate(nodes)]
-        )
+        self.rows = self._read_rows(nodes)
         try:
             _core.check_rows(self.none_is_leaf, self.rows, len(refs))
         except ValueError as error:
@@ -141,6 +126,25 @@ class Document:
     def num_leaves(self) -> int:
         """The number of distinct leaves."""
         return sum(row[0] == "leaf" for row in self.rows)
+
+    def _read_rows(self, nodes: list[Any]) -> tuple[Row, ...]:
+        leaf = "leaf", False, 0
+        known: dict[tuple[Any, ...], Row] = {}  # most nodes are like one before
+        rows: list[Row] = []
+        for i, node in enumerate(nodes):
+            if node == "*":
+                rows.append(leaf)
+                continue
+            row = None
+            # Of these classes alone: True and 1.0 would be found as 1.
+            if type(node) is list and set(map(type, node)) <= {str, int}:
+                row = known.get(tuple(node))
+            if row is None:
+                row = self._row(i, node)
+                if type(node) is list:
+                    known[tuple(node)] = row
+            rows.append(row)
+        return tuple(rows)
 
     def _row(self, position: int, node: Any) -> Row:
         if node is None:
@@ -200,8 +204,8 @@ class Document:
 
     def listing(self) -> Listing:
         """The records of the structure, with names in the place of classes."""
-        refs = [_decoded(f"refs[{i}]", ref, _plain_ref) for i, ref in enumerate(self.refs)]
-        return Listing(_Records(self.rows, refs).make())
+        refs = [_decoded(f"refs[{i}]", ref, plain_ref) for i, ref in enumerate(self.refs)]
+        return Listing(Records(self.rows, refs).make())
 
 
 def _checked_ref(position: int, ref: Any) -> dict[str, Any]:
@@ -263,73 +267,3 @@ def _state_ref(ref: dict[str, Any], names: dict[str, ClassNames], space: str) ->
         factory = ref["factory"]
         return None if factory is None else names[space].find(factory, "factory")
     return decode(ref["value"], names[space])
-
-
-def _plain_ref(ref: dict[str, Any]) -> Any:
-    """A reference with names in the place of classes."""
-    if "keys" in ref:
-        keys = [decode(key, None) for key in ref["keys"]]
-        order = ref.get("order", range(len(keys)))
-        if sorted(order) != list(range(len(keys))):
-            raise ValueError("the order must be a permutation of the keys")
-        return [key for _, key in sorted(zip(order, keys, strict=True), key=lambda pair: pair[0])]
-    if "value" in ref:
-        return decode(ref["value"], None)
-    return ref.get("node", ref.get("class", ref.get("factory")))
-
-
-class _Records:
-    """The records of a structure whose references are `refs`."""
-
-    def __init__(self, rows: Iterable[Row], refs: list[Any]) -> None:
-        self._rows, self._refs = rows, refs
-
-    def make(self) -> list[Record]:
-        """A record for each node, as the core's listing has them."""
-        records: list[Record] = []
-        open_nodes: list[tuple[Row, int]] = []  # with the number of the next child
-        number = 0
-        for row in self._rows:
-            entry, attribute = None, None
-            if open_nodes:
-                parent, child = open_nodes[-1]
-                entry, attribute = self._entry(parent, child)
-                open_nodes[-1] = (parent, child + 1)
-            kind, is_anchor, count, *_ = row
-            own = count if kind == "alias" else number if is_anchor else -1
-            count = 0 if kind == "alias" else count
-            number += is_anchor
-            type_, detail = self._type(row), self._detail(row)
-            records.append(Record(kind, own, count, entry, attribute, type_, detail))
-            if count:
-                open_nodes.append((row, 0))
-            while open_nodes and open_nodes[-1][1] == open_nodes[-1][0][2]:
-                open_nodes.pop()
-        return records
-
-    def _ref(self, row: Row, *roles: str) -> Any:
-        """The reference that has one of these roles in the core; None without one."""
-        known = KINDS[row[0]].known.roles
-        index = next(
-            (index for role, index in zip(known, row[3:], strict=True) if role in roles), None
-        )
-        return None if index is None else self._refs[index]
-
-    def _entry(self, parent: Row, child: int) -> tuple[Any, str | None]:
-        if (names := self._ref(parent, "names")) is not None:
-            return names[child], names[child] if isinstance(names[child], str) else None
-        entries = self._ref(parent, "keys", "entries")
-        has_one = isinstance(entries, (list, tuple)) and child < len(entries)
-        return entries[child] if has_one else child, None
-
-    def _type(self, row: Row) -> str | None:
-        name = self._ref(row, "registration", "class")
-        if name is not None:
-            return str(name).rpartition(".")[2]
-        return {"leaf": None, "alias": None, "None": "NoneType"}.get(row[0], row[0])
-
-    def _detail(self, row: Row) -> Any:
-        if "meta" in KINDS[row[0]].known.roles:
-            values = self._ref(row, "meta")
-            return tuple(("", value) for value in values) if isinstance(values, tuple) else ()
-        return self._ref(row, "aux_data", "default_factory", "maxlen")

@@ -48,7 +48,12 @@ class _Writer:
 
     def document(self) -> dict[str, Any]:
         """The whole of it."""
-        nodes = [self._node(position, *row) for position, row in enumerate(self._rows)]
+        known: dict[Any, Any] = {}  # most nodes are like one before
+        nodes = []
+        for position, row in enumerate(self._rows):
+            if row not in known:
+                known[row] = self._node(position, *row)
+            nodes.append(known[row])
         return {
             "pydag": 1,
             "none_is_leaf": self._spec.none_is_leaf,

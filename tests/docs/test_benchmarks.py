@@ -17,6 +17,7 @@ import copies
 import dispatch
 import expressions
 import folds
+import functions
 import instructions
 import limit
 import pytest
@@ -27,8 +28,8 @@ from peers import WORKS, Peers, find_peers, works
 from readme import BEGIN, END, insert_figures
 from records import Record, Results
 from report import markdown
-from rows import at_least, at_most
-from timing import Effort, Outcome, Times, Work, contest, fresh_contest, prepared_contest
+from rows import Row, at_least, at_most, section, within
+from timing import QUICK, Effort, Outcome, Times, Work, contest, fresh_contest, prepared_contest
 from words import duration, significant
 
 import pydag
@@ -398,6 +399,45 @@ def test_rows_of_the_table_of_cliffs() -> None:
     assert "| faster | 2 s | other | 3 s | 1.50 | ≥ 1.5 |  |" in text
     assert "| slower | 2 s | other | 3 s | 1.50 | ≥ 1.6 | missed |" in text
     assert "| bounded | 2 s | other | 3 s | 0.67 | ≤ 0.6 | missed |" in text
+
+
+def test_a_time_that_is_set_stands_beside_ours() -> None:
+    """A row with a bound for each leaf compares with that many times the bound."""
+    outcome = Outcome({"pydag": Times(2.0, 2.0)})
+    text = markdown(results(within("set", 0.5, lambda effort: outcome, 2).record(HASTE)))
+    assert "| set | 2 s | 500 ms a leaf | 1 s | 2.00 | ≤ 1.0 | missed |" in text
+
+
+def test_ratios_of_an_earlier_run_stand_beside_the_new_ones() -> None:
+    """A row that the earlier run didn't have gets an empty cell."""
+
+    def row(name: str, seconds: float) -> Row:
+        times = {"pydag": Times(seconds, seconds), "other": Times(3.0, 3.0)}
+        return at_least(name, 1.0, lambda effort: Outcome(times))
+
+    new, old, other = row("a row", 1.0), row("a row", 2.0), row("another", 1.0)
+    text = section([new.record(HASTE), other.record(HASTE)], [old.record(HASTE)])
+    assert "|  | pydag | the other | its time | before | ratio | wanted |  |" in text
+    assert "| a row | 1 s | other | 3 s | 1.50 | 3.00 | ≥ 1.0 |  |" in text
+    assert "| another | 1 s | other | 3 s |  | 3.00 | ≥ 1.0 |  |" in text
+
+
+@pytest.mark.parametrize("module", ["functions", "many_arrays", "quiet_steps", "imports"])
+def test_rows_have_names_of_their_own(module: str) -> None:
+    """Each module makes its rows, quickly, and none has another one's name."""
+    peers = find_peers({"optree": ("optree", "optree")})
+    rows = importlib.import_module(module).rows(peers, HASTE)
+    assert len({row.name for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "row",
+    functions.rows(find_peers({"optree": ("optree", "optree")}), QUICK),
+    ids=lambda row: row.name,
+)
+def test_functions_that_are_raced(row: Row) -> None:
+    """Each row runs what it says, with pydag and another one."""
+    assert len(row.race(HASTE).times) == 2
 
 
 def test_preparations_are_not_timed() -> None:

@@ -45,6 +45,47 @@ def test_files_have_names_of_their_own() -> None:
     assert len({name_of(file) for file in folders}) == 2
 
 
+def read_where_moved(text: str) -> list[str]:
+    """Names that one argument of a call moves from, and another one reads.
+
+    Which of them comes first is the compiler's choice.
+    """
+    found = []
+    text = re.sub(r"//.*", "", text)
+    for moved in re.finditer(r"std::move\((\w+)\)", text):
+        begin, end = moved.span()
+        while (begin := _open_before(text, begin)) >= 0:
+            end = text.find(")", end) + 1
+            while text.count("(", begin, end) > text.count(")", begin, end):
+                end = text.find(")", end) + 1
+            rest = text[begin : moved.start()] + text[moved.end() : end]
+            if re.search(rf"(?<![\w.]){moved[1]}\b", rest):
+                found.append(moved[1])
+                break
+    return found
+
+
+def _open_before(text: str, position: int) -> int:
+    """The innermost parenthesis around a position in a statement; -1 if there is none."""
+    depth = 0
+    while position > 0 and text[position - 1] not in ";{}":
+        position -= 1
+        depth += (text[position] == ")") - (text[position] == "(")
+        if depth < 0:
+            return position
+    return -1
+
+
+def test_nothing_is_read_where_it_is_moved() -> None:
+    """An object that one argument of a call takes over isn't read in another argument."""
+    assert read_where_moved("visit(std::move(x), is_leaf(x.ptr()));") == ["x"]
+    assert read_where_moved("visit(g(std::move(x)), n, x);") == ["x"]
+    allowed = "T(A x) : x_(std::move(x)) {} if (x) y = f(std::move(x), a.x, n); else g(x);"
+    assert read_where_moved(allowed) == []
+    found = {name_of(file): read_where_moved(file.read_text("utf-8")) for file in CORE}
+    assert {name: names for name, names in found.items() if names} == {}
+
+
 def long_files(files: list[Path]) -> list[str]:
     """The files with more than 250 lines."""
     return [name_of(file) for file in files if len(file.read_text("utf-8").splitlines()) > 250]
@@ -235,13 +276,41 @@ def test_private_names_of_flax_are_found(line: str, tmp_path: Path) -> None:
     assert places(PRIVATE_OF_FLAX, [source]) == ["source.py:3"]
 
 
+# Private modules and names, and what the closures and frames of their functions are asked for.
+PRIVATE_OF_OTHERS = {
+    "equinox": r"\b(equinox|eqx)(\.\w+)*\._|\b_inferences\b",
+    "chex": r"\bchex(\.\w+)*\._",
+    "optax": r"\boptax(\.\w+)*\._|\b(_ParamsPlaceholder|inner_factory|freeze_mask|param_labels)\b",
+}
+
+
+@pytest.mark.parametrize(
+    ("library", "line"),
+    [
+        ("equinox", "from equinox._module import Module"),
+        ("equinox", 'name == "_inferences"'),
+        ("chex", "chex._src.dataclass"),
+        ("optax", "import optax._src.base"),
+        ("optax", 'closure["inner_factory"]'),
+    ],
+)
+def test_private_names_of_others_are_found(library: str, line: str, tmp_path: Path) -> None:
+    """The rule of the next test sees what it forbids, and nothing else."""
+    source = tmp_path / "source.py"
+    source.write_text(f"equinox.Module\nchex.dataclass\noptax.adam\n{line}\n", "utf-8")
+    assert places(PRIVATE_OF_OTHERS[library], [source]) == ["source.py:4"]
+
+
 def test_private_names_of_others_are_in_one_place() -> None:
-    """What JAX, flax and optree don't promise to keep is looked up in one file for each."""
+    """What other libraries don't promise to keep is looked up in one file for each."""
     package = [path for path in PYTHON if "pydag" in path.relative_to(ROOT).parts]
     others = [path for path in package if not path.stem.endswith("_private")]
     assert places(PRIVATE_OF_JAX, others) == []
     assert places(PRIVATE_OF_OPTREE, others) == []
     assert places(PRIVATE_OF_FLAX, others) == []
+    for library, names in PRIVATE_OF_OTHERS.items():
+        file = ROOT / f"pydag/jaxinterop/{library}_private.py"
+        assert places(names, [path for path in package if path != file]) == []
 
 
 @pytest.mark.parametrize("file", TESTS, ids=name_of)

@@ -30,7 +30,8 @@ from .blame import blame_value
 from .dag import InnerDag, Outcome, checked_dag, hashable, rebuilt, to_outcome
 from .function_cache import cached_for_function, kept_with_function
 from .given import GivenTree
-from .updates import NOTHING, Update, update_of
+from .update_choice import NOTHING
+from .updates import Update, update_of
 
 _NONE = Chosen((), ())
 

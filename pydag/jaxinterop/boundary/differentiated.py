@@ -29,7 +29,8 @@ from .blame import blame_write
 from .call import Call, argument_paths, kept_staged
 from .dag import rebuilt
 from .derivatives import Structures, derivative
-from .updates import NOTHING, Update, result_of
+from .update_choice import NOTHING
+from .updates import Update, result_of
 
 
 class DifferentiatedCall:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.dag import unhashable
-from pydag.jaxinterop.boundary.updates import NOTHING
+from pydag.jaxinterop.boundary.update_choice import NOTHING
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text, by_argument

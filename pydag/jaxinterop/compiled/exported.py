@@ -17,7 +17,7 @@ import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
-from pydag.jaxinterop.boundary.updates import NOTHING
+from pydag.jaxinterop.boundary.update_choice import NOTHING
 from pydag.jaxinterop.messages.naming import COUNTED, named
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.leaves import Static

@@ -14,7 +14,8 @@ from pydag._core import Hashed
 from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.given import GivenTree
 from pydag.jaxinterop.boundary.result import result as plain_result
-from pydag.jaxinterop.boundary.updates import NOTHING, update_of
+from pydag.jaxinterop.boundary.update_choice import NOTHING
+from pydag.jaxinterop.boundary.updates import update_of
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Chosen

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, o
 import jax
 
 from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
-from pydag.jaxinterop.boundary.updates import chosen_updates
+from pydag.jaxinterop.boundary.update_choice import chosen_updates
 from pydag.jaxinterop.messages.attributes import set_own, wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers

@@ -19,15 +19,13 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
 from .masks import fitted
+from .matching import check_state, matched, matched_gradient
+from .no_update import NoUpdate
 from .optimizer_view import (
-    NoUpdate,
     OptimizerView,
     Parts,
-    check_state,
     dags_in,
     keep_moments,
-    matched,
-    matched_gradient,
     orderly,
     which_are_trained,
     with_contents,

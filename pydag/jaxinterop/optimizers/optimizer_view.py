@@ -4,7 +4,6 @@
 So parameters, gradients, moments, masks and labels are of one structure, whatever is frozen.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
@@ -12,45 +11,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.argnums import select_among
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
-from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
-from pydag.jaxinterop.messages.roots import with_roots
-from pydag.jaxinterop.prefixes.neutral import marked, neutral
-from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
 
+from .matching import matched
+
 _OF_THE_MODEL = ("grad", "params", "updates")
-
-
-class NoUpdate:
-    """Stands in a `Dag` of updates for what isn't trained: a parameter plus this is the parameter.
-
-    So `optax.apply_updates`, which knows no None there, takes Dags. A node without children.
-    """
-
-    __slots__ = ()
-
-    def __radd__(self, parameter: Any) -> Any:
-        return parameter
-
-    def __repr__(self) -> str:
-        return "NoUpdate()"
-
-
-jax.tree_util.register_pytree_node(NoUpdate, lambda _: ((), None), lambda _, __: NoUpdate())
-
-
-def _or_none(leaf: Leaf) -> Leaf:
-    """An update; None where there is none."""
-    is_none = type(leaf) is NoUpdate or getattr(leaf, "dtype", None) == jax.dtypes.float0
-    return None if is_none else leaf
 
 
 class Parts(NamedTuple):
@@ -70,87 +42,6 @@ class Parts(NamedTuple):
     def build(self, leaves: Sequence[Leaf]) -> AnyDag:
         """A DAG like this one, with other leaves."""
         return rebuilt(self.untraced, leaves) if self.is_dag else self.untraced.build(leaves)
-
-
-def matched(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf]:
-    """What a tree has at the place of each traced leaf of a structure; None where it has nothing.
-
-    Raises:
-        ValueError: The tree is structured in another way.
-        SharingError: It has two objects where there is one.
-    """
-    if type(tree) is Dag:
-        own, leaves = tree._take_apart()
-        if own.content == untraced.content:
-            return list(map(_or_none, leaves))
-        tree = tree.tree
-    return list(map(_or_none, untraced.match(tree, what, root)))
-
-
-def check_state(state: Untraced, model: Untraced, root: str) -> None:
-    """Checks that an optimizer's state is for this structure.
-
-    Raises:
-        ValueError: It is for another one.
-        SharingError: For one that is shared in another way.
-    """
-    if state.spec == model.spec and state.positions == model.positions:
-        return
-    shown = with_roots(_core.explain(state.spec, model.spec), root)
-    told = shortened(shown or "other leaves are arrays", 1400)
-    for one, other in itertools.permutations((state, model)):
-        try:
-            neutral(one.spec).flatten_up_to(marked(other.spec))
-        except SharingError:
-            raise SharingError(_OTHER_SHARING.format(told, _tied_advice(_MODEL_ADVICE))) from None
-        except ValueError:
-            raise ValueError(_OTHER.format(told)) from None
-    if state.positions != model.positions:
-        raise ValueError(_OTHER.format(told))
-
-
-_BOTH = "  (first: what the state is for, second: the model)\n{}\n"
-
-_OTHER = (
-    "the optimizer's state is for another structure than that of the model\n"
-    + _BOTH
-    + "  Update the model that init was given, or one that is structured alike."
-)
-
-_OTHER_SHARING = (
-    "the optimizer's state is for a model that is shared in another way\n" + _BOTH + "  {}"
-)
-
-_MODEL_ADVICE = (
-    "Something between untied the model, or tied it: a plain jax.tree.map, jax.jit or "
-    "optax.apply_updates unties. Take pydag.dag_map and pydag.jaxinterop's jit and apply_updates; "
-    "pydag.retie ties the model again."
-)
-
-_GRADIENT_ADVICE = (
-    "A gradient of plain jax.grad, or of equinox's, has two parts for what is one parameter, and "
-    "so has one that plain jax.tree.map made. Take pydag.jaxinterop's grad, and pydag.dag_map."
-)
-
-
-def _tied_advice(otherwise: str) -> str:
-    return plain_trace_advice() or otherwise
-
-
-def matched_gradient(untraced: Untraced, updates: AnyDag) -> list[Leaf]:
-    """What a gradient has for each traced leaf of a model; None where it has nothing.
-
-    Raises:
-        ValueError: It is structured in another way.
-        SharingError: It has two parts where the model has one object.
-    """
-    try:
-        return matched(untraced, updates, "the gradient", "updates")
-    except SharingError as error:
-        raise SharingError(
-            f"the gradient is shared in another way than the model\n{error}\n"
-            f"  {_tied_advice(_GRADIENT_ADVICE)}"
-        ) from None
 
 
 def is_dag(x: Any) -> bool:

@@ -7,7 +7,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_staged, per_leaf
-from pydag.jaxinterop.boundary.updates import chosen_updates, finished
+from pydag.jaxinterop.boundary.update_choice import chosen_updates
+from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL

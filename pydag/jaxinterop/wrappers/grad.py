@@ -2,7 +2,7 @@
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Literal, overload
 
 import jax
 
@@ -10,54 +10,16 @@ from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
-from pydag.jaxinterop.boundary.updates import chosen_updates, finished
+from pydag.jaxinterop.boundary.update_choice import chosen_updates
+from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
 
-# The first argument. The gradient has its type, though None stands where nothing is derived.
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar as TypeVarWithDefault
-
-    A = TypeVarWithDefault("A", bound=Any, default=Any)  # so that a lambda may do anything with it
-else:
-    A = TypeVar("A")
-Aux = TypeVar("Aux")
-P = ParamSpec("P")
-R = TypeVar("R")
-A_contra = TypeVar("A_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
-
-
-class Differentiated(Protocol[A_contra, P, R_co]):
-    """A function of at least one argument; by `Concatenate`, mypy would refuse some lambdas."""
-
-    def __call__(self, first: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-
-class Gradient(Protocol[A_contra, P, R_co]):
-    """A function that is called as the function is, and returns its gradient by the first."""
-
-    def __call__(self, first: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-    # As an attribute of a class it is a method.
-    @overload
-    def __get__(self, instance: None, owner: type, /) -> "Gradient[A_contra, P, R_co]": ...
-    @overload
-    def __get__(self, instance: object, owner: type, /) -> Callable[P, R_co]: ...
-    def __get__(self, instance: Any, owner: type, /) -> Any: ...
-
-
-def pair(result: Any) -> tuple[Any, Any]:
-    """The result of a function with `has_aux`."""
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise TypeError(
-            "with has_aux=True the function must return a pair (value, aux), a tuple of two, "
-            f"but it returned an object of type {type(result).__name__}"
-        )
-    return result
+from .gradient_types import A, Aux, Differentiated, Gradient, P, R
+from .has_aux import pair
 
 
 @overload

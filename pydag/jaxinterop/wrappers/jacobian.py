@@ -15,7 +15,7 @@ from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
 
-from .grad import pair
+from .has_aux import pair
 
 P = ParamSpec("P")
 

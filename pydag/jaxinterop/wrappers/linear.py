@@ -25,7 +25,7 @@ from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity
 
-from .grad import pair
+from .has_aux import pair
 from .linear_map import LinearMap, types_of
 
 R = TypeVar("R")

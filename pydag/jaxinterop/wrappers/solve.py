@@ -17,7 +17,7 @@ from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity
 
-from .grad import pair
+from .has_aux import pair
 
 T = TypeVar("T")
 

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a function changed in the arguments that it updates: its leaves, before and after."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pydag._core as _core
+from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot
+from pydag.jaxinterop.prefixes.treatments import LeafNumbers
+from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.untraced import untraced_of
+from pydag.structure.listing import Listing
+from pydag.typing import Leaf
+
+from .attributes import Attributes
+from .given import Changed, GivenTree
+from .update_errors import another_structure, cut_tie
+
+
+def roots_of(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
+    """Where the arguments stand in the listing of `(args, kwargs)`."""
+    args, kwargs = listing.children(0)
+    positional, named = listing.children(args), listing.children(kwargs)
+    names = {listing.records[position].entry: position for position in named}
+    for spot in spots:
+        yield positional[spot] if isinstance(spot, int) else names[spot]
+
+
+def below(listing: Listing, roots: Iterable[int]) -> set[int]:
+    """The anchors of all nodes that can be reached from `roots`."""
+    seen: set[int] = set()
+    pending = list(roots)
+    while pending:
+        position = listing.target(pending.pop())
+        if position not in seen:
+            seen.add(position)
+            pending.extend(listing.children(position))
+    return seen
+
+
+class Found(NamedTuple):
+    """What changed: the new leaves by their positions, and static attributes."""
+
+    traced: dict[int, Leaf]
+    static: dict[int, Leaf]
+    attributes: Attributes | None
+
+
+class UpdatedArguments:
+    """The arguments of a call that are updated."""
+
+    def __init__(self, given: GivenTree, spots: Iterable[Spot]) -> None:
+        self._given = given
+        self._spots = sorted(spots, key=str)
+        self._listing = Listing.of(given.untraced.spec)
+        self._reached = below(self._listing, roots_of(self._listing, spots))
+        self.leaves = {i for i, p in enumerate(self._listing.leaves) if p in self._reached}
+
+    def _chosen(self, arguments: tuple[Args, Kwargs]) -> tuple[Any, ...]:
+        args, kwargs = arguments
+        return tuple(args[s] if isinstance(s, int) else kwargs[s] for s in self._spots)
+
+    def compare(self) -> Found:
+        """Which leaves are other objects, and which static attributes have other values, now."""
+        given, options = self._given, self._given.untraced.options
+        spec = given.untraced.spec
+        listing, roots = self._listing, list(roots_of(self._listing, self._spots))
+        there = [listing.target(root) not in listing.leaves for root in roots]
+        built = self._chosen(_core.unflatten(spec, given.leaves))
+        before = tuple(x for x, is_tree in zip(built, there, strict=True) if is_tree)
+        after = tuple(
+            x for x, is_tree in zip(self._chosen(given.tree), there, strict=True) if is_tree
+        )
+        spots = [s for s, is_tree in zip(self._spots, there, strict=True) if is_tree]
+        names = tuple(f"args[{s}]" if isinstance(s, int) else f"kwargs[{s!r}]" for s in spots)
+        trees = [root for root, is_tree in zip(roots, there, strict=True) if is_tree]
+        numbers = LeafNumbers(spec).below(*trees)
+        old = options.flatten(before)[1]
+        leaves, new = options.flatten(after, names)
+        attributes = None
+        if old != new:
+            attributes = Attributes.of(old, new, spots)
+            if attributes is None:
+                raise another_structure(old, new, before, after, names)
+        selected = options.selected(leaves, new, names, is_returned=True)
+        static = static_positions(leaves, new, names, selected)
+        if any(leaves[i] is not given.leaves[numbers[i]] for i in static):
+            untraced_of(leaves, new, static, options, names, selected, is_returned=True)
+        found = Found({}, {}, attributes)
+        for i, (number, leaf) in enumerate(zip(numbers, leaves, strict=True)):
+            known = given.leaves[number]
+            if leaf is known:
+                continue
+            if i not in static:
+                found.traced[number] = leaf
+            elif Static(leaf) != Static(known):
+                found.static[number] = leaf
+        return found
+
+    def check_elsewhere(self, changed: Changed, written: dict[int, Leaf]) -> None:
+        """Checks that nothing that changed is held by an object that stays as it is.
+
+        Raises:
+            SharingError: Something is.
+        """
+        listing, after = self._listing, changed.listing
+        now = dict(zip(after.leaves, changed.leaves, strict=True))
+        arguments = set(listing.children(0))  # an argument itself is a variable of its own
+        for position, leaf in written.items():
+            if leaf is self._given.leaves[position]:
+                continue
+            for slot in listing.slots_of(listing.leaves[position]):
+                around = listing.parents[slot]
+                if around in self._reached or around in arguments:
+                    continue
+                found = _followed(after, [listing.records[step] for step in listing.way(slot)])
+                if found is None or now.get(found) is not leaf:
+                    one = self._text(
+                        next(
+                            s
+                            for s in listing.slots_of(listing.leaves[position])
+                            if listing.parents[s] in self._reached
+                            or listing.parents[s] in arguments
+                        )
+                    )
+                    raise cut_tie(one, self._text(slot))
+
+    def _text(self, position: int) -> str:
+        return shortened(with_roots(self._listing.path_text(position, "tree"), CALL))
+
+
+def _followed(listing: Listing, records: Sequence[Any]) -> int | None:
+    """The anchor of the node to which the entries lead."""
+    at = 0
+    for record in records:
+        for child in listing.children(at):
+            if Static(listing.records[child].entry) == Static(record.entry):
+                at = listing.target(child)
+                break
+        else:
+            return None
+    return at
