@@ -18,6 +18,7 @@ import odd_classes
 import odd_trees
 import quiet_steps
 import small_calls
+import structure_walks
 from peers import Peers
 from records import Task
 from rows import Row
@@ -27,6 +28,7 @@ MODULES: tuple[Callable[[Peers, Effort], list[Row]], ...] = (
     odd_classes.rows,
     odd_trees.rows,
     small_calls.rows,
+    structure_walks.rows,
     functions.rows,
     many_arrays.rows,
     imports.rows,

@@ -275,9 +275,8 @@ def picture(outcomes: dict[str, Outcome], path: Path) -> None:
     figure.suptitle("A transformer with one table for embedding and unembedding", fontsize=15)
     figure.supxlabel(
         "Model, code and seed are the same. Plain JAX makes two tables of the one and trains "
-        f"{plain - ours:,} parameters more:\nit learns more of the text by heart than helps on "
-        f"other text. The wider model has {wider:,} parameters, too, and one table: compare the "
-        "two.",
+        f"{plain - ours:,} parameters more:\nanother model than the one that was written. "
+        f"The wider model of pydag's has {wider:,} parameters, too, and one table.",
         fontsize=11,
     )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -420,14 +420,6 @@ def recipe(
     has_devices: bool = True,
 ) -> Recipe: ...
 
-class JitCaller:
-    """Calls a compiled function."""
-
-    def __call__(self, /, *args, **kwargs):
-        """Call self as a function."""
-
-def jit_caller(*, flat_call: object, reasons: object, prepare: object, orders: object, static_numbers: Sequence[int], static_names: object, plain_statics: object, known_statics: object, run: object, recover: object) -> object: ...
-
 @final
 class Hashed:
     """An object as a key, whose hash is computed once."""
@@ -465,12 +457,6 @@ def add_recipe(call: FlatCall, spec_key: SpecKey, recipe: Recipe, /) -> None: ..
 def forget_recipes(call: FlatCall, spec_key: SpecKey | None, /) -> None: ...
 
 def call_flat(call: FlatCall, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
-
-def lead_calls_to_caller(*args, **kwargs) -> Any: ...
-
-def running_key(*args, **kwargs) -> Any: ...
-
-def call_for_key(*args, **kwargs) -> Any: ...
 
 def hashed(value: Any, /) -> Hashed: ...
 

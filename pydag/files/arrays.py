@@ -120,6 +120,8 @@ def to_numpy(leaf: Any) -> Any:
     if not hasattr(type(leaf), "__array__"):
         raise TypeError(f"an object of {type(leaf)!r} only describes an array")
     array = np.asarray(leaf)
+    if type(array) is plain and array.dtype in dtypes and array.flags.c_contiguous:
+        return array
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))
     if dtype_name(array.dtype) not in DTYPES:

@@ -60,12 +60,12 @@ def is_of_this_trace(tracer: Any) -> bool:
     return tracer._trace is _contexts.trace
 
 
-_get_referent: Any = _optional("jax._src.core", "get_referent")
+get_referent: Any = _optional("jax._src.core", "get_referent")
 
 
 def referent(value: Any) -> Any:
     """The value that stands behind what JAX puts for it in a function that closes over it."""
-    return value if _get_referent is None else _get_referent(value)
+    return value if get_referent is None else get_referent(value)
 
 
 def around() -> tuple[list[Any], list[Any]]:
@@ -91,74 +91,18 @@ def _constant(value: Any) -> Any:
     return getattr(value, "canonical", value)
 
 
-_discharge_state: Any = _optional("jax._src.state.discharge", "discharge_state")
-_closed: Any = _optional("jax._src.core", "ClosedJaxpr")
-"""What was traced with its constants; JAX 0.12 has one class for both."""
-
-
-def discharged(jaxpr: Any, equation: Any, given: list[Any], wanted: list[Any]) -> Any:
-    """One step of what was traced, as a function of contents for refs.
-
-    Behind its results it gives the contents afterwards, one for each ref.
-
-    Args:
-        jaxpr: What was traced.
-        given, wanted: The variables that are the inputs and the outputs of the step.
-    """
-    fields = {
-        "constvars": [],
-        "invars": given,
-        "outvars": wanted,
-        "eqns": [equation],
-        "effects": equation.effects,
-        "debug_info": jaxpr.debug_info.with_unknown_names(),
-    }
-    if _closed is None:
-        return _discharge_state(jaxpr.replace(consts=[], **fields))
-    return _discharge_state(_closed(jaxpr.replace(**fields), [])).jaxpr
-
-
-def has_rules(equation: Any) -> bool:
-    """Whether there is a function with a derivative of its own in a step."""
-    waiting: list[Any] = [equation]
-    seen: set[int] = set()
-    while waiting:
-        found = waiting.pop()
-        if hasattr(found, "primitive"):
-            if found.primitive.name.startswith("custom_"):
-                return True
-            for value in found.params.values():
-                waiting += value if isinstance(value, tuple | list) else [value]
-        else:
-            found = getattr(found, "jaxpr", found)
-            if id(found) not in seen and hasattr(found, "eqns"):
-                seen.add(id(found))
-                waiting += found.eqns
-    return False
-
-
-_user_context: Any = _optional("jax._src.source_info_util", "user_context")
-_name_stack: Any = _optional("jax._src.source_info_util", "current_name_stack")
-
-
-def run_equation(equation: Any, values: list[Any]) -> list[Any]:
-    """What one step of what was traced gives for these inputs."""
-    primitive, source = equation.primitive, equation.source_info
-    names = _name_stack() + source.name_stack
-    parameters = primitive.get_bind_params(equation.params)
-    with _user_context(source.traceback, name_stack=names), equation.ctx.manager:
-        found = primitive.bind(*values, **parameters)
-    return list(found) if primitive.multiple_results else [found]
-
-
-def can_purify() -> bool:
-    """Whether a function of refs can be run as one of contents."""
-    needed = (_discharge_state, eval_jaxpr, _user_context, _name_stack, _get_referent)
-    return all(found is not None for found in needed)
-
-
 eval_jaxpr: Any = _optional("jax._src.core", "eval_jaxpr")
 """Runs what was traced."""
+
+discharge_state: Any = _optional("jax._src.state.discharge", "discharge_state")
+"""Makes a function of refs one of their contents."""
+
+closed_jaxpr: Any = _optional("jax._src.core", "ClosedJaxpr")
+"""What was traced with its constants; JAX 0.12 has one class for both."""
+
+user_context: Any = _optional("jax._src.source_info_util", "user_context")
+name_stack: Any = _optional("jax._src.source_info_util", "current_name_stack")
+"""Where in the user's code a step was traced."""
 
 array_class: "type | None" = _optional("jax._src.array", "ArrayImpl")
 """Of ordinary arrays."""

@@ -7,6 +7,7 @@ import inspect
 import pickle
 import pydoc
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -144,6 +145,10 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    reason="the collector is left alone there: other threads need it",
+)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_no_collection_while_a_tree_is_built(name: str) -> None:
     """The collector isn't asked for a run by the containers that are made, and is on again then."""

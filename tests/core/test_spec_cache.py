@@ -317,3 +317,14 @@ def test_calls_of_several_functions_are_remembered_side_by_side() -> None:
     assert again == specs
     # By chance, some of the forty have one place together.
     assert sum(a is b for a, b in zip(again, specs, strict=True)) >= 8
+
+
+def test_two_roots_do_not_evict_each_other() -> None:
+    """Of two trees that are met in turn, of whatever sizes, each is known again."""
+    first = [0]
+    spec = pydag.dag_structure(first)
+    for size in range(2, 400):
+        other = [0] * size
+        other_spec = pydag.dag_structure(other)
+        assert pydag.dag_structure(first) is spec
+        assert pydag.dag_structure(other) is other_spec

@@ -410,11 +410,12 @@ def test_a_time_that_is_set_stands_beside_ours() -> None:
 
 def test_ratios_of_an_earlier_run_stand_beside_the_new_ones() -> None:
     """A row that the earlier run didn't have gets an empty cell."""
-    new, old = (
-        at_least("a row", 1.0, lambda effort, t=t: Outcome({"pydag": t, "other": Times(3.0, 3.0)}))
-        for t in (Times(1.0, 1.0), Times(2.0, 2.0))
-    )
-    other = at_least("another", 1.0, new.race)
+
+    def row(name: str, seconds: float) -> Row:
+        times = {"pydag": Times(seconds, seconds), "other": Times(3.0, 3.0)}
+        return at_least(name, 1.0, lambda effort: Outcome(times))
+
+    new, old, other = row("a row", 1.0), row("a row", 2.0), row("another", 1.0)
     text = section([new.record(HASTE), other.record(HASTE)], [old.record(HASTE)])
     assert "|  | pydag | the other | its time | before | ratio | wanted |  |" in text
     assert "| a row | 1 s | other | 3 s | 1.50 | 3.00 | ≥ 1.0 |  |" in text

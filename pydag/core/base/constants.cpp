@@ -50,12 +50,14 @@ void make_constants() {
     made.add_note = interned("add_note");
     made.notes = interned("__notes__");
     made.all = interned("all");
+    made.as_dict = interned("_asdict");
     made.aval = interned("_aval");
     made.buf = interned("_buf");
     made.default_factory = interned("default_factory");
     made.fields = interned("_fields");
     made.fill = interned("fill");
     made.kind = interned("kind");
+    made.make = interned("_make");
     made.maxlen = interned("maxlen");
     made.memory_space = interned("memory_space");
     made.module = interned("__module__");

@@ -32,8 +32,8 @@ struct Constants {
     PyObject *argument_names;                 // ("args", "kwargs")
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionIndex
     // Strings; each has the name of its member here, some with underscores around it.
-    PyObject *add_note, *notes, *all, *aval, *buf, *default_factory, *fields, *fill, *kind, *maxlen, *memory_space,
-        *module, *refs, *sharding, *tree, *value;
+    PyObject *add_note, *notes, *all, *as_dict, *aval, *buf, *default_factory, *fields, *fill, *kind, *make, *maxlen,
+        *memory_space, *module, *refs, *sharding, *tree, *value;
 };
 inline Constants constants = {};
 

@@ -21,7 +21,11 @@ struct DictChanges {
 class DictWatch {
 public:
     // `address_of(key)`: what a key is known by; null for a key that can't be told apart from others.
-    explicit DictWatch(PyObject *(*address_of)(PyObject *key)) { address_of_ = address_of; }
+    // `is_plain(key)`: whether no Python code runs where it is compared with another one.
+    DictWatch(PyObject *(*address_of)(PyObject *key), bool (*is_plain)(PyObject *key)) {
+        address_of_ = address_of;
+        is_plain_ = is_plain;
+    }
     void add(nb::handle dict) {
         if (std::find(dicts_, dicts_ + count_, dict.ptr()) != dicts_ + count_) return;
 #ifdef PYDAG_HAS_DICT_WATCHERS
@@ -31,6 +35,8 @@ public:
         if (count_ == kMax) nb::raise("too many watched dicts");
         dicts_[count_++] = incref(dict.ptr());
         note_change(nullptr);
+        Py_ssize_t position = 0;
+        for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) note_key(key);
     }
     // Any other number than before means a change.
     uint64_t num_changes() {
@@ -54,8 +60,20 @@ public:
                            [=](PyObject *dict) { return checked(PyDict_Contains(dict, key.ptr())) != 0; });
     }
 
+    // Whether looking for a plain key runs no Python code. False for good once a dict has had a key that isn't plain.
+    static bool is_quiet() {
+#ifdef PYDAG_HAS_DICT_WATCHERS
+        return are_all_plain_.load(std::memory_order_relaxed);
+#else
+        return false;  // nobody knows the keys
+#endif
+    }
+
 private:
     static constexpr int kMax = 8;
+    static void note_key(PyObject *key) {
+        if (!is_plain_(key)) are_all_plain_.store(false, std::memory_order_relaxed);
+    }
     // The keys are noted where the GIL sees to it that only one thread does.
     static void note_change(PyObject *key) {
         num_changes_.fetch_add(1, std::memory_order_acq_rel);
@@ -67,6 +85,7 @@ private:
 #ifdef PYDAG_HAS_DICT_WATCHERS
     static int on_event(PyDict_WatchEvent, PyObject *, PyObject *key, PyObject *) {
         note_change(key);
+        if (key) note_key(key);
         return 0;
     }
     int id_ = -1;
@@ -76,6 +95,8 @@ private:
     static inline std::atomic<uint64_t> num_changes_ = 0;
     static inline DictChanges changes_;
     static inline PyObject *(*address_of_)(PyObject *) = nullptr;
+    static inline bool (*is_plain_)(PyObject *) = nullptr;
+    static inline std::atomic<bool> are_all_plain_ = true;
     PyObject *dicts_[kMax] = {};  // owned, for the life of the process
     int count_ = 0;
 };

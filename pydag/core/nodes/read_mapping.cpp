@@ -114,7 +114,7 @@ PyObject **read_mapping(PyObject *dict, bool is_ordered, OpenOptions &options, R
         if (!box.is_valid()) options.held.keep(names, count);
     }
     if (!box.is_valid()) {
-        if (!std::all_of(names, names + count, is_exact_str)) return nullptr;
+        if (!std::all_of(names, names + count, has_constant_hash)) return nullptr;  // others may run code
         box = keys_of(names, count, sorted);
     }
     if (!has_order_of(KeysBox::of(box), sorted ? &options : nullptr)) box = keys_of(names, count, false);

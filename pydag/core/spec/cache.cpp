@@ -4,6 +4,7 @@
 #include "base/identity_table.h"
 #include "base/own_of_thread.h"
 #include "base/weak_reference.h"
+#include "spec/root_hash.h"
 #include "structure/asked_nodes.h"
 #include "types/keys.h"
 #include "types/namespace.h"
@@ -16,6 +17,7 @@ namespace pydag {
 namespace {
 
 constexpr size_t kSize = 64;
+constexpr size_t kNumPairs = kSize / 2;
 
 // A number that mostly differs between structures, made of the size and the first key.
 uint64_t mark_of(const Structure &structure) {
@@ -61,6 +63,7 @@ private:
 };
 
 struct Entry {
+    uint64_t root = 0;  // the hash of the root of what is here
     Setting setting;
     LivingSpec living;
     KeptStructure kept;
@@ -89,62 +92,40 @@ struct Entry {
         living_holdings = {};
     }
 };
+// In pairs: roots whose hashes fall on the same pair don't evict each other, until a third one comes.
 struct Cache {
     Entry entries[kSize];
-    uint64_t generation = 0;  // how often it has been emptied
+    bool was_second[kNumPairs] = {};  // which of each pair was used last
+    uint64_t generation = 0;          // how often it has been emptied
 };
 Cache &own() { return OwnOfThread<Cache>::get(); }
 Entry *entries() { return own().entries; }
 
-// A hash of a few objects: of their classes, the numbers of their items, and the first keys of dicts.
-class RootHash {
-public:
-    void add(PyObject *object) {
-        size_t size = 0;
-        if (!object) return;
-        if (PyTuple_Check(object) || PyList_Check(object)) size = static_cast<size_t>(Py_SIZE(object));
-        if (PyDict_Check(object)) {
-            size = static_cast<size_t>(PyDict_GET_SIZE(object));
-            add_keys(object);
-        }
-        mix(hash_address(Py_TYPE(object)) + size);
-    }
-    // The first items of a tuple; returns the very first, or null.
-    PyObject *add_items(PyObject *object) {
-        constexpr Py_ssize_t kMost = 6;
-        if (!object || !PyTuple_CheckExact(object)) return nullptr;
-        for (Py_ssize_t i = 0; i < std::min(kMost, PyTuple_GET_SIZE(object)); ++i) add(PyTuple_GET_ITEM(object, i));
-        return PyTuple_GET_SIZE(object) > 0 ? PyTuple_GET_ITEM(object, 0) : nullptr;
-    }
-    uint64_t value() const { return hash_ >> 32; }
-
-private:
-    void mix(uint64_t value) { hash_ = (hash_ ^ value) * 0xC2B2AE3D27D4EB4Fu; }
-    void add_keys(PyObject *dict) {
-        constexpr int kMost = 2;
-        Py_ssize_t position = 0;
-        PyObject *key;
-        for (int i = 0; i < kMost && PyDict_Next(dict, &position, &key, nullptr); ++i) mix(hash_address(key));
-    }
-
-    uint64_t hash_ = 0;
-};
-
 // Depends on the class, the size and the first keys of the root; and of a tuple's items, since the arguments of a call
 // are a tuple in a tuple.
-size_t slot_of(PyObject *root, const Setting &setting) {
+uint64_t hash_of_root(PyObject *root, const Setting &setting) {
     RootHash hash;
     hash.add(root);
     hash.add_items(hash.add_items(root));
-    return (hash.value() ^ setting.space * 31 ^ setting.none_is_leaf) % kSize;
+    return hash.value() ^ setting.space * 31 ^ setting.none_is_leaf;
+}
+
+// Where what is remembered of such a root stands, or will stand.
+size_t slot_of(uint64_t root) {
+    Cache &cache = own();
+    const size_t pair = root % kNumPairs, first = 2 * pair;
+    bool is_second = cache.entries[first].root != root;
+    if (is_second && cache.entries[first + 1].root != root) return first + !cache.was_second[pair];
+    cache.was_second[pair] = is_second;
+    return first + is_second;
 }
 
 }  // namespace
 
 CachedStructure::CachedStructure(PyObject *root, const Setting &setting)
-    : slot_(slot_of(root, setting)), generation_(own().generation), setting_(setting) {
+    : root_(hash_of_root(root, setting)), slot_(slot_of(root_)), generation_(own().generation), setting_(setting) {
     Entry &entry = entries()[slot_];
-    if (entry.setting != setting) return;
+    if (entry.root != root_ || entry.setting != setting) return;
     must_ask_ = entry.must_ask;
     if (entry.living) living_ = entry.living.owned();
     else holdings_ = entry.kept.take(structure_);
@@ -153,8 +134,7 @@ CachedStructure::CachedStructure(PyObject *root, const Setting &setting)
 CachedStructure::~CachedStructure() {
     Entry &entry = entries()[slot_];
     if (!may_put_back_ || !is_current() || structure_.is_empty() || entry.living || !entry.kept.is_empty()) return;
-    entry.setting = setting_;
-    entry.must_ask = must_ask_;
+    take_entry();
     try {
         entry.kept.put(structure_, std::move(holdings_));
     } catch (const std::bad_alloc &) {  // then it isn't kept
@@ -177,12 +157,21 @@ bool CachedStructure::replace_refs(OtherRefs &others) {
 
 bool CachedStructure::is_current() const { return generation_ == own().generation; }
 
+// It must be empty.
+void CachedStructure::take_entry() {
+    Cache &cache = own();
+    Entry &entry = cache.entries[slot_];
+    entry.root = root_;
+    entry.setting = setting_;
+    entry.must_ask = must_ask_;
+    cache.was_second[slot_ / 2] = slot_ % 2 != 0;
+}
+
 void CachedStructure::register_spec(nb::handle object) {
     Entry &entry = entries()[slot_];
     if (is_current()) entry.reset();  // may run code that empties the cache
     if (!is_current()) return;
-    entry.setting = setting_;
-    entry.must_ask = must_ask_;
+    take_entry();
     entry.living.set(object);
     entry.living_holdings = std::move(holdings_);
     nb::inst_ptr<Spec>(object)->set_slot(static_cast<int>(slot_), entries());

@@ -61,12 +61,14 @@ public:
     void keep(StructureBuilder &&builder);
 
 private:
+    void take_entry();
     void register_spec(nb::handle spec);
 
     // Whether the cache has forgotten nothing since the walk began. If it has, the walk's structure isn't put into it:
     // its classes may have been registered anew.
     bool is_current() const;
 
+    uint64_t root_;  // its hash
     size_t slot_;
     uint64_t generation_;  // of the cache, when the walk began
     Setting setting_;

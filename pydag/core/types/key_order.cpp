@@ -3,6 +3,7 @@
 
 #include "base/identity_table.h"
 #include "base/tuples.h"
+#include "types/key_numbers.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,27 +12,21 @@
 namespace pydag {
 namespace {
 
-bool is_less(PyObject *a, PyObject *b) {
-    // The first characters mostly tell.
-    if (PyUnicode_GET_LENGTH(a) > 0 && PyUnicode_GET_LENGTH(b) > 0) {
-        const Py_UCS4 first = PyUnicode_READ_CHAR(a, 0), other = PyUnicode_READ_CHAR(b, 0);
-        if (first != other) return first < other;
+// Sorts keys that can be numbered; false for others, and where two of them don't compare. Runs no Python code.
+bool sort_numbered(PyObject *const *keys, uint32_t count, uint32_t *order) {
+    NumberedKeys numbered;
+    if (!number_keys(keys, count, numbered)) return false;
+    const auto comes_first = [=](const NumberedKey &a, const NumberedKey &b) {
+        return a.number != b.number ? a.number < b.number : a.index != b.index && is_less(keys[a.index], keys[b.index]);
+    };
+    NumberedKey *const first = numbered.data();
+    try {
+        std::sort(first, first + count, comes_first);
+    } catch (const IncomparableError &) {
+        return false;
     }
-    return PyUnicode_Compare(a, b) < 0;
-}
-
-// The order of exact strings; runs no Python code.
-void sort_strings(PyObject *const *keys, uint32_t count, uint32_t *order) {
-    constexpr uint32_t kFew = 12;
-    if (count > kFew) {
-        std::sort(order, order + count, [=](uint32_t a, uint32_t b) { return is_less(keys[a], keys[b]); });
-        return;
-    }
-    for (uint32_t i = 1; i < count; ++i) {
-        uint32_t index = i;
-        for (; index > 0 && is_less(keys[i], keys[order[index - 1]]); --index) order[index] = order[index - 1];
-        order[index] = i;
-    }
+    for (uint32_t i = 0; i < count; ++i) order[i] = first[i].index;
+    return true;
 }
 
 // A list of the keys sorted by themselves, or by (name of the type, key) where they don't compare;
@@ -86,12 +81,11 @@ void sort_any(PyObject *const *keys, uint32_t count, uint32_t *order) {
 
 }  // namespace
 
-bool ascending_order(PyObject *const *keys, uint32_t count, bool are_strings, uint32_t *ranks) {
+bool ascending_order(PyObject *const *keys, uint32_t count, uint32_t *ranks) {
     if (count <= 1) return false;
     uint32_t *const order = ranks + count;
     std::iota(order, order + count, 0u);
-    if (are_strings) sort_strings(keys, count, order);
-    else sort_any(keys, count, order);
+    if (!sort_numbered(keys, count, order)) sort_any(keys, count, order);
     if (std::is_sorted(order, order + count)) return false;
     for (uint32_t i = 0; i < count; ++i) ranks[order[i]] = i;
     return true;

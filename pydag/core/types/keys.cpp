@@ -16,13 +16,6 @@ bool is_constant(PyObject *key) {
            PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
 }
 
-// Whether no code of the key's class says what its hash is, and how it compares.
-bool has_constant_hash(PyObject *key) {
-    if (!PyTuple_CheckExact(key)) return is_constant(key);
-    PyObject *const *const items = &PyTuple_GET_ITEM(key, 0);
-    return std::all_of(items, items + PyTuple_GET_SIZE(key), [](PyObject *item) { return item && is_constant(item); });
-}
-
 // About how many bytes a key takes that may be kept; 0 for any other.
 size_t size_to_keep(PyObject *key) {
     if (!PyTuple_CheckExact(key)) return small_constant_size(key);
@@ -37,6 +30,12 @@ size_t size_to_keep(PyObject *key) {
 }
 
 }  // namespace
+
+bool has_constant_hash(PyObject *key) {
+    if (!PyTuple_CheckExact(key)) return is_constant(key);
+    PyObject *const *const items = &PyTuple_GET_ITEM(key, 0);
+    return std::all_of(items, items + PyTuple_GET_SIZE(key), [](PyObject *item) { return item && is_constant(item); });
+}
 
 uint64_t Keys::hash() const {
     if (const uint64_t known = content_hash.load(std::memory_order_relaxed)) return known;
@@ -72,7 +71,7 @@ nb::object new_keys(PyObject *const *keys, size_t count) {
     made.count = static_cast<uint32_t>(count);
     made.has_only_strings = std::all_of(keys, keys + count, is_exact_str);
     made.has_constant_hashes = made.has_only_strings || std::all_of(keys, keys + count, has_constant_hash);
-    if (!made.has_only_strings) KeysBox::track(box);
+    if (!made.has_constant_hashes) KeysBox::track(box);
     return box;
 }
 
@@ -80,7 +79,7 @@ nb::object new_sorted_keys(PyObject *const *keys, size_t count) {
     nb::object box = new_keys(keys, count);
     Keys &made = KeysBox::of(box);
     made.is_sorted = true;
-    made.in_order = !ascending_order(made.inserted(), made.count, made.has_only_strings, made.rank_memory());
+    made.in_order = !ascending_order(made.inserted(), made.count, made.rank_memory());
     return box;
 }
 

@@ -80,6 +80,10 @@ struct Keys {
 };
 using KeysBox = Box<Keys>;
 
+// Whether a key is a constant: no code of its class says what its hash is, and how it compares with others of such
+// keys.
+bool has_constant_hash(PyObject *key);
+
 // The Keys of a mapping that was filled in this order, and is traversed in it.
 nb::object new_keys(PyObject *const *keys, size_t count);
 // The same, traversed in ascending order: see key_order.h. May run the keys' own comparisons.

@@ -118,9 +118,21 @@ TypeInfo Namespace::find_in_table(PyTypeObject *type) {
 
 const TypeInfo *Namespace::find_known_in_table(PyTypeObject *type) {
     const TypeTable::Entry *const entry = table_ ? table_->find(type) : nullptr;
-    if (!entry) return nullptr;
+    if (!entry) return learn_plain(type);
     recent_[recent_index(type)].set(type, entry->weakref, entry->value.info);
     return &entry->value.info;
+}
+
+const TypeInfo *Namespace::learn_plain(PyTypeObject *type) {
+    const uint64_t before = types_generation();
+    TypeInfo info;
+    if (!look_up_plain_type(type, name_, info) || before != types_generation()) return nullptr;
+    nb::object weakref = weak_reference_to(type);
+    Recent &recent = recent_[recent_index(type)];
+    const nb::object kept = weakref;
+    remember(type, std::move(weakref), info, nb::object());
+    recent.set(type, kept, info);
+    return &recent.info;
 }
 
 void Namespace::remember(PyTypeObject *type, nb::object weakref, const TypeInfo &info, nb::object registration) {

@@ -46,7 +46,7 @@ public:
     uint64_t id() const { return id_; }
     bool is_used() const { return num_users_ > 0; }
 
-    // What the class of `object` is here. On first sight this runs Python code; after that none.
+    // What the class of `object` is here. On first sight this may run Python code; after that none.
     // The result holds until Python code runs. The caller owns `object`.
     TypeInfo find_class_of(PyObject *object) {
         const Recent &recent = recent_[recent_index(Py_TYPE(object))];
@@ -97,6 +97,7 @@ private:
     TypeInfo look_up_class_of(PyObject *object);
     TypeInfo find_in_table(PyTypeObject *type);
     const TypeInfo *find_known_in_table(PyTypeObject *type);
+    const TypeInfo *learn_plain(PyTypeObject *type);
     void remember(PyTypeObject *type, nb::object weakref, const TypeInfo &info, nb::object registration);
     void forget_recent();
     void forget_recent(PyTypeObject *type);

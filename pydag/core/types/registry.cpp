@@ -4,6 +4,7 @@
 #include "base/constants.h"
 #include "base/dict_watch.h"
 #include "base/error.h"
+#include "base/tuples.h"
 #include "types/fields.h"
 #include "types/own_registrations.h"
 #include "types/tuple_class.h"
@@ -20,10 +21,23 @@ PyObject *class_in_key(PyObject *key) {
     return key && PyType_Check(key) ? key : nullptr;
 }
 
+// Whether a dict finds the object by its address: classes with another metaclass may be equal to any other.
+bool is_found_by_identity(PyObject *object) {
+    const PyTypeObject *const type = Py_TYPE(object), &base = PyBaseObject_Type;
+    return type->tp_hash == base.tp_hash && type->tp_richcompare == base.tp_richcompare;
+}
+
+// Whether such a key is compared by addresses, and by the texts of namespaces.
+bool is_plain_key(PyObject *key) {
+    if (!PyTuple_CheckExact(key)) return is_found_by_identity(key);
+    const bool is_pair = PyTuple_GET_SIZE(key) == 2 && is_filled(key);
+    return is_pair && is_exact_str(PyTuple_GET_ITEM(key, 0)) && is_found_by_identity(PyTuple_GET_ITEM(key, 1));
+}
+
 // Lives as long as the process: destroying it after the interpreter is gone would crash.
 struct Globals {
     nb::object find_foreign, is_value, is_insertion_ordered;
-    DictWatch registries{class_in_key};
+    DictWatch registries{class_in_key, is_plain_key};
     PyTypeObject *builtin_classes[kNumKinds] = {};  // owned, for the life of the process
 };
 Globals &globals() {
@@ -31,14 +45,8 @@ Globals &globals() {
     return *instance;
 }
 
-// Whether a dict finds a class by its address: a metaclass could make it equal to any other.
-bool is_found_by_identity(PyTypeObject *type) {
-    const PyTypeObject *const meta = Py_TYPE(type);
-    return meta->tp_hash == PyType_Type.tp_hash && meta->tp_richcompare == PyType_Type.tp_richcompare;
-}
-
 bool may_be_foreign(nb::handle namespace_, nb::handle type) {
-    if (!is_found_by_identity(reinterpret_cast<PyTypeObject *>(type.ptr()))) return true;
+    if (!is_found_by_identity(type.ptr())) return true;
     if (PyUnicode_GET_LENGTH(namespace_.ptr()) == 0) return globals().registries.has(type);
     return globals().registries.has(checked(PyTuple_Pack(2, namespace_.ptr(), type.ptr())));
 }
@@ -95,6 +103,18 @@ TypeInfo look_up_type(PyTypeObject *type, nb::handle namespace_) {
     const Identity identity = registration.has_identity ? kObjectNode : kNoIdentity;
     const Kind node_kind = registration.is_fields ? Kind::kFields : Kind::kCustom;
     return {found.release().ptr(), node_kind, identity};
+}
+
+bool look_up_plain_type(PyTypeObject *type, nb::handle namespace_, TypeInfo &info) {
+    if (!is_plain_class(type) || !globals().registries.is_quiet()) return false;
+    const std::optional<Kind> kind = plain_kind_of_tuple_class(type);
+    if (!kind) return false;
+    const nb::handle cls(as_object(type)), global = constants.empty_text;
+    const bool is_named = PyUnicode_GET_LENGTH(namespace_.ptr()) > 0;
+    if (find_own(global, cls).is_valid() || may_be_foreign(global, cls)) return false;
+    if (is_named && (find_own(namespace_, cls).is_valid() || may_be_foreign(namespace_, cls))) return false;
+    info = {nullptr, *kind, is_leaf(*kind) ? kObjectLeaf : kNoIdentity};
+    return true;
 }
 
 nb::object find_registration(nb::handle type, nb::handle namespace_) {

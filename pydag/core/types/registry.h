@@ -15,6 +15,8 @@ void add_registration(nb::object registration);
 nb::object remove_registration(nb::handle type, nb::handle namespace_);
 // What a class is in this namespace. Runs Python code. The registration of the result is owned.
 TypeInfo look_up_type(PyTypeObject *type, nb::handle namespace_);
+// The same without running Python code, for most classes that nobody registered; false for any other class.
+bool look_up_plain_type(PyTypeObject *type, nb::handle namespace_, TypeInfo &info);
 // The registration of a class as seen from `namespace_`; null if it isn't a registered node there.
 nb::object find_registration(nb::handle type, nb::handle namespace_);
 // Whether the class is registered, as seen from `namespace_`, as a class of modules.

@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "base/tuples.h"
 
 #include <structmember.h>
@@ -42,12 +43,16 @@ bool is_struct_sequence(PyTypeObject *type) {
            has_number(type, "n_unnamed_fields");
 }
 
+// Whether it is a tuple of strings.
+bool are_names(PyObject *object) {
+    if (!PyTuple_CheckExact(object) || !is_filled(object)) return false;
+    PyObject *const *const first = &PyTuple_GET_ITEM(object, 0);
+    return std::all_of(first, first + PyTuple_GET_SIZE(object), is_exact_str);
+}
+
 bool is_namedtuple(PyTypeObject *type) {
     const nb::object names = attribute_of(type, "_fields");
-    if (!names.is_valid() || !PyTuple_CheckExact(names.ptr()) || !is_filled(names)) return false;
-    PyObject *const *const first = &PyTuple_GET_ITEM(names.ptr(), 0);
-    if (!std::all_of(first, first + PyTuple_GET_SIZE(names.ptr()), is_exact_str)) return false;
-    return has_method(type, "_make") && has_method(type, "_asdict");
+    return names.is_valid() && are_names(names.ptr()) && has_method(type, "_make") && has_method(type, "_asdict");
 }
 
 }  // namespace
@@ -56,6 +61,24 @@ Kind kind_of_tuple_class(PyTypeObject *type) {
     if (type == &PyTuple_Type || !PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS)) return Kind::kLeaf;
     if (is_struct_sequence(type)) return Kind::kStructSequence;
     return is_namedtuple(type) ? Kind::kNamedTuple : Kind::kLeaf;
+}
+
+// What `collections.namedtuple` puts into a class is looked for in the class itself, key by key by address.
+std::optional<Kind> plain_kind_of_tuple_class(PyTypeObject *type) {
+    if (!PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS)) return Kind::kLeaf;
+    if (!PyType_HasFeature(type, Py_TPFLAGS_BASETYPE)) return std::nullopt;
+    const nb::object attributes = dict_of_class(type);
+    const Locked locked(attributes.ptr());
+    bool has_fields = false, has_make = false, has_as_dict = false;
+    Py_ssize_t position = 0;
+    for (PyObject *key, *value; PyDict_Next(attributes.ptr(), &position, &key, &value);) {
+        if (key == constants.fields) has_fields = are_names(value);
+        else if (key == constants.make) has_make = Py_IS_TYPE(value, &PyClassMethod_Type);
+        else if (key == constants.as_dict) has_as_dict = PyFunction_Check(value);
+        else continue;
+        if (has_fields && has_make && has_as_dict) return Kind::kNamedTuple;
+    }
+    return std::nullopt;
 }
 
 nb::object names_of_tuple_class(nb::handle cls) {

@@ -6,12 +6,17 @@
 #include "base/capi.h"
 #include "types/kind.h"
 
+#include <optional>
+
 namespace pydag {
 
 // The kind of the instances of a class that nobody registered: kNamedTuple, kStructSequence, or kLeaf for
 // neither. Nothing is remembered of the class. For a subclass of tuple its attributes are read, which may run
 // Python code.
 Kind kind_of_tuple_class(PyTypeObject *type);
+
+// The same without running Python code, for a class without a metaclass; nothing where code might have to run.
+std::optional<Kind> plain_kind_of_tuple_class(PyTypeObject *type);
 
 // The names of the items of such a tuple.
 nb::object names_of_tuple_class(nb::handle cls);

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 import pydag._core as _core
+from pydag._core import PyDagSpec
 from pydag.files.load import Loaded, read
 from pydag.files.names import leaf_names
 from pydag.files.reading import File
@@ -18,9 +19,12 @@ from pydag.jaxinterop.prefixes.treatments import Question, shortened, treatments
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
-from pydag.typing import Where
+from pydag.typing import Leaf, Where
 
 from .opened import WEAK, Opened, is_key, is_ref, kind_of, outline, restored
+
+_SMALL = 1 << 16  # bytes
+_AT_ONCE = 256
 
 
 def _describe(sharding: Any) -> str:
@@ -78,14 +82,18 @@ def load(
     if like is not None:
         loaded.wanted = wanted
     given = _shardings(loaded, shardings)
-    paths = loaded.spec.accessors()
     kinds = _kinds(path, loaded, wanted if like is not None else None)
     total = sum(loaded.leaves[i].nbytes for i in loaded.from_file)
+    # A number in `like` has become one.
+    arrays = [i for i in sorted(loaded.from_file) if hasattr(loaded.leaves[i], "shape")]
+    for i in arrays:
+        _check_width(loaded.leaves[i], loaded.spec, i)
+    small = _small_ones(loaded.leaves, [i for i in arrays if given[i] is None])
     with progress_bar(total, progress) as bar:
         for i in sorted(loaded.from_file):
             array = loaded.leaves[i]
-            if hasattr(array, "shape"):  # a number in `like` has become one
-                placed = _on_devices(array, given[i], paths[i].codify("tree"))
+            if hasattr(array, "shape"):
+                placed = small[i] if i in small else _on_devices(array, given[i])
                 loaded.leaves[i] = _alike(placed, loaded.wanted[i], kinds.get(i))
             if bar is not None:
                 bar.update(array.nbytes)
@@ -148,13 +156,31 @@ def _sharding_of(leaf: Any) -> Any:
     return getattr(leaf, "sharding", None)
 
 
-def _on_devices(array: Any, sharding: Any, where: str) -> jax.Array:
+def _check_width(array: Any, spec: PyDagSpec, number: int) -> None:
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if dtype != array.dtype:
+        where = spec.accessors()[number].codify("tree")
         raise ValueError(
             f"{where} is {array.dtype}, which JAX would cut down to {dtype}\n"
             "  Set jax_enable_x64, or load NumPy's arrays with pydag.files.load."
         )
+
+
+def _small_ones(leaves: Sequence[Leaf], numbers: Sequence[int]) -> dict[int, jax.Array]:
+    """Those of these arrays that are small, on the default device.
+
+    Many are handed to JAX at once: a call for each takes four times as long.
+    """
+    small = [i for i in numbers if leaves[i].nbytes <= _SMALL]
+    found: dict[int, jax.Array] = {}
+    for start in range(0, len(small), _AT_ONCE):
+        some = small[start : start + _AT_ONCE]
+        placed = jax.device_put([np.array(leaves[i]) for i in some])
+        found.update(zip(some, placed, strict=True))
+    return found
+
+
+def _on_devices(array: Any, sharding: Any) -> jax.Array:
     if isinstance(sharding, jax.sharding.Sharding):
         # A copy: what is mapped may change with the file.
         parts = lambda index: np.array(array[index])  # noqa: E731 (a name for what JAX calls)

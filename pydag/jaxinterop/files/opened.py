@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
@@ -79,11 +80,15 @@ class Opened:
 def is_key(leaf: Leaf) -> bool:
     """Whether a leaf is a typed random key, or describes one."""
     dtype = getattr(leaf, "dtype", None)
+    if isinstance(dtype, np.dtype):  # most often, and quicker than to ask JAX
+        return False
     return dtype is not None and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
 
 
 def is_ref(leaf: Leaf) -> bool:
     """Whether a leaf is a ref."""
+    if type(leaf) is jax_private.array_class:  # most often, and quicker than to ask JAX
+        return False
     return isinstance(leaf, jax.Ref)
 
 

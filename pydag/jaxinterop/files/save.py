@@ -5,7 +5,7 @@ import os
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.files.arrays import is_array
+from pydag.files.arrays import is_array, is_array_class, of_class
 from pydag.files.save import write
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.positions import static_positions
@@ -67,8 +67,9 @@ def save(
 
 
 def _check_hidden(leaves: list[Leaf], spec: PyDagSpec) -> None:
-    for i, leaf in enumerate(leaves):
-        if not is_array(leaf) and (hidden := hidden_array(leaf)) is not None:
+    are_arrays = of_class(leaves, is_array_class)
+    for i, (leaf, is_an_array) in enumerate(zip(leaves, are_arrays, strict=True)):
+        if not is_an_array and (hidden := hidden_array(leaf)) is not None:
             raise TypeError(refusal(leaf, place_text(spec.accessors()[i], "tree"), hidden))
 
 

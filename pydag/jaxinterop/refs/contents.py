@@ -23,6 +23,7 @@ from pydag.jaxinterop.static.untraced import Untraced
 
 from .access import new_ref
 from .interpret import UnknownStepError, run_pure
+from .steps import can_purify
 from .table import RefNumber, RefTable, both_texts
 
 R = TypeVar("R")
@@ -284,7 +285,7 @@ def _writes(function: OfContents, number: int | None, ref: Any) -> bool:
 
 def may_lend(refs: Sequence[Any]) -> bool:
     """Whether these refs, traced or not, are known to do nothing but hold an array."""
-    if not (jax_private.write_effects and jax_private.can_purify()):
+    if not (jax_private.write_effects and can_purify()):
         return False
     types = [jax.typeof(ref) for ref in refs]
     return all(getattr(t, "memory_space", 0) is None and t.kind is None for t in types)

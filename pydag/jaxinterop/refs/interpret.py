@@ -10,6 +10,8 @@ from typing import Any
 
 from pydag.jaxinterop import jax_private
 
+from .steps import discharged, has_rules, run_equation
+
 
 class UnknownStepError(Exception):
     """A step of which it isn't known what it does to a ref."""
@@ -38,7 +40,7 @@ class _Run:
     def step(self, equation: Any) -> None:
         name = equation.primitive.name
         if not any(map(_is_ref, (*equation.invars, *equation.outvars))):
-            found = jax_private.run_equation(equation, list(map(self.read, equation.invars)))
+            found = run_equation(equation, list(map(self.read, equation.invars)))
             self.write(equation.outvars, found)
         elif name in ("new_ref", "freeze"):  # a content is what it is made of
             self.write(equation.outvars, [self.read(equation.invars[0])])
@@ -59,11 +61,11 @@ class _Run:
 
     def _discharged(self, equation: Any) -> None:
         """Any other step that is given refs."""
-        if jax_private.has_rules(equation):
+        if has_rules(equation):
             raise UnknownStepError(equation.primitive.name)
         given = list({id(x): x for x in equation.invars if id(x) in self.values}.values())
         wanted = [x for x in equation.outvars if type(x).__name__ != "DropVar"]
-        pure = jax_private.discharged(self.jaxpr, equation, given, wanted)
+        pure = discharged(self.jaxpr, equation, given, wanted)
         found = jax_private.eval_jaxpr(pure, (), *map(self.read, given))
         refs = [variable for variable in given if _is_ref(variable)]
         self.write([*wanted, *refs], found)
