@@ -418,7 +418,27 @@ def recipe(
     written: Sequence[int] = ...,
     function: Callable[..., Any] | None = None,
     has_devices: bool = True,
+    is_spread: bool = False,
 ) -> Recipe: ...
+
+@final
+class JitCaller:
+    """Calls a compiled function."""
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+
+def jit_caller(
+    *,
+    flat_call: FlatCall,
+    reasons: tuple[list[Any], ...],
+    prepare: Callable[[], bool],
+    orders: dict[tuple[str, ...], tuple[str, ...]],
+    static_numbers: Sequence[int],
+    static_names: frozenset[str],
+    plain_statics: dict[Any, Any],
+    known_statics: dict[int, Any],
+    run: Callable[[tuple[Any, ...], dict[str, Any]], Any],
+    recover: Callable[[Exception, tuple[Any, ...], dict[str, Any]], Any],
+) -> JitCaller: ...
 
 @final
 class Hashed:
@@ -457,6 +477,12 @@ def add_recipe(call: FlatCall, spec_key: SpecKey, recipe: Recipe, /) -> None: ..
 def forget_recipes(call: FlatCall, spec_key: SpecKey | None, /) -> None: ...
 
 def call_flat(call: FlatCall, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
+
+def lead_calls_to_caller(function: Callable[..., Any], /) -> None: ...
+
+def running_key() -> Any: ...
+
+def call_for_key(key: Any, function: Callable[..., Any], arguments: tuple[Any, ...], /) -> Any: ...
 
 def hashed(value: Any, /) -> Hashed: ...
 
