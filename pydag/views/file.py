@@ -5,7 +5,8 @@ import os
 
 import pydag._core as _core
 from pydag.files.arrays import NUMPY_NAMES
-from pydag.files.reading import Entry, File
+from pydag.files.described import Entry
+from pydag.files.reading import File
 from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
 
@@ -15,8 +16,9 @@ from .view import View
 
 
 def _info(entry: Entry) -> LeafInfo:
-    dtype = short_dtype(NUMPY_NAMES.get(entry.dtype, entry.dtype))
-    return array_info(dtype, entry.shape, entry.end - entry.start)
+    dtype = short_dtype(NUMPY_NAMES.get(entry["dtype"], entry["dtype"]))
+    start, end = entry["data_offsets"]
+    return array_info(dtype, tuple(entry["shape"]), end - start)
 
 
 class _Stub:
@@ -35,8 +37,7 @@ def _model(file: File) -> Model:
         return Model(Listing.of(spec), Infos([stub.info for stub in leaves]))
     document, described = structure
     infos = []
-    for leaf in described:
-        kind, content = next(iter(leaf.items()))
+    for kind, content in described.leaves:
         if kind == "value":
             infos.append(leaf_info(decode_leaf(content, None)))
         else:

@@ -80,8 +80,8 @@ def test_at_first_sight_and_later(make: Callable[[], Any]) -> None:
     pydag.dag_flatten([1.5, 2.5])
     spec = pydag.dag_structure([1.5, 2.5])
     for _ in range(3):
-        tree = [make(), 2.5]
-        leaves = optree.tree_leaves(tree)
+        tree: Any = [make(), 2.5]
+        leaves: list[Any] = optree.tree_leaves(tree)
         assert all(a is b for a, b in zip(pydag.dag_leaves(tree), leaves, strict=True))
         assert repr(pydag.dag_structure(tree)) == repr(optree.tree_structure(tree)).replace(
             "PyTreeSpec", "PyDagSpec"
@@ -91,7 +91,7 @@ def test_at_first_sight_and_later(make: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"namespace": "first sight"}], ids=repr)
 @pytest.mark.parametrize("library", ["pydag", "optree"])
-def test_registered_at_second_sight(library: str, options: dict[str, str]) -> None:
+def test_registered_at_second_sight(library: str, options: dict[str, Any]) -> None:
     """A class may be registered after it was a leaf: here, or with optree."""
 
     def parts(x: Any) -> Any:
@@ -103,8 +103,8 @@ def test_registered_at_second_sight(library: str, options: dict[str, str]) -> No
     if library == "pydag":
         pydag.register_pydag_node(cls, parts, lambda _, children: None, **options)
     else:
-        named = options or {"namespace": "first sight"}
-        optree.register_pytree_node(cls, parts, lambda _, children: None, **named)
+        named: dict[str, Any] = options or {"namespace": "first sight"}
+        optree.register_pytree_node(cls, parts, lambda _, children: [], **named)
     assert pydag.dag_leaves(tree, namespace="first sight") == [1.5, 1.5]
 
 

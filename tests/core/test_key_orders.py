@@ -58,7 +58,7 @@ MIXED: list[list[Any]] = [
 @pytest.mark.parametrize("keys", MIXED, ids=repr)
 def test_keys_of_several_types(keys: list[Any]) -> None:
     """Keys that don't all compare come in the order in which optree has them."""
-    tree = {key: i for i, key in enumerate(keys)}
+    tree: Any = {key: i for i, key in enumerate(keys)}
     assert pydag.dag_leaves(tree) == optree.tree_leaves(tree)
 
 
