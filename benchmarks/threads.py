@@ -50,29 +50,27 @@ def with_optree(tree: Any) -> None:
 
 def rate(work: Callable[[Any], None], trees: list[Any]) -> float:
     """How often a second the threads together do the work, each with one of the trees."""
-    counts = [0] * len(trees)
+    rates = [0.0] * len(trees)
     barrier = threading.Barrier(len(trees) + 1)
-    ends = [0.0]
 
     def run(i: int) -> None:
         tree, count = trees[i], 0
         work(tree)
         work(tree)
         barrier.wait()
-        while time.perf_counter() < ends[0]:
-            for _ in range(20):
-                work(tree)
-            count += 20
-        counts[i] = count
+        start = time.perf_counter()
+        while (now := time.perf_counter()) < start + SECONDS:
+            work(tree)
+            count += 1
+        rates[i] = count / (now - start)  # the last round may have ended late
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(len(trees))]
     for thread in threads:
         thread.start()
-    ends[0] = time.perf_counter() + SECONDS
     barrier.wait()
     for thread in threads:
         thread.join()
-    return sum(counts) / SECONDS
+    return sum(rates)
 
 
 def main() -> None:
