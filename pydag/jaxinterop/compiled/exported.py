@@ -6,6 +6,7 @@ array once for each of its places, and knows no static leaves. So the exported f
 in that form, and uses the first copy of each shared array. Its result keeps its sharing.
 """
 
+import collections
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
@@ -36,16 +37,26 @@ _struct: Any = jax.ShapeDtypeStruct
 
 
 class Returned:
-    """A result with sharing, as a pytree of its distinct leaves, from which JAX builds it again."""
+    """A result as a pytree of its distinct leaves, from which JAX builds it again."""
 
     def __init__(self, untraced: Untraced, leaves: Iterable[Leaf]) -> None:
         self.untraced, self.leaves = untraced, tuple(leaves)
 
 
+def _built(untraced: Untraced, leaves: Iterable[Any]) -> Any:
+    """The result; or a `Returned` that holds what JAX has for each leaf, such as a sharding.
+
+    A user's class may refuse to hold what is no array.
+    """
+    held = tuple(leaves)
+    is_result = all(hasattr(leaf, "dtype") for leaf in held)
+    return untraced.build(held) if is_result else Returned(untraced, held)
+
+
 tree_util.register_pytree_with_keys(
     Returned,
     lambda r: (tuple(zip(paths_of(r.untraced), r.leaves, strict=True)), r.untraced),
-    lambda untraced, leaves: untraced.build(leaves),
+    _built,
     lambda r: (r.leaves, r.untraced),
 )
 
@@ -141,13 +152,43 @@ def _from_kept(kept: Any) -> Any:
     return _struct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
 
 
-def _for_jax(result: Any, options: Options) -> Any:
-    """The result; as a `Returned` where JAX would see it otherwise than the user."""
+_PLAIN = {dict, list, tuple, type(None), collections.OrderedDict}
+
+
+def _is_plain(structure: Any) -> bool:
+    """Whether it has only containers that hold anything."""
+    rest = [structure]
+    while rest:
+        node = rest.pop()
+        data = node.node_data()
+        if data is not None and data[0] not in _PLAIN:
+            return False
+        rest.extend(node.children())
+    return True
+
+
+def _for_jax(result: Any, options: Options, each: bool) -> Any:
+    """The result; as a `Returned` where JAX would see it otherwise than the user.
+
+    Args:
+        each: Whether each leaf is given a sharding. JAX takes those in the result's own structure,
+            so that a class of the user's would have to hold them.
+    """
     dag = to_dag(result, options)
-    seen, known = sorted(map(id, tree_util.tree_leaves(result))), sorted(map(id, dag._leaves))
-    if seen == known and not dag.spec.num_shared:
+    leaves, structure = tree_util.tree_flatten(result)
+    if (
+        sorted(map(id, leaves)) == sorted(map(id, dag._leaves))
+        and not dag.spec.num_shared
+        and not (each and not _is_plain(structure))
+    ):
         return result
     return Returned(dag._untraced, dag._leaves)
+
+
+def _placed(leaf: Any, where: Any) -> Any:
+    return _struct(
+        leaf.shape, leaf.dtype, sharding=where, weak_type=getattr(leaf, "weak_type", False)
+    )
 
 
 class Exported:
@@ -184,33 +225,40 @@ class Exported:
                 "  Export a function that returns what it changed."
             )
         indices = _first_indices(untraced)
+        each = not compiled.shardings.outputs(compiled.options).is_one
 
         def plain(*args: Any, **kwargs: Any) -> Any:
             given = tree_util.tree_leaves((args, kwargs))
             call = rebuilt(untraced, [given[i] for i in indices], Call)
-            return _for_jax(call.run(compiled.call), compiled.options)
+            return _for_jax(call.run(compiled.call), compiled.options, each)
 
-        args, kwargs = _without_static(untraced.build(map(_from_kept, self._leaves)))
+        args, kwargs = _without_static(untraced.build(self._described()))
         return jax.jit(named(plain, compiled.source, COUNTED), **self._shardings(result)).trace(
             *args, **kwargs
         )
 
-    def _shardings(self, result: Any) -> dict[str, Any]:
-        """The shardings that the function was compiled with, for the trees that JAX sees.
+    def _described(self) -> list[Any]:
+        """The traced leaves, each with the sharding that it alone is given."""
+        leaves = [_from_kept(kept) for kept in self._leaves]
+        if self.key.order is None:
+            return leaves
+        asked = [self.compiled.shardings.values[group] for group in self.key.order]
+        return [
+            leaf if where is None else _placed(leaf, where)
+            for leaf, where in zip(leaves, asked, strict=True)
+        ]
 
-        For a result with sharing, JAX could only be given one sharding for all of it. So the
-        shardings of such a result stand in the program alone.
-        """
+    def _shardings(self, result: Any) -> dict[str, Any]:
+        """The shardings that the function was compiled with, in the form of what JAX sees."""
         shardings, options = self.compiled.shardings, self.compiled.options
         given_in, given_out = shardings.given_in, shardings.given_out
         if self.key.order is not None:
-            each = self.untraced.build(shardings.values[group] for group in self.key.order)
-            given_in = _without_static(each)[0]
+            given_in = UNSPECIFIED  # the arguments' shapes have it
         if not shardings.outputs(options).is_one:
             dag = to_dag(result, options)
             treatments = shardings.of_result(result, options)
             each = [treatments[i] for i in dag._untraced.traced_positions()]
-            is_plain = type(_for_jax(result, options)) is not Returned
-            given_out = dag._untraced.build(each) if is_plain else UNSPECIFIED
+            is_returned = type(_for_jax(result, options, True)) is Returned
+            given_out = (Returned if is_returned else Untraced.build)(dag._untraced, each)
         found = {"in_shardings": given_in, "out_shardings": given_out}
         return {name: given for name, given in found.items() if given is not UNSPECIFIED}
