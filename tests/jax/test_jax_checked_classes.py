@@ -313,10 +313,11 @@ def test_what_is_exported_gives_a_class_what_it_may_hold(cls: Any, name: str, ti
     if not tied:
         model["m"] = cls(jnp.ones(2), jnp.ones(2))
     info = jax.jit(same).lower({"x": 1.0}).args_info[0][0]["x"]
+    export: Any = jax.export.export
     allowed = list(ALLOWED_NOW)
     ALLOWED_NOW.extend([type(info), type(jax.typeof(jnp.ones(2)))])
     try:
-        made = jax.export.export(pj.jit(same, **EXPORTED[name]))(model)
+        made = export(pj.jit(same, **EXPORTED[name]))(model)
         result = made.call(model)
     finally:
         ALLOWED_NOW[:] = allowed
