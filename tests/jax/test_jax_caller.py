@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The function that `jit` returns, whose calls go straight to the core."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import types
+import weakref
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+
+import jax.numpy as jnp
+
+import pydag._core as _core
+import pydag.jaxinterop as pj
+
+straight = pytest.mark.skipif(sys.version_info < (3, 12), reason="calls run the function's code")
+
+
+def compiled() -> Any:
+    """A new one, called once."""
+    function: Any = pj.jit(lambda a, b=1.0: a + b)
+    function(jnp.ones(2))
+    return function
+
+
+def test_it_is_a_function() -> None:
+    """It is bound, and referred to weakly, as any function."""
+    function = compiled()
+    assert isinstance(function, types.FunctionType)
+
+    class Owner:
+        method = pj.jit(lambda self, x: 2 * x, static_argnums=0)
+
+    assert Owner().method(jnp.ones(2)).tolist() == [2, 2]
+    ref = weakref.ref(function)
+    del function
+    gc.collect()
+    assert ref() is None
+
+
+@straight
+def test_a_closure_that_was_changed() -> None:
+    """Another object in the closure is an error, at each call; the function's own works again."""
+    function = compiled()
+    [cell] = function.__closure__
+    caller = cell.cell_contents
+    for wrong in (5, None, cell):
+        cell.cell_contents = wrong
+        with pytest.raises(TypeError, match="closure of a function made by jit was changed"):
+            function(jnp.ones(2))
+    del cell.cell_contents
+    with pytest.raises(TypeError, match="closure"):
+        function(jnp.ones(2))
+    cell.cell_contents = caller
+    assert function(jnp.ones(2)).tolist() == [2, 2]
+
+
+@straight
+def test_a_function_without_a_closure() -> None:
+    """Calls that lead nowhere are errors."""
+
+    def function() -> None:
+        raise AssertionError
+
+    _core.lead_calls_to_caller(function)
+    with pytest.raises(TypeError, match="closure"):
+        function()
+
+
+def test_what_a_caller_needs() -> None:
+    """Objects of other types are refused when it is made."""
+    [cell] = compiled().__closure__
+    assert isinstance(cell.cell_contents, _core.JitCaller)
+    arguments: dict[str, Any] = {
+        "flat_call": _core.flat_call(lambda: None, "", "all", None),
+        "reasons": ([],),
+        "prepare": bool,
+        "orders": {},
+        "static_numbers": [],
+        "static_names": frozenset(),
+        "plain_statics": {},
+        "known_statics": {},
+        "run": bool,
+        "recover": bool,
+    }
+    _core.jit_caller(**arguments)
+    for name in ("flat_call", "reasons", "orders", "static_names", "known_statics"):
+        with pytest.raises(TypeError, match="a JitCaller needs"):
+            _core.jit_caller(**{**arguments, name: 5})
+    with pytest.raises(TypeError, match="a JitCaller needs"):
+        _core.jit_caller(**{**arguments, "reasons": (5,)})
+    with pytest.raises(TypeError, match="a JitCaller needs a function"):
+        _core.lead_calls_to_caller(5)  # type: ignore[arg-type]
+
+
+def test_keywords_of_a_class_of_their_own() -> None:
+    """Keywords whose names are a subclass of `str` are the keywords of these names."""
+
+    class Name(str):
+        __slots__ = ()
+
+    function = compiled()
+    for _ in range(3):
+        assert function(jnp.ones(2), **{Name("b"): 2.0}).tolist() == [3, 3]
+        assert function(b=2.0, a=jnp.ones(2)).tolist() == [3, 3]
+
+
+def test_threads_that_trace_at_once() -> None:
+    """Each gets the names of its own arguments in JAX's error."""
+    said: dict[str, str] = {}
+    together = threading.Barrier(2)
+
+    def trace(name: str) -> None:
+        def step(model: Any) -> Any:
+            together.wait(30)
+            return bool(model[name])
+
+        try:
+            pj.jit(step)({name: jnp.ones(())})
+        except Exception as error:
+            said[name] = str(error)
+
+    threads = [threading.Thread(target=trace, args=(name,)) for name in ("left", "right")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name, other in (("left", "right"), ("right", "left")):
+        assert f"['{name}']" in said[name]
+        assert other not in said[name]
+
+
+def test_what_is_left_of_failed_calls() -> None:
+    """A call that fails fails alike each time, and the next good one is right."""
+    function = compiled()
+    for _ in range(3):
+        with pytest.raises(TypeError):
+            function(jnp.ones(2), c=1)
+        with pytest.raises(TypeError):
+            function()
+        assert function(jnp.ones(2)).tolist() == [2, 2]
