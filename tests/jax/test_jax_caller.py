@@ -96,7 +96,7 @@ def test_what_a_caller_needs() -> None:
     with pytest.raises(TypeError, match="a JitCaller needs"):
         _core.jit_caller(**{**arguments, "reasons": (5,)})
     with pytest.raises(TypeError, match="a JitCaller needs a function"):
-        _core.lead_calls_to_caller(5)  # type: ignore[arg-type]
+        _core.lead_calls_to_caller(arguments["run"])
 
 
 def test_keywords_of_a_class_of_their_own() -> None:
