@@ -217,3 +217,29 @@ def test_random_trees(one: Any, other: Any, how: dict[str, Any], is_kept: bool) 
         found = flattened(tree, **how)
         assert found[1:] == (text, paths)
         assert all(a is b for a, b in zip(found[0], leaves, strict=True))
+
+
+def test_a_class_with_identity_where_one_without_was() -> None:
+    """What is shared is found where a tree like this one had instances of another class there."""
+
+    class Plain:
+        pass
+
+    class Shared:
+        pass
+
+    for cls, has_identity in ((Plain, False), (Shared, True)):
+        pydag.register_pydag_node(
+            cls,
+            lambda _: ((1.5,), None),
+            lambda _, children: None,
+            namespace="identities",
+            preserve_relative_identities=has_identity,
+        )
+    one = Shared()
+    for _ in range(3):
+        plain = pydag.dag_structure([Plain(), Plain()], namespace="identities")
+        assert plain.num_shared == 0
+        shared = pydag.dag_structure([one, one], namespace="identities")
+        assert shared.num_shared == 1
+    assert pydag.dag_structure([Shared(), Shared()], namespace="identities").num_shared == 0

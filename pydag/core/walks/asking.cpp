@@ -24,7 +24,9 @@ PyObject *const *Asking::ask(PyObject *object, Node expected, PyObject *const *r
     const nb::object owned = nb::borrow(object);
     if (!own_all(level, levels)) return nullptr;
     const TypeInfo info = as_opened(object, options.space->find_class_of(object));
-    if (info.kind != expected.kind) return nullptr;
+    // Another class may differ in whether its instances have an identity, which the walk has asked the structure.
+    if (info.kind != expected.kind || info.registration != NodeRefs{expected.kind, refs}.find(Role::kRegistration))
+        return nullptr;
     const NodeAnswers::Answer *const answer = answers_.ask(object, info, options, structure_.num_nodes);
     if (!answer || answer->num_children != expected.count || generation_ != cache_generation()) return nullptr;
     for (uint32_t i = 0; i < num_refs(expected); ++i) {
