@@ -181,12 +181,10 @@ class CompiledFunction:
             if recipe is not None:
                 self._add_recipe(groups, recipe)
             return taken._replace(call=call)
-        if groups.has_recipe():
-            flat_arguments = groups.flat_arguments
-            function = self.functions.spread if flat_arguments.is_spread else None
-            recipe = groups.recipe_of(key, flat_arguments, function=function)
-            self._add_recipe(groups, recipe)
         flat_arguments = groups.flat_arguments
+        if groups.has_recipe():
+            function = self.functions.spread if flat_arguments.is_spread else None
+            self._add_recipe(groups, groups.recipe_of(key, flat_arguments, function=function))
         function, arguments = self.functions.of(flat_arguments), flat_arguments.pick(key, leaves)
         return Taken(function, arguments, leaves, call, is_spread=flat_arguments.is_spread)
 

@@ -166,6 +166,9 @@ def vmap(
     def pack(result: Any, table: RefTable) -> Any:
         return outputs.pack(result, table=table)
 
+    def axes_of(call: Call) -> Call:
+        return per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
+
     def mapping(axes: Any) -> Callable[[Call], Any]:
         function = flat(lambda: fun, source, pack)
         return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
@@ -177,11 +180,7 @@ def vmap(
 
     updated = chosen_updates(fun, update_argnums, update_argnames)
     over_one_axis = mapping(in_axes) if is_one_in else None
-    last_axes = _LastAxes(
-        in_axes,
-        lambda call: mapping(per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)),
-        namespace,
-    )
+    last_axes = _LastAxes(in_axes, lambda call: mapping(axes_of(call)), namespace)
 
     @wraps(fun)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -189,9 +188,8 @@ def vmap(
         call = (Call.of if has_one_axis else Call.told_apart)(args, kwargs, options)
         call._untraced.check_not_lazy("mapped over", mapped_place)
         last.spec = call._untraced.spec
-        prefixes = {"args": in_axes, "kwargs": 0}
         if updated != NOTHING:
-            axes = per_leaf(call, prefixes, _IN_AXES, options)
+            axes = axes_of(call)
             updates = MappedUpdates(fun, source, updated, outputs, call, axes._leaves)
             over = jax.vmap(updates.function, (axes,), updates.out_axes, **jax_options)
             try:
@@ -206,8 +204,7 @@ def vmap(
         try:
             result: R = outputs.open(function(call), RefTable.of(call._leaves))
         except ValueError as error:
-            told = per_leaf(call, prefixes, _IN_AXES, options)._leaves
-            blame_axes(error, source, call.with_paths(), told)
+            blame_axes(error, source, call.with_paths(), axes_of(call)._leaves)
             raise
         return result
 
