@@ -20,8 +20,9 @@ from pydag import jaxinterop as pj
 if not hasattr(jax, "new_ref"):
     pytest.skip("this JAX has no refs", allow_module_level=True)
 
+marks: Any = getattr(jax, "ad", None)
 needs_marks = pytest.mark.skipif(
-    not hasattr(getattr(jax, "ad", None), "DontWant"), reason="this JAX has no jax.ad.DontWant"
+    not hasattr(marks, "DontWant"), reason="this JAX has no jax.ad.DontWant"
 )
 
 
@@ -253,7 +254,7 @@ def test_gradients_are_added_where_they_are_made() -> None:
     def accumulate(both: Any, parts: Any) -> None:
         def add(_: Any, part: Any) -> Any:
             _, pullback = pj.vjp(loss, model, part)
-            pullback.with_refs(both, jax.ad.DontWant())(1.0)
+            pullback.with_refs(both, marks.DontWant())(1.0)
             return None, None
 
         pj.scan(add, None, parts)
@@ -268,11 +269,11 @@ def test_a_gradient_that_nobody_wants() -> None:
     weight = jnp.float32(3.0)
     _, pullback = pj.vjp(lambda model, x: model[0].ref * model[1].ref * x,
                          [Holder(weight), Holder(weight)], jnp.float32(2.0))  # fmt: skip
-    unwanted = jax.ad.DontWant()
+    unwanted = marks.DontWant()
     model = [Holder(unwanted), Holder(unwanted)]
-    gradient, by_x = pullback.with_refs(model, jax.ad.GradValue())(1.0)
+    gradient, by_x = pullback.with_refs(model, marks.GradValue())(1.0)
     assert float(by_x) == 9.0
-    assert isinstance(gradient[0].ref, jax.ad.DidntWant)
+    assert isinstance(gradient[0].ref, marks.DidntWant)
     text = str(jax.make_jaxpr(lambda: pullback.with_refs(model, None)(1.0)[1])())
     assert text.count(" mul ") < str(jax.make_jaxpr(lambda: pullback(1.0)[1])()).count(" mul ")
 
