@@ -2,6 +2,7 @@
 """In the reference, each option that `**options` stands for has its name and its help."""
 
 import ast
+import builtins
 import importlib.util
 import inspect
 from pathlib import Path
@@ -22,23 +23,33 @@ def _load(name: str) -> Any:
     return module
 
 
-def _typed() -> dict[str, dict[str, str]]:
+def _typed() -> dict[str, dict[str, ast.expr]]:
     """The options of each class in `pydag.typing` that lists some, with their types."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, ast.expr]] = {}
     for node in ast.parse((SOURCES / "typing.py").read_text("utf-8")).body:
         if isinstance(node, ast.ClassDef):
             inherited = [
                 found.get(base.id, {}) for base in node.bases if isinstance(base, ast.Name)
             ]
             own = {
-                line.target.id: ast.unparse(line.annotation)
+                line.target.id: line.annotation
                 for line in node.body
                 if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
             }
             found[node.name] = {
-                name: text for each in (*inherited, own) for name, text in each.items()
+                name: type_ for each in (*inherited, own) for name, type_ in each.items()
             }
     return found
+
+
+def _linked(type_: ast.expr, func: griffe.Function) -> griffe.Expr | None:
+    """The type of an option, with links to what it names, in a module that may not import that."""
+    expression = griffe.get_annotation(type_, parent=func.module)
+    if isinstance(expression, griffe.Expr):
+        for name in expression.iterate(flat=True):
+            if isinstance(name, griffe.ExprName):
+                name.parent = None if hasattr(builtins, name.name) else "pydag.typing"
+    return expression
 
 
 class Options(griffe.Extension):
@@ -49,17 +60,29 @@ class Options(griffe.Extension):
         self.texts, self.typed = _load("options"), _typed()
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
-        """Called by griffe for each function that it has read."""
-        star = next((p for p in func.parameters if str(p.annotation).startswith("Unpack[")), None)
-        if star is None:
-            return
-        options = self.typed[str(star.annotation).removeprefix("Unpack[").removesuffix("]")]
+        """Called by griffe for each function that it has read, overloads apart."""
+        for overload in func.overloads or []:
+            self._name_options(overload)
+        if self._name_options(func) and func.docstring is not None:
+            names = [p.name for p in func.parameters]
+            text = inspect.cleandoc(func.docstring.value)
+            func.docstring.value = self.texts.explained(text, names)
+
+    def _name_options(self, func: griffe.Function) -> bool:
+        """Put the options into the signature; False where it has no `**options` of ours."""
+        star = func.parameters[-1] if len(func.parameters) else None
+        options = self.typed.get(str(star and star.annotation)[len("Unpack[") : -1])
+        if options is None:
+            return False
         kind = griffe.ParameterKind.keyword_only
         named = [
             griffe.Parameter(
-                name, annotation=text, kind=kind, default=repr(self.texts.DEFAULTS[name])
+                name,
+                annotation=_linked(type_, func),
+                kind=kind,
+                default=repr(self.texts.DEFAULTS[name]),
             )
-            for name, text in options.items()
+            for name, type_ in options.items()
         ]
         order = list(self.texts.DEFAULTS)
 
@@ -69,7 +92,4 @@ class Options(griffe.Extension):
 
         others = [p for p in func.parameters if p is not star]
         func.parameters = griffe.Parameters(*sorted([*others, *named], key=place))
-        if func.docstring is not None:
-            names = [p.name for p in func.parameters]
-            text = inspect.cleandoc(func.docstring.value)
-            func.docstring.value = self.texts.explained(text, names)
+        return True

@@ -16,7 +16,7 @@ from pydag.registry.optree_private import look_up
 
 
 def _of_jax(module: str, name: str) -> Any:
-    return look_up(module, name, "0.10 to 0.12", "jax>=0.10,<0.13")
+    return look_up(module, name, "0.10.2 to 0.12", "jax>=0.10.2,<0.13")
 
 
 registry: dict[type, Any] = _of_jax("jax._src.tree_util", "_registry")

@@ -168,7 +168,7 @@ def test_a_private_name_that_jax_lost(module: str, name: str) -> None:
         "import pydag" + MISSING.format(module=module, name=name, imported="pydag.jaxinterop")
     )
     assert text.startswith(f"pydag needs {module}.{name}, which jax 0.")
-    assert "doesn't have. jax 0.10 to 0.12 has it: pip install " in text
+    assert "doesn't have. jax 0.10.2 to 0.12 has it: pip install " in text
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="optree itself hangs there")

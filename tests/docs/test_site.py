@@ -79,3 +79,20 @@ def test_nothing_is_fetched(site: Path) -> None:
     assert len(pages) > 30
     loads = [load for page in pages for load in LOADS.findall(page.read_text("utf-8"))]
     assert [load for load in loads if 'rel="canonical"' not in load] == []
+
+
+def test_each_option_is_named_and_its_type_leads_to_its_explanation(site: Path) -> None:
+    """No signature says `**options` where the options are known; what they may be is a link."""
+    pages = [
+        page.read_text("utf-8")
+        for page in (site / "reference").glob("*.html")
+        if page.stem != "types"
+    ]
+    plain = [re.sub(r"<[^>]*>", "", page) for page in pages]
+    assert not any(re.search(r"Unpack\[(Flatten|Keyword)Options\]", page) for page in plain)
+    signatures = re.findall(r'doc-signature highlight">.*?</div>', "".join(pages), re.S)
+    for name in ("IsLeaf", "Identity"):
+        named = [signature for signature in signatures if re.search(rf"\b{name}\b", signature)]
+        assert len(named) > 20
+        for signature in named:
+            assert f'href="types.html#pydag.typing.{name}"' in signature, signature

@@ -20,6 +20,11 @@ from pydag import jaxinterop as pj
 if not hasattr(jax, "new_ref"):
     pytest.skip("this JAX has no refs", allow_module_level=True)
 
+marks: Any = getattr(jax, "ad", None)
+needs_marks = pytest.mark.skipif(
+    not hasattr(marks, "DontWant"), reason="this JAX has no jax.ad.DontWant"
+)
+
 
 class Holder(pj.Module):
     """A module that holds a ref."""
@@ -233,3 +238,60 @@ def test_in_place() -> None:
     pj.jit(lambda both: both[0].ref.__setitem__(..., both[1].ref[...] + 1))(both)
     assert both[0].ref is both[1].ref is ref
     assert ref[...].tolist() == [1.0, 1.0, 1.0]
+
+
+@needs_marks
+def test_gradients_are_added_where_they_are_made() -> None:
+    """`with_refs` adds the gradient of a shared weight to one ref, which two modules hold."""
+    weight = jnp.array([1.0, 2.0])
+    model = [Holder(weight), Holder(weight)]
+    sums, both = pair([0.0, 0.0])
+
+    def loss(model: Any, part: Any) -> Any:
+        return (model[0].ref * model[1].ref * part).sum()
+
+    @pj.jit
+    def accumulate(both: Any, parts: Any) -> None:
+        def add(_: Any, part: Any) -> Any:
+            _, pullback = pj.vjp(loss, model, part)
+            pullback.with_refs(both, marks.DontWant())(1.0)
+            return None, None
+
+        pj.scan(add, None, parts)
+
+    accumulate(both, jnp.array([[1.0, 0.0], [3.0, 5.0]]))
+    assert sums[...].tolist() == [8.0, 20.0]  # of w * w * part, 2 * w * part
+
+
+@needs_marks
+def test_a_gradient_that_nobody_wants() -> None:
+    """`DontWant` at a tied weight stands for both places, and its gradient isn't computed."""
+    weight = jnp.float32(3.0)
+    _, pullback = pj.vjp(lambda model, x: model[0].ref * model[1].ref * x,
+                         [Holder(weight), Holder(weight)], jnp.float32(2.0))  # fmt: skip
+    unwanted = marks.DontWant()
+    model = [Holder(unwanted), Holder(unwanted)]
+    gradient, by_x = pullback.with_refs(model, marks.GradValue())(1.0)
+    assert float(by_x) == 9.0
+    assert isinstance(gradient[0].ref, marks.DidntWant)
+    text = str(jax.make_jaxpr(lambda: pullback.with_refs(model, None)(1.0)[1])())
+    assert text.count(" mul ") < str(jax.make_jaxpr(lambda: pullback(1.0)[1])()).count(" mul ")
+
+
+@pytest.mark.skipif(not hasattr(jax.ref, "freeze"), reason="this JAX has no freeze")
+def test_the_end_of_a_ref() -> None:
+    """`freeze` gives the last content of a ref that two modules inside of a function share."""
+
+    def fill(x: Any) -> Any:
+        _, both = pair([0.0, 0.0, 0.0])
+
+        def body(i: Any) -> Any:
+            both[0].ref[i] = x * i
+            return None
+
+        jax.lax.fori_loop(0, 3, lambda i, _: body(i), None)
+        return jax.ref.freeze(both[1].ref)
+
+    assert pj.jit(fill)(2.0).tolist() == [0.0, 2.0, 4.0]
+    assert pj.jvp(fill, (2.0,), (1.0,))[1].tolist() == [0.0, 1.0, 2.0]
+    assert pj.jacrev(fill)(2.0).tolist() == [0.0, 1.0, 2.0]
