@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import stages
 from jax.experimental import serialize_executable
 
@@ -200,3 +203,51 @@ def test_analyses() -> None:
     compiled = pj.jit(lambda p: p["a"] + p["b"]).lower({"a": W, "b": W}).compile()
     assert compiled.memory_analysis().argument_size_in_bytes == math.prod(W.shape) * 4
     assert "ENTRY" in compiled.as_text()
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_they_keep_no_array_of_the_call(count: int) -> None:
+    """Neither what was traced, nor lowered, nor compiled; they still say all of it."""
+    model = {i: jnp.full(3, float(i)) for i in range(count)}
+    refs = [weakref.ref(array) for array in model.values()]
+    traced = pj.jit(lambda model: model[0] + 1).trace(model)
+    lowered = traced.lower()
+    compiled = lowered.compile()
+    del model
+    gc.collect()
+    assert [ref() for ref in refs] == [None] * count
+    for stage in (traced, lowered, compiled):
+        assert stage.args_info[0][0][count - 1].shape == (3,)
+        assert stage.out_info.shape == (3,)
+    assert compiled({i: jnp.ones(3) + i * 0 for i in range(count)}).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_ref_that_was_traced_is_kept_as_a_shape() -> None:
+    """The result that holds it is described; the ref and its content are gone."""
+    if not hasattr(jax, "new_ref"):
+        pytest.skip("this JAX has no refs")
+    content = jnp.zeros(5)
+    model = {"ref": jax.new_ref(content), "x": W}
+    ref = weakref.ref(model["ref"])
+    traced = pj.jit(lambda m: {"same": m["ref"], "y": m["x"] + 1}).trace(model)
+    del model
+    gc.collect()
+    assert ref() is None
+    assert traced.out_info["same"].shape == (5,)
+    assert traced.out_info["y"].shape == (3,)
+
+
+def test_an_export_describes_arrays_that_are_gone() -> None:
+    """Their types, weak ones too, numbers and NumPy's arrays are as they were at the trace."""
+    model = {"x": jnp.zeros(3), "n": 2.0, "w": jnp.asarray(1.0), "y": np.zeros(2, np.int32)}
+    traced: Any = pj.jit(lambda m: (m["x"] * m["n"] + m["w"], m["y"])).trace(model)
+    kept = traced._exported._described()
+    del model
+    gc.collect()
+    again = traced._exported._described()
+    assert [(k.shape, k.dtype) for k in map(jax.typeof, kept)] == [
+        (k.shape, k.dtype) for k in map(jax.typeof, again)
+    ]
+    assert [np.shape(leaf) for leaf in again] == [(), (), (3,), (2,)]
+    assert again[0] == 2.0
+    assert again[1].weak_type

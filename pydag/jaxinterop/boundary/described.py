@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 import pydag._core as _core
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.roots import CALL, Roots
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
@@ -36,9 +37,15 @@ def _description(leaf: Leaf) -> Leaf:
         return leaf  # its shape and dtype aren't those of an array
 
 
+# The classes of most leaves, which stand for themselves; looked up by class.
+_ORDINARY = frozenset(map(id, (jax_private.array_class, np.ndarray, bool, int, float, complex)))
+
+
 def described(tree: AnyDag, options: Options, roots: Roots) -> AnyDag:
     """The tree, with JAX's own descriptions of arrays: one for each object."""
     leaves, spec = options.flatten(tree, roots)
+    if _ORDINARY.issuperset(map(id, map(type, leaves))):
+        return tree
     found = list(map(_description, leaves))
     is_same = all(new is old for new, old in zip(found, leaves, strict=True))
     return tree if is_same else _core.unflatten(spec, found)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
@@ -42,6 +43,13 @@ class Keys(tuple[Any, ...]):
         return shortened(f"with {shown}", 200) if self else "without it"
 
 
+_ARRAY: Any = jax_private.array_class
+
+
+def _type_of(leaf: Any) -> Any:
+    return getattr(leaf, "shape", ()), getattr(leaf, "dtype", type(leaf))
+
+
 class ComparedCall:
     """What a function was compiled for: the structure, static leaves, and the types of arrays.
 
@@ -51,7 +59,8 @@ class ComparedCall:
 
     def __init__(self, untraced: Untraced, traced: Sequence[Leaf]) -> None:
         self.untraced = untraced
-        self._types = [(getattr(x, "shape", ()), getattr(x, "dtype", type(x))) for x in traced]
+        # Of an ordinary array what owns both its shape and its dtype: each compilation asks.
+        self._types = [x.aval if type(x) is _ARRAY else _type_of(x) for x in traced]
 
     @cached_property
     def listing(self) -> Listing:
@@ -60,7 +69,7 @@ class ComparedCall:
     @cached_property
     def leaves(self) -> dict[int, Any]:
         """For each leaf's position in the listing what it is: a `Static`, or the array's type."""
-        leaves: list[Any] = list(self._types)
+        leaves = [kept if type(kept) is tuple else _type_of(kept) for kept in self._types]
         for position, static in zip(self.untraced.positions, self.untraced.statics, strict=True):
             leaves.insert(position, static)
         return dict(zip(self.listing.leaves, leaves, strict=True))

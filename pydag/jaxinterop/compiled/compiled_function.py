@@ -5,7 +5,7 @@
 first seen, so that a call does no work per leaf outside of the core.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pydag._core as _core
@@ -211,6 +211,8 @@ class CompiledFunction:
 
         Returns whether they were.
         """
+        if not self.leaf_groups:
+            return False
         args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
         spec_key = _core.spec_key(spec)
@@ -237,8 +239,7 @@ class CompiledFunction:
         untraced = untraced.with_states(selected)
         groups = self.leaf_groups.get((spec_key, refs))
         if groups is None or groups.positions != positions:
-            traced = frozenset(untraced.traced_positions()).difference(refs)
-            donated = self._donated_leaves(args, kwargs, traced)
+            donated = self._donated_leaves(args, kwargs, untraced, refs)
             sharded = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
             flat_arguments = FlatArguments(
                 spec,
@@ -253,7 +254,8 @@ class CompiledFunction:
                 self.forget_groups()
             self.leaf_groups[spec_key, refs] = groups
             self.names.remember(flat_arguments)
-            self.names.remember(groups.all_kept())
+            if refs:
+                self.names.remember(groups.all_kept())
         for position, static in zip(positions, untraced.statics, strict=True):
             try:
                 static.check_hashable()
@@ -264,7 +266,7 @@ class CompiledFunction:
         key = Key(untraced, flat_arguments.donated, flat_arguments.order, gone)
         explain_cache_miss(self.source, key.untraced, self.seen())
         hashed = groups.remember(leaves, key)
-        self.changes.add(key.untraced, [leaves[i] for i in key.untraced.traced_positions()])
+        self.changes.add(key.untraced, untraced.traced_among(leaves))
         return groups, hashed
 
     def seen(self) -> Iterator[Untraced]:
@@ -288,10 +290,13 @@ class CompiledFunction:
             asks=static is not None and static.asks,
         )
 
-    def _donated_leaves(self, args: Args, kwargs: Kwargs, traced: Container[int]) -> frozenset[int]:
+    def _donated_leaves(
+        self, args: Args, kwargs: Kwargs, untraced: Untraced, refs: Refs
+    ) -> frozenset[int]:
         spots = self.donated.spots(args, kwargs)
         if not spots:
             return frozenset()
+        traced = frozenset(untraced.traced_positions()).difference(refs)
         given = by_argument(
             args,
             kwargs,

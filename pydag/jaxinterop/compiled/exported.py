@@ -9,7 +9,7 @@ in that form, and uses the first copy of each shared array. Its result keeps its
 import collections
 import pickle
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import jax
 from jax import export, tree_util
@@ -21,6 +21,7 @@ from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
 from pydag.jaxinterop.boundary.update_choice import NOTHING
 from pydag.jaxinterop.messages.naming import COUNTED, named
 from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced
@@ -122,6 +123,8 @@ def _not_of_jax(where: str, leaf: Any, namespace: str) -> TypeError:
 
 def _described(leaf: Leaf) -> Any:
     """An array's shape and type in its place, so that nothing large is kept."""
+    if is_ref(leaf):
+        return None  # a function of refs can't be exported
     if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
         return leaf
     where = leaf.sharding if getattr(leaf, "committed", False) else None
@@ -130,26 +133,29 @@ def _described(leaf: Leaf) -> Any:
     )
 
 
-class _Array(NamedTuple):
-    """Stands for an array: its type, and where it lies if that counts."""
-
-    aval: Any
-    sharding: Any
+_ARRAY: Any = jax_private.array_class
 
 
-def _kept(leaf: Leaf) -> Any:
-    """What is kept of a leaf: to describe it takes long, and only an export needs that."""
-    if type(leaf) is not jax_private.array_class:
-        return _described(leaf)
-    array: Any = leaf
-    return _Array(array.aval, array.sharding if array.committed else None)
+class _Kept:
+    """What is kept of leaves: to describe an array takes long, and only an export needs that."""
 
+    def __init__(self, leaves: Iterable[Any]) -> None:
+        arrays = list(leaves)
+        self._others = {i: _described(x) for i, x in enumerate(arrays) if type(x) is not _ARRAY}
+        if self._others:
+            arrays = [x for x in arrays if type(x) is _ARRAY]
+        self._types = [array.aval for array in arrays]
+        self._places = [array.sharding if array.committed else None for array in arrays]
 
-def _from_kept(kept: Any) -> Any:
-    if type(kept) is not _Array:
-        return kept
-    aval, where = kept
-    return _struct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
+    def described(self) -> list[Any]:
+        """The leaves, with a description for each array."""
+        found = [
+            _struct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
+            for aval, where in zip(self._types, self._places, strict=True)
+        ]
+        for position, other in self._others.items():
+            found.insert(position, other)
+        return found
 
 
 _PLAIN = {dict, list, tuple, type(None), collections.OrderedDict}
@@ -207,7 +213,7 @@ class Exported:
         leaves: Sequence[Leaf],
     ) -> None:
         self.fun, self.compiled, self.key, self.untraced = fun, compiled, key, key.untraced
-        self._leaves = tuple(map(_kept, leaves))
+        self._leaves = _Kept(leaves)
 
     def trace(self, result: Any) -> Any:
         """JAX's stage of the function in the form in which JAX calls it.
@@ -239,7 +245,7 @@ class Exported:
 
     def _described(self) -> list[Any]:
         """The traced leaves, each with the sharding that it alone is given."""
-        leaves = [_from_kept(kept) for kept in self._leaves]
+        leaves = self._leaves.described()
         if self.key.order is None:
             return leaves
         asked = [self.compiled.shardings.values[group] for group in self.key.order]

@@ -17,12 +17,11 @@ import jax
 import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.updates import finished, result_of
+from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
 from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.refs.table import both_texts
-from pydag.jaxinterop.static.differentiable import is_ref, shape_of
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -165,24 +164,9 @@ class Taken(NamedTuple):
         found: Key = key.inner.value if isinstance(key, ExtraKey) else key
         return found
 
-    def traced_leaves(self) -> list[Leaf]:
+    def traced_leaves(self) -> Sequence[Leaf]:
         """The caller's leaves that JAX traces."""
-        return [self.leaves[i] for i in self.key.untraced.traced_positions()]
-
-    def is_like(self, other: "Taken") -> bool:
-        """Whether what was compiled for one of the calls can run the other."""
-        return self.arguments[0] == other.arguments[0]
-
-    def check_no_refs(self, reason: str) -> None:
-        """Raises if the call holds refs."""
-        positions = self.key.untraced.traced_positions()
-        for position in positions:
-            if is_ref(self.leaves[position]):
-                where = argument_text(self.key.untraced.spec.accessors()[position])
-                raise NotImplementedError(
-                    f"{where} is a ref: {reason}\n"
-                    "  Write the function with the content as an argument and as a result."
-                )
+        return self.key.untraced.traced_among(self.leaves)
 
     def run(self) -> AnyDag:
         """Calls the function, and writes its extra results."""
@@ -200,18 +184,6 @@ class Taken(NamedTuple):
             for ref, content in zip(self.written, contents, strict=True):
                 write(ref, content)
         return finished(found, self.call, lambda result: built(result, self.leaves))
-
-    def described(self, found: Any) -> AnyDag:
-        """The result, with shapes and types for arrays, from those of what is returned."""
-        if self.written is not None:
-            found = found[0]
-        return built(
-            result_of(found), [_shape_of(leaf) for leaf in self.leaves], lambda content: content
-        )
-
-
-def _shape_of(leaf: Leaf) -> Any:
-    return shape_of(leaf) if is_ref(leaf) else leaf
 
 
 def contents_in(leaves: Sequence[Leaf], refs: Sequence[int]) -> list[Leaf]:

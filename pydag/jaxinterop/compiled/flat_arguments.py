@@ -12,8 +12,11 @@ from pydag.typing import Leaf
 Tag = list[Any]
 """An empty list, which belongs to one structure: see `FlatNames`."""
 
-MOST_SPREAD = 1000
-"""Leaves that are passed one by one, at most."""
+MOST_SPREAD = 8
+"""Leaves that are passed one by one, at most.
+
+That spares a call a tuple. When JAX traces, each argument is a tree of its own, which takes longer.
+"""
 
 
 def _tagged(tag: Tag, pick: Picker | None) -> Picker:
@@ -45,7 +48,7 @@ class FlatArguments:
         may_spread: bool = False,
     ) -> None:
         self.spec, self.groups, size = spec, groups, spec.num_leaves
-        traced = sorted(set(range(size)).difference(static))
+        traced = sorted(set(range(size)).difference(static)) if static else range(size)
 
         def take(chosen: Sequence[int]) -> Picker:
             if groups is None:
@@ -55,10 +58,10 @@ class FlatArguments:
             pickers = [picker(part, size) for part in parts]
             return lambda leaves: tuple(pick(leaves) for pick in pickers)
 
-        gone = tuple(i for i in traced if i in donated)
-        kept = tuple(i for i in traced if i not in donated)
+        gone = tuple(i for i in traced if i in donated) if donated else ()
+        kept = tuple(i for i in traced if i not in donated) if donated else tuple(traced)
         is_plain = len(kept) == size and groups is None and not is_listed
-        self.donated = tuple(i for i, leaf in enumerate(traced) if leaf in donated)
+        self.donated = tuple(i for i, leaf in enumerate(traced) if leaf in donated) if gone else ()
         """Positions of the donated ones among the traced ones."""
         self.order = None if groups is None else tuple(groups[i] for i in traced)
         """The group of each traced leaf."""

@@ -3,6 +3,7 @@
 
 import inspect
 import weakref
+from collections import OrderedDict
 from typing import Any
 
 from jax import tree_util
@@ -45,20 +46,21 @@ class FlatNames(inspect.Signature):
 
     def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
         """Binds as usual; if the structure is known, binds each leaf under its path."""
-        bound = super().bind(*args, **kwargs)
-        _, donated, kept = bound.args
+        bound = self._bound(*args) if len(args) == len(_PARAMETERS) and not kwargs else None
+        return super().bind(*args, **kwargs) if bound is None else bound
+
+    def _bound(self, _key: Any, donated: Any, kept: Any) -> inspect.BoundArguments | None:
         flat_arguments = self._known.get(id(donated[0] if donated else donated))
         if flat_arguments is None:
-            return bound
+            return None
         paths = path_texts(flat_arguments.spec, CALL)
         names = tree_util.tree_leaves(
             (flat_arguments.take_donated(paths), flat_arguments.take_kept(paths))
         )
         leaves = tree_util.tree_leaves((donated, kept))
-        if len(names) == len(leaves):
-            bound.arguments.clear()
-            bound.arguments[""] = NamedLeaves(names, leaves)
-        return bound
+        if len(names) != len(leaves):
+            return None
+        return inspect.BoundArguments(self, OrderedDict({"": NamedLeaves(names, leaves)}))
 
 
 class SpreadNames(inspect.Signature):

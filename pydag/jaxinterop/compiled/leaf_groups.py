@@ -2,6 +2,7 @@
 """How `jit` divides the leaves of one structure: static, donated and kept, by sharding."""
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -66,11 +67,15 @@ class LeafGroups:
         self.recent: tuple[Sequence[Leaf], Hashed] | None = None
         self.leads_away = False  # whether a static leaf holds a weak reference
         self.watched: list[State] = []  # what constant objects of the recent key hold
-        skip = frozenset(positions)
-        self.traced = tuple(i for i in range(size) if i not in skip)
         self.extras: dict[Hashed, Extras] = {}  # by the key of the function that gets refs
         self._inner_keys: dict[Hashed, Hashed] = {}
         self._all_kept: FlatArguments | None = None
+
+    @cached_property
+    def traced(self) -> Positions:
+        """Where the traced leaves stand."""
+        skip = frozenset(self.positions)
+        return tuple(i for i in range(self.spec.num_leaves) if i not in skip)
 
     def fits(self, leaves: Sequence[Leaf]) -> bool:
         """Whether these leaves, of this structure, are divided so."""

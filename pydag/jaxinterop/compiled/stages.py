@@ -16,6 +16,7 @@ from .compiled_function import CompiledFunction
 from .difference import why
 from .exported import Exported
 from .extra_results import Taken
+from .outline import Outline
 from .stage_trees import InputTrees, result_tree
 
 
@@ -30,9 +31,9 @@ class _Stage:
     _left_out: ClassVar[Mapping[str, str]] = {}  # names that are missing, and what to do instead
 
     def __init__(
-        self, stage: Any, compiled: CompiledFunction, taken: Taken, inputs: InputTrees
+        self, stage: Any, compiled: CompiledFunction, call: Outline, inputs: InputTrees
     ) -> None:
-        self._stage, self._compiled, self._taken, self._inputs = stage, compiled, taken, inputs
+        self._stage, self._compiled, self._call, self._inputs = stage, compiled, call, inputs
 
     @property  # type: ignore[misc]  # of objects nobody sets it
     def __class__(self) -> type:  # what isinstance asks, too
@@ -79,7 +80,7 @@ class _Stage:
     @functools.cached_property
     def out_info(self) -> Any:
         """Shapes and types of the result, in the result's own form."""
-        return self._taken.described(self._outlines)
+        return self._call.described(self._outlines)
 
     @property
     def out_tree(self) -> jax.tree_util.PyTreeDef:
@@ -96,13 +97,13 @@ class _Stage:
             TypeError: The arguments are structured, or shared, in another way.
         """
         taken = self._compiled.take_apart(args, kwargs)
-        if not taken.is_like(self._taken) and self._compiled.forget_wrong_groups(args, kwargs):
+        if not self._call.is_for(taken) and self._compiled.forget_wrong_groups(args, kwargs):
             taken = self._compiled.take_apart(args, kwargs)
-        if not taken.is_like(self._taken):
+        if not self._call.is_for(taken):
             raise TypeError(
                 f"the function was {made} for arguments of another structure, sharing or static "
                 f"content\n  (first: {made} for, second: called with)\n"
-                f"{why(self._taken.key.untraced, taken.key.untraced)}"
+                f"{why(self._call.key.untraced, taken.key.untraced)}"
             )
         return taken
 
@@ -127,7 +128,7 @@ class Traced(_Stage):
 
         def traced_as(taken: Taken) -> "Traced":
             inputs = InputTrees(taken, args, compiled.keywords.of(kwargs), compiled.static.chosen)
-            traced = cls(taken.trace(), compiled, taken, inputs)
+            traced = cls(taken.trace(), compiled, Outline(taken), inputs)
             traced._exported = Exported(fun, compiled, taken.key, taken.traced_leaves())
             return traced
 
@@ -145,10 +146,10 @@ class Traced(_Stage):
         afterwards; so from then on the object is about the function that is exported.
         """
         if jax_private.PRIVATE_PARAMETERS in options:
-            self._taken.check_no_refs("jax.export exports no function of them")
+            self._call.check_no_refs("jax.export exports no function of them")
             self._stage = self._exported.trace(self.out_info)
             return self._stage.lower(**options)
-        return Lowered(self._stage.lower(**options), self._compiled, self._taken, self._inputs)
+        return Lowered(self._stage.lower(**options), self._compiled, self._call, self._inputs)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Evaluates what was traced; with newer JAX.
@@ -181,7 +182,7 @@ class Lowered(_Stage):
 
     def compile(self, *options: Any, **more: Any) -> "Compiled":
         compiled = self._stage.compile(*options, **more)
-        return Compiled(compiled, self._compiled, self._taken, self._inputs)
+        return Compiled(compiled, self._compiled, self._call, self._inputs)
 
 
 class Compiled(_Stage):

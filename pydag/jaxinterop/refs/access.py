@@ -46,7 +46,9 @@ def _works() -> bool:
 
 def refs_among(leaves: Sequence[Leaf]) -> tuple[int, ...]:
     """Where concrete refs stand."""
-    return tuple(i for i, leaf in enumerate(leaves) if type(leaf) is REF) if REF else ()
+    if REF is None or id(REF) not in map(id, map(type, leaves)):
+        return ()
+    return tuple(i for i, leaf in enumerate(leaves) if type(leaf) is REF)
 
 
 def is_ordinary(ref: Any) -> bool:

@@ -13,7 +13,7 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.differentiable import holds_ref, is_ref
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Dag as AnyDag
@@ -34,7 +34,7 @@ Sources = tuple[int, ...]
 
 def given_refs(untraced: Untraced, leaves: Sequence[Leaf]) -> Given:
     """The refs among the traced leaves of arguments, which are alive as long as this is used."""
-    if not any(map(is_ref, leaves)):
+    if not holds_ref(leaves):
         return NO_REFS
     pairs = zip(untraced.traced_positions(), leaves, strict=True)
     return {id(leaf): position for position, leaf in pairs if is_ref(leaf)}
@@ -52,7 +52,7 @@ def without_refs(leaves: Sequence[Leaf], given: Given) -> Placed:
 
     One that is neither an argument's nor made by the function stays: JAX refuses it.
     """
-    if not any(map(is_ref, leaves)):
+    if not holds_ref(leaves):
         return Placed(list(leaves), None)
     found: list[Leaf] = []
     sources: list[int] = []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What JAX differentiates by: arrays and numbers whose type has a derivative."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -14,28 +15,40 @@ _known: dict[tuple[Any, bool], bool] = {}
 
 _REF: type | None = getattr(jax, "Ref", None)
 _NO_REFS = frozenset((jax_private.array_class, np.ndarray))
+_TRACER: Any = jax.core.Tracer
+_ARRAY_TYPE: Any = jax.core.ShapedArray
 
 
 def is_ref(leaf: Any) -> bool:
     """Whether it is a mutable array of JAX's, traced or not, or the type of one."""
     if _REF is None or type(leaf) in _NO_REFS:  # asked of each leaf of each function that is traced
         return False
-    if _is_tracer(leaf):
-        if type(leaf.aval) is jax.core.ShapedArray:
+    if isinstance(leaf, _TRACER):
+        if type(leaf.aval) is _ARRAY_TYPE:
             return False
     elif isinstance(leaf, jax.Array | np.ndarray):
         return False
     return isinstance(leaf, _REF) or hasattr(leaf, "inner_aval")
 
 
+def holds_ref(leaves: Iterable[Any]) -> bool:
+    """Whether `is_ref` holds of a leaf; asked of all leaves of each function that is traced."""
+    if _REF is None:
+        return False
+    for leaf in leaves:
+        if type(leaf) in _NO_REFS:
+            continue
+        if isinstance(leaf, _TRACER) and type(leaf.aval) is _ARRAY_TYPE:
+            continue
+        if is_ref(leaf):
+            return True
+    return False
+
+
 def shape_of(leaf: Any) -> Any:
     """A description of an array of the shape and type of a leaf."""
     make: Any = jax.ShapeDtypeStruct
     return make(leaf.shape, leaf.dtype)
-
-
-def _is_tracer(leaf: Any) -> bool:
-    return isinstance(leaf, jax.core.Tracer)
 
 
 def is_differentiable(leaf: Leaf, allow_int: bool = False) -> bool:

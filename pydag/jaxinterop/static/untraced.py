@@ -159,6 +159,8 @@ class Untraced(NamedTuple):
         Args:
             exempt: Positions of leaves whose contents don't count.
         """
+        if not self.positions:
+            return self
         pairs = zip(self.positions, self.statics, strict=True)
         return self._replace(statics=tuple(x if i in exempt else with_state(x) for i, x in pairs))
 
@@ -174,8 +176,14 @@ class Untraced(NamedTuple):
 
     def traced_positions(self) -> list[int]:
         """Where the traced leaves stand, among all."""
+        if not self.positions:
+            return list(range(self.spec.num_leaves))
         skipped = frozenset(self.positions)
         return [i for i in range(self.spec.num_leaves) if i not in skipped]
+
+    def traced_among(self, leaves: Sequence[Leaf]) -> Sequence[Leaf]:
+        """The traced ones of all leaves."""
+        return [leaves[i] for i in self.traced_positions()] if self.positions else leaves
 
     def match(self, tree: Dag, what: str, root: str) -> list[Leaf]:
         """What stands in a tree of this structure at the place of each traced leaf.

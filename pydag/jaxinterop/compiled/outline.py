@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stages keep of the call that they are for: nothing that is as large as its arrays."""
+
+from typing import Any
+
+from pydag.jaxinterop.boundary.updates import result_of
+from pydag.jaxinterop.prefixes.arguments import argument_text
+from pydag.jaxinterop.refs.results import built
+from pydag.jaxinterop.static.differentiable import holds_ref, is_ref, shape_of
+from pydag.typing import Dag
+
+from .extra_results import Taken
+from .key import Key
+
+
+class Outline:
+    """A call without its arrays.
+
+    Args:
+        taken: The call.
+    """
+
+    def __init__(self, taken: Taken) -> None:
+        self._hashed, self.is_spread = taken.arguments[0], taken.is_spread
+        self.key: Key = taken.key
+        self._has_written = taken.written is not None
+        self._refs: dict[int, Any] = {}  # a description of each ref, by its place among all leaves
+        if holds_ref(taken.leaves):
+            refs = ((i, leaf) for i, leaf in enumerate(taken.leaves) if is_ref(leaf))
+            self._refs = {i: shape_of(leaf) for i, leaf in refs}
+
+    def is_for(self, taken: Taken) -> bool:
+        """Whether what was compiled for this call can run the other."""
+        return bool(self._hashed == taken.arguments[0])
+
+    def check_no_refs(self, reason: str) -> None:
+        """Raises if the call holds refs."""
+        for position in self.key.untraced.traced_positions():
+            if position in self._refs:
+                where = argument_text(self.key.untraced.spec.accessors()[position])
+                raise NotImplementedError(
+                    f"{where} is a ref: {reason}\n"
+                    "  Write the function with the content as an argument and as a result."
+                )
+
+    def described(self, found: Any) -> Dag:
+        """The result, with shapes and types for arrays, from those of what is returned."""
+        if self._has_written:
+            found = found[0]
+        count = self.key.untraced.spec.num_leaves
+        leaves = [self._refs.get(i) for i in range(count)]  # a result takes only refs from them
+        return built(result_of(found), leaves, lambda content: content)
