@@ -12,6 +12,30 @@
 namespace pydag {
 namespace {
 
+enum class Found { kPrefix, kNoPrefix, kOtherOrder };
+
+// The test of a `b` that shares nothing: both structures are passed through once, in step. `kOtherOrder`: dicts
+// name their keys in different orders, so the slots of `b` have to be found by an index.
+Found test_in_step(const Structure &a, const Structure &b, bool strict) {
+    std::vector<uint32_t> order;
+    Cursor other(b);
+    for (Cursor at(a); at.is_at_node(); at.step()) {
+        interruptible_step();
+        if (at.node().is_alias()) return Found::kNoPrefix;
+        if (at.node().is_leaf()) {
+            strict = strict && other.node().is_leaf();  // a leaf that is replaced by a node is enough
+            for (uint32_t num_slots = 1; num_slots > 0; --num_slots, other.step())
+                num_slots += num_children(other.node());
+            continue;
+        }
+        if (other.node().is_leaf()) return Found::kNoPrefix;
+        if (fit_node(at.node(), at.refs(), other.node(), other.refs(), order) != Fit::kFits) return Found::kNoPrefix;
+        if (!order.empty()) return Found::kOtherOrder;
+        other.step();
+    }
+    return strict ? Found::kNoPrefix : Found::kPrefix;
+}
+
 class PrefixTest {
 public:
     PrefixTest(const Structure &a, const Structure &b) : a_(a), b_(b), is_taken_(b.num_nodes) {}
@@ -65,6 +89,10 @@ private:
 
 bool is_prefix(const Structure &a, const Structure &b, bool strict) {
     if (a.none_is_leaf != b.none_is_leaf || !are_compatible(a.namespace_, b.namespace_)) return false;
+    if (b.num_shared == 0) {
+        const Found found = test_in_step(a, b, strict);
+        if (found != Found::kOtherOrder) return found == Found::kPrefix;
+    }
     return PrefixTest(a, b).run(strict);
 }
 
