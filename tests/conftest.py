@@ -5,8 +5,10 @@ import gc
 import importlib.util
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # pytest puts this folder there, in which tests/jax would be found as `jax` where JAX is missing.
@@ -35,6 +37,12 @@ for name, value in {
 # The sanitizers take this one: an example costs them many times as much, and what the tests claim
 # is shown by the other runs.
 settings.register_profile("few", max_examples=20)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without the GIL CPython 3.13 keeps all classes once a thread has started: these come first."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        items.sort(key=lambda item: item.get_closest_marker("classes_die") is None)
 
 
 # Behind how many tests what they left is put where a collection doesn't look.

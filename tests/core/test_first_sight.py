@@ -108,6 +108,7 @@ def test_registered_at_second_sight(library: str, options: dict[str, Any]) -> No
     assert pydag.dag_leaves(tree, namespace="first sight") == [1.5, 1.5]
 
 
+@pytest.mark.classes_die
 def test_classes_that_come_and_go_are_not_kept() -> None:
     """No class outlives its last instance because a walk has met it."""
     for make in MAKERS:

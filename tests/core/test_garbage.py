@@ -104,6 +104,7 @@ def test_spec_in_its_own_meta_field() -> None:
     assert is_collected(make)
 
 
+@pytest.mark.classes_die
 @pytest.mark.parametrize("fields", [True, False])
 def test_registration_of_an_unregistered_class(fields: bool) -> None:
     """A cycle class → specs → registration → class is collected, with one spec and with several."""
@@ -131,6 +132,7 @@ def test_registration_of_an_unregistered_class(fields: bool) -> None:
     assert is_collected(make)
 
 
+@pytest.mark.classes_die
 def test_class_that_was_seen_as_a_leaf() -> None:
     """The memory of what classes are keeps none of them alive."""
 

@@ -215,6 +215,7 @@ def test_copies_of_small_roots(root: Any) -> None:
         assert len({id(root), *map(id, copies)}) == 4
 
 
+@pytest.mark.classes_die
 def test_class_that_only_a_spec_holds() -> None:
     """A class of namedtuples dies with the last spec that has it: its structure isn't kept."""
 

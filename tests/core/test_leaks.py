@@ -138,6 +138,7 @@ def test_malformed_state_leaks_nothing() -> None:
     assert blocks_kept(work, 20) < 300
 
 
+@pytest.mark.classes_die
 def test_classes_leak_nothing() -> None:
     """Classes that come and go, registered or not, leave no memory behind."""
 

@@ -224,6 +224,7 @@ def test_namespace_that_is_left_and_used_again() -> None:
     assert pydag.dag_leaves([node], namespace="here") == [node]
 
 
+@pytest.mark.classes_die
 def test_classes_that_die_in_forgotten_namespaces() -> None:
     """A class dies as it should, and no other one is taken for it, while namespaces come and go."""
     for i in range(200):

@@ -149,6 +149,7 @@ def test_options_are_kept_apart() -> None:
         assert pydag.dag_structure(tree, namespace="other").namespace == ""
 
 
+@pytest.mark.classes_die
 def test_classes_are_not_kept() -> None:
     """A registered class that is gone from the registry is not kept by what is remembered."""
 
@@ -186,6 +187,7 @@ def _use(make: Any) -> None:
 new_namedtuple: Any = namedtuple  # for classes whose fields are named at run time
 
 
+@pytest.mark.classes_die
 @pytest.mark.parametrize("place", ["namedtuple", "factory", "meta", "leaf", "aux_data", "tuple"])
 def test_users_classes_are_not_kept(place: str) -> None:
     """A class that the user has dropped is gone, wherever it stood in what was flattened."""
