@@ -52,6 +52,8 @@ class Call(InnerDag):
     @classmethod
     def told_apart(cls, args: Args, kwargs: Kwargs, options: Options) -> "Call":
         """A call in which each argument that is itself an array is a variable of its own."""
+        if len(args) + len(kwargs) < 2:
+            return cls.of(args, kwargs, options)
         found = options.separated((*args, *kwargs.values()))
         names = dict(zip(kwargs, found[len(args) :], strict=True))
         return cls.of(tuple(found[: len(args)]), names, options)

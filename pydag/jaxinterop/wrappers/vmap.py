@@ -12,6 +12,7 @@ from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.result import is_result_itself
 from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
@@ -164,6 +165,8 @@ def vmap(
     _owner, last = cached_for_function(fun, ("vmap", options), lambda get: LastStructure())
 
     def pack(result: Any, table: RefTable) -> Any:
+        if outputs.is_one and is_result_itself(result):
+            return result
         return outputs.pack(result, table=table)
 
     def axes_of(call: Call) -> Call:
