@@ -75,9 +75,11 @@ class Call(InnerDag):
         """What a function returns for these arguments, and what it changes in some of them."""
         given = GivenTree(self._untraced, self._leaves, CALL)
         args, kwargs = given.tree
-        args = tuple(map(unwrap_static, args))
+        if self._untraced.positions:
+            args = tuple(map(unwrap_static, args))
+            kwargs = {name: unwrap_static(arg) for name, arg in kwargs.items()}
         try:
-            result = fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
+            result = fun(*args, **kwargs)
         except TypeError as error:
             blame_value(error, self._untraced, self._leaves, CALL)
             raise

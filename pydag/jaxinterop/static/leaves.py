@@ -40,7 +40,7 @@ def are_arrays_of_jax(leaves: Iterable[Any]) -> bool:
 
 def _ask_jax(leaf: Any) -> bool:
     cls = type(leaf)
-    if inherits(cls, jax.core.Tracer) and cls.__module__.startswith("jax._src."):
+    if inherits(cls, jax.core.Tracer) and cls.__module__.partition(".")[0] == "jax":
         _classes_of_jax[id(cls)] = cls
     if not is_known_to_jax(type(leaf)):
         # JAX refuses these, and says what to do.
