@@ -167,6 +167,9 @@ class Environment:
         """Run `pip install`."""
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
         options += ["--retries", "2", "--no-compile"]  # six of ten modules are never imported
+        # Of what has no wheel for this Python, such as one without the GIL, an older one that has:
+        # another language's compiler isn't asked for.
+        options.append("--prefer-binary")
         command = [str(self.python), "-m", "pip", "install", *options, *arguments]
         return self.run(command, progress)
 

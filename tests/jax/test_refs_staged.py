@@ -118,6 +118,30 @@ def test_another_ref_in_the_carry(name: str) -> None:
     assert [float(ref[...]) for ref in carry] == [0.0, 1.0]
 
 
+TO_REFS: dict[str, Callable[[Any, Any], Any]] = {
+    "scan": lambda f, carry: pj.scan(lambda c, _: (f(c), None), carry, length=2),
+    "fori_loop": lambda f, carry: pj.fori_loop(0, 2, lambda _, c: f(c), carry),
+    "while_loop": lambda f, carry: pj.while_loop(lambda c: c["r"][...] < 5, f, carry),
+    "jit of scan": lambda f, carry: pj.jit(
+        lambda carry: pj.scan(lambda c, _: (f(c), None), carry, length=2)
+    )(carry),
+}
+
+
+@pytest.mark.parametrize("from_around", [False, True])
+@pytest.mark.parametrize("name", TO_REFS)
+def test_a_ref_where_an_array_was(name: str, from_around: bool) -> None:
+    """A body that puts a ref at the place of an array is told so, whichever ref it is."""
+    around, inside = jax.new_ref(0.0), jax.new_ref(1.0)
+
+    def body(carry: Any) -> Any:
+        return {"k": around if from_around else carry["r"], "r": carry["r"]}
+
+    with pytest.raises(TypeError, match=r"carry\['k'\] is a ref, and an array was given there"):
+        TO_REFS[name](body, {"k": jnp.float32(2.0), "r": inside})
+    assert (float(around[...]), float(inside[...])) == (0.0, 1.0)
+
+
 def test_branches_that_return_other_refs() -> None:
     """Outputs of branches must be the same ref in each."""
     one, other = jax.new_ref(0.0), jax.new_ref(1.0)

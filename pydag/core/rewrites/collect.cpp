@@ -19,22 +19,23 @@ nb::object class_text(nb::handle collection, Kind kind) {
     return checked(PyObject_GetAttrString(type.ptr(), "__name__"));
 }
 
-void check_parts(const Stack &parts, nb::handle collection, Kind kind, const FlattenOptions &options) {
+void check_parts(const Stack &parts, nb::handle collection, Kind kind) {
     for (size_t i = parts.size(); i-- > 0;)
         if (!nb::isinstance<Spec>(parts[i]))
             fail(PyExc_ValueError, "Expected a(n) %U of PyDagSpec(s), got %U.", class_text(collection, kind).ptr(),
                  short_repr(collection).ptr());
-    for (size_t i = parts.size(); i-- > 0;)
-        if (spec_of(parts[i]).structure().none_is_leaf != options.none_is_leaf)
-            fail(PyExc_ValueError, "Expected treespec(s) with `none_is_leaf=%s`.",
-                 options.none_is_leaf ? "True" : "False");
 }
 
-// The namespace of those parts that have one, which must agree; the empty one if none has one.
-nb::object common_namespace(const Stack &parts, nb::handle given) {
+// The namespace of those parts that have one, which must agree, as their other options must; the empty
+// one if none has one.
+nb::object common_namespace(const Stack &parts, const FlattenOptions &options, nb::handle given) {
     nb::object found = checked(PyUnicode_FromString(""));
     for (size_t i = parts.size(); i-- > 0;) {
-        PyObject *const name = spec_of(parts[i]).structure().namespace_;
+        const Structure &part = spec_of(parts[i]).structure();
+        if (part.none_is_leaf != options.none_is_leaf)
+            fail(PyExc_ValueError, "Expected treespec(s) with `none_is_leaf=%s`.",
+                 options.none_is_leaf ? "True" : "False");
+        PyObject *const name = part.namespace_;
         if (!are_compatible(found, name))
             fail(PyExc_ValueError, "Expected treespecs with the same namespace, got %R vs. %R.", found.ptr(), name);
         if (is_empty(found)) found = nb::borrow(name);
@@ -75,8 +76,8 @@ nb::object collect_specs(nb::handle collection, const FlattenOptions &options) {
     Stack parts;
     Refs refs;
     const uint32_t count = open_node(collection.ptr(), info, open_options, parts, refs);
-    check_parts(parts, collection, info.kind, options);
-    nb::object namespace_ = common_namespace(parts, options.space->name());
+    check_parts(parts, collection, info.kind);
+    nb::object namespace_ = common_namespace(parts, options, options.space->name());
     const bool uses_namespace = registration.is_valid() || options.space_is_ordered;
     if (uses_namespace && is_empty(namespace_)) namespace_ = nb::borrow(options.space->name());
     const Node node = {info.kind, false, 0, count};

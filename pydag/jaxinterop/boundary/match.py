@@ -8,7 +8,9 @@ from pydag.errors import SharingError
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.treatments import path_text, shortened
+from pydag.jaxinterop.refs.results import is_fresh
 from pydag.jaxinterop.refs.table import NO_REFS, RefNumber, RefTable
+from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
@@ -159,22 +161,33 @@ def alike(
         error.add_note(f"The function is {source.text}.")
         raise
     hidden, found_hidden = table.hide(given), table.hide(dag)
+    if any(map(is_ref, found_hidden._leaves)):
+        _check_refs(what, root, hidden._untraced, returned, table)
     return rebuilt(hidden._untraced, found_hidden._leaves, InnerDag)
 
 
 def _check_refs(what: str, root: str, given: Untraced, returned: AnyDag, table: RefTable) -> None:
-    """Checks that the refs that were given stand at their places in what is returned."""
-    found = given.spec.flatten_up_to(returned)
-    for position, static in zip(given.positions, given.statics, strict=True):
-        if type(static.value) is not RefNumber:
+    """Checks that the refs that were given stand at their places in what is returned.
+
+    Where an array was given, a ref that the function made itself is left for JAX to refuse.
+    """
+    wanted = dict(zip(given.positions, given.statics, strict=True))
+    for position, leaf in enumerate(given.spec.flatten_up_to(returned)):
+        static = wanted.get(position)
+        if static is None:
+            if not is_ref(leaf) or (table.number(leaf) is None and is_fresh(leaf)):
+                continue
+            difference = "is a ref, and an array was given there"
+        elif type(static.value) is not RefNumber or leaf is table.refs[static.value.number]:
             continue
-        if found[position] is not table.refs[static.value.number]:
-            where = given.spec.accessors()[position].codify(root)
-            raise TypeError(
-                f"{what} must have the same refs at the same places\n"
-                f"  {where} is another ref than the one that was given there, or an array\n"
-                "  A ref stays where it is: write into it, and return it at its place."
-            )
+        else:
+            difference = "is another ref than the one that was given there, or an array"
+        where = given.spec.accessors()[position].codify(root)
+        raise TypeError(
+            f"{what} must have the same refs at the same places\n"
+            f"  {where} {difference}\n"
+            "  A ref stays where it is: write into it, and return it at its place."
+        )
 
 
 def _static_difference(what: str, root: str, one: Side, other: Side, table: RefTable) -> str:

@@ -58,14 +58,15 @@ def without_refs(leaves: Sequence[Leaf], given: Given) -> Placed:
     sources: list[int] = []
     for leaf in leaves:
         position = given.get(id(leaf))
-        is_made = position is None and is_ref(leaf) and _is_fresh(leaf)
+        is_made = position is None and is_ref(leaf) and is_fresh(leaf)
         sources.append(position if position is not None else NEW_REF if is_made else ARRAY)
         if position is None:
             found.append(leaf[...] if is_made else leaf)
     return Placed(found, tuple(sources))
 
 
-def _is_fresh(ref: Any) -> bool:
+def is_fresh(ref: Any) -> bool:
+    """Whether the function that is being traced has made this ref."""
     return isinstance(ref, jax.core.Tracer) and jax_private.is_of_this_trace(ref)
 
 
