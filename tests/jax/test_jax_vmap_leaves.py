@@ -109,15 +109,14 @@ def test_a_tree_of_axes_may_be_changed_between_calls() -> None:
 
 def test_results_that_are_arrays_keep_their_form() -> None:
     """An array, a list, a tuple; one array twice is one array; an array that isn't mapped."""
-    axes = {"in_axes": AXES}
-    assert pj.vmap(lambda t: t["w"], **axes)(tree()).tolist() == X.tolist()
-    as_list = pj.vmap(lambda t: [t["w"], t["b"]], **axes)(tree())
+    assert pj.vmap(lambda t: t["w"], in_axes=AXES)(tree()).tolist() == X.tolist()
+    as_list = pj.vmap(lambda t: [t["w"], t["b"]], in_axes=AXES)(tree())
     assert type(as_list) is list
     assert [x.shape for x in as_list] == [(2, 3), (2, 3)]
-    one, again = pj.vmap(lambda t: (t["w"], t["w"]), **axes)(tree())
+    one, again = pj.vmap(lambda t: (t["w"], t["w"]), in_axes=AXES)(tree())
     assert one is again
-    assert pj.vmap(lambda t: X, **axes)(tree()).shape == (2, 2, 3)
-    assert pj.vmap(lambda t: t["w"], out_axes=1, **axes)(tree()).shape == (3, 2)
+    assert pj.vmap(lambda t: X, in_axes=AXES)(tree()).shape == (2, 2, 3)
+    assert pj.vmap(lambda t: t["w"], out_axes=1, in_axes=AXES)(tree()).shape == (3, 2)
 
 
 def test_threads_that_fail_and_threads_that_do_not() -> None:
