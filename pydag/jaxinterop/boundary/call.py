@@ -52,6 +52,8 @@ class Call(InnerDag):
     @classmethod
     def told_apart(cls, args: Args, kwargs: Kwargs, options: Options) -> "Call":
         """A call in which each argument that is itself an array is a variable of its own."""
+        if len(args) + len(kwargs) < 2:
+            return cls.of(args, kwargs, options)
         found = options.separated((*args, *kwargs.values()))
         names = dict(zip(kwargs, found[len(args) :], strict=True))
         return cls.of(tuple(found[: len(args)]), names, options)
@@ -73,9 +75,11 @@ class Call(InnerDag):
         """What a function returns for these arguments, and what it changes in some of them."""
         given = GivenTree(self._untraced, self._leaves, CALL)
         args, kwargs = given.tree
-        args = tuple(map(unwrap_static, args))
+        if self._untraced.positions:
+            args = tuple(map(unwrap_static, args))
+            kwargs = {name: unwrap_static(arg) for name, arg in kwargs.items()}
         try:
-            result = fun(*args, **{name: unwrap_static(arg) for name, arg in kwargs.items()})
+            result = fun(*args, **kwargs)
         except TypeError as error:
             blame_value(error, self._untraced, self._leaves, CALL)
             raise

@@ -25,7 +25,7 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import to_outcome
+from .dag import InnerDag, to_outcome
 
 Content = tuple[Untraced, tuple[int | None, ...], Sources | None]
 
@@ -138,7 +138,10 @@ class Outputs:
 
     @staticmethod
     def open(found: Any, table: RefTable) -> AnyDag:
-        """The result, from what JAX returned for `pack`, with refs for their numbers."""
-        if isinstance(found, Grouped):
-            return found.fill((), table=table)
-        return table.show(found).tree
+        """The result, from what JAX returned for `pack`, with refs for their numbers.
+
+        A result that went to JAX as it is comes back as it is.
+        """
+        if isinstance(found, InnerDag):
+            return table.show(found).tree
+        return found.fill((), table=table) if isinstance(found, Grouped) else found

@@ -89,6 +89,9 @@ def naming_arguments() -> Iterator[None]:
         raise
 
 
+_NOTHING_WRITTEN = Update()
+
+
 def update_of(
     given: GivenTree,
     chosen: Chosen,
@@ -118,7 +121,7 @@ def update_of(
         updated = below(after, roots_of(after, spots))
         tell_lost_change(changed, result, fun, lambda w: after.target(w.position) in updated)
     if not spots:
-        return Update()
+        return _NOTHING_WRITTEN
     call = UpdatedArguments(given, spots)
     kept = call.leaves.intersection(donated)
     if changed is None and not kept:

@@ -6,10 +6,10 @@ function's tree has them at their places. What the function returns has a number
 them stands, so the caller gets the very object that he passed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
-from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.differentiable import holds_ref, is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
@@ -54,14 +54,14 @@ class RefTable:
         refs: In order.
     """
 
-    def __init__(self, refs: Sequence[Any] = ()) -> None:
+    def __init__(self, refs: Iterable[Any] = ()) -> None:
         self.refs = list(refs)
         self._numbers = {id(ref): i for i, ref in enumerate(self.refs)}
 
     @classmethod
     def of(cls, leaves: Sequence[Leaf]) -> "RefTable":
-        """The refs among leaves, in their order."""
-        return cls([leaf for leaf in leaves if is_ref(leaf)])
+        """The refs among leaves, in their order; nobody adds to this table."""
+        return cls(filter(is_ref, leaves)) if holds_ref(leaves) else NO_REFS
 
     def number(self, ref: Any, adds: bool = False) -> int | None:
         """The number of a ref; None where it has none.
@@ -81,13 +81,15 @@ class RefTable:
         Args:
             adds: Whether refs that aren't in the table are added; else they stay in the Dag.
         """
+        if not (self.refs or adds):
+            return dag
         untraced, leaves = dag._take_apart()
         known = {
             position: static.value
             for position, static in zip(untraced.positions, untraced.statics, strict=True)
             if is_ref(static.value)
         }
-        if not known and not any(map(is_ref, leaves)):
+        if not known and not holds_ref(leaves):
             return dag
         statics = dict(zip(untraced.positions, untraced.statics, strict=True))
         rest: list[Leaf] = []
@@ -111,6 +113,8 @@ class RefTable:
 
     def show(self, dag: D) -> D:
         """A Dag that has the refs, which are static, for their numbers."""
+        if not self.refs:
+            return dag
         untraced = self.shown(dag._untraced)
         return dag if untraced is dag._untraced else dag._with(untraced, dag._leaves)
 

@@ -4,6 +4,7 @@
 import dataclasses
 import enum
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -23,7 +24,24 @@ def is_known_to_jax(cls: type) -> bool:
     return any(id(base) in known for base in bases_of(cls))
 
 
+# JAX's own classes of arrays, ordinary ones and traced ones, by id.
+_classes_of_jax: dict[int, type] = {}
+if jax_private.array_class is not None:
+    _classes_of_jax[id(jax_private.array_class)] = jax_private.array_class
+
+
+def are_arrays_of_jax(leaves: Iterable[Any]) -> bool:
+    """Whether each is an instance of JAX's own array class, or of a class of tracers seen before.
+
+    Then there is nothing else to ask about them. False says nothing.
+    """
+    return _classes_of_jax.keys() >= set(map(id, map(type, leaves)))
+
+
 def _ask_jax(leaf: Any) -> bool:
+    cls = type(leaf)
+    if inherits(cls, jax.core.Tracer) and cls.__module__.partition(".")[0] == "jax":
+        _classes_of_jax[id(cls)] = cls
     if not is_known_to_jax(type(leaf)):
         # JAX refuses these, and says what to do.
         return any("__jax_array__" in names_in(base) for base in bases_of(type(leaf)))

@@ -22,7 +22,7 @@ from pydag.typing import Dag, Identity, Leaf, Where
 
 from .bare_arrays import separated, without_bare
 from .constants import with_state
-from .leaves import Static
+from .leaves import Static, are_arrays_of_jax
 from .meta_arrays import check_meta_fields
 from .option import Shape, StaticOption
 from .positions import static_positions
@@ -268,6 +268,9 @@ def take_apart(
         TypeError: A leaf is an object that nobody registered, and holds arrays.
     """
     found, spec = options.flatten(tree, roots)
+    if options.static is None and are_arrays_of_jax(found):
+        check_meta_fields(spec, roots)
+        return Untraced(_core.spec_key(spec), (), (), options), found
     leaves = without_bare(found)
     selected = options.selected(leaves, spec, roots, is_returned)
     positions = static_positions(leaves, spec, roots, selected)

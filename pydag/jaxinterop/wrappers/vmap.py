@@ -12,6 +12,7 @@ from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.result import is_result_itself
 from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
@@ -24,6 +25,7 @@ from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity, Where
 
+from .vmap_leaves import MappedLeaves
 from .vmap_updates import MappedUpdates
 
 P = ParamSpec("P")
@@ -164,14 +166,23 @@ def vmap(
     _owner, last = cached_for_function(fun, ("vmap", options), lambda get: LastStructure())
 
     def pack(result: Any, table: RefTable) -> Any:
+        if outputs.is_one and is_result_itself(result):
+            return result
         return outputs.pack(result, table=table)
 
     def axes_of(call: Call) -> Call:
         return per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
 
-    def mapping(axes: Any) -> Callable[[Call], Any]:
-        function = flat(lambda: fun, source, pack)
+    function_of_call = flat(lambda: fun, source, pack)
+
+    def mapping(function: Callable[[Any], Any], axes: Any) -> Callable[[Any], Any]:
         return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
+
+    def mapping_of(call: Call) -> Callable[[Call], Any]:
+        axes = axes_of(call)
+        if not MappedLeaves.fits(call):
+            return mapping(function_of_call, axes)
+        return MappedLeaves(call._untraced, axes, function_of_call, source, mapping)
 
     def mapped_place(accessor: optree.PyTreeAccessor) -> str | None:
         root, first = accessor[0].entry, accessor[1].entry
@@ -179,8 +190,8 @@ def vmap(
         return None if axis is None else argument_text(accessor)
 
     updated = chosen_updates(fun, update_argnums, update_argnames)
-    over_one_axis = mapping(in_axes) if is_one_in else None
-    last_axes = _LastAxes(in_axes, lambda call: mapping(axes_of(call)), namespace)
+    over_one_axis = mapping(function_of_call, in_axes) if is_one_in else None
+    last_axes = _LastAxes(in_axes, mapping_of, namespace)
 
     @wraps(fun)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
