@@ -40,7 +40,7 @@ settings.register_profile("few", max_examples=20)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without the GIL CPython 3.13 keeps all classes once a thread has started: these come first."""
+    """Without the GIL CPython 3.13 keeps all classes once a thread has started: those go first."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         items.sort(key=lambda item: item.get_closest_marker("classes_die") is None)
 
