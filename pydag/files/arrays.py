@@ -96,12 +96,13 @@ def dtype_name(dtype: Any) -> str:
 
 
 @functools.cache
-def _stored_as_they_are() -> tuple[Any, frozenset[Any]]:
-    """NumPy's arrays, and its types in the byte order of the format."""
+def _stored_as_they_are() -> tuple[Any, type, frozenset[Any], type]:
+    """NumPy, its arrays, its types in the byte order of the format, and its masked arrays."""
     import numpy as np
 
     plain = (name for name in DTYPES if not name.startswith(("bfloat", "float8")))
-    return np.ndarray, frozenset(np.dtype(name).newbyteorder("<") for name in plain)
+    dtypes = frozenset(np.dtype(name).newbyteorder("<") for name in plain)
+    return np, np.ndarray, dtypes, np.ma.MaskedArray
 
 
 def to_numpy(leaf: Any) -> Any:
@@ -110,17 +111,15 @@ def to_numpy(leaf: Any) -> Any:
     Raises:
         TypeError: There is no such array.
     """
-    plain, dtypes = _stored_as_they_are()
-    if type(leaf) is plain and leaf.dtype in dtypes and leaf.flags.c_contiguous:
-        return leaf
-    import numpy as np
-
-    if isinstance(leaf, np.ma.MaskedArray):
-        raise TypeError("a masked array would lose its mask")
-    if not hasattr(type(leaf), "__array__"):
-        raise TypeError(f"an object of {type(leaf)!r} only describes an array")
-    array = np.asarray(leaf)
-    if type(array) is plain and array.dtype in dtypes and array.flags.c_contiguous:
+    np, plain, dtypes, masked = _stored_as_they_are()
+    array = leaf
+    if type(leaf) is not plain:
+        if isinstance(leaf, masked):
+            raise TypeError("a masked array would lose its mask")
+        if not hasattr(type(leaf), "__array__"):
+            raise TypeError(f"an object of {type(leaf)!r} only describes an array")
+        array = np.asarray(leaf)
+    if array.dtype in dtypes and array.flags.c_contiguous:
         return array
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))

@@ -77,6 +77,12 @@ class Opened:
         return _core.unflatten(self._spec, found)
 
 
+def is_plain(leaf: Leaf) -> bool:
+    """Whether a leaf is an array of JAX's of which nothing is noted: most are."""
+    is_array: bool = type(leaf) is jax_private.array_class
+    return is_array and not leaf.weak_type and isinstance(leaf.dtype, np.dtype)
+
+
 def is_key(leaf: Leaf) -> bool:
     """Whether a leaf is a typed random key, or describes one."""
     dtype = getattr(leaf, "dtype", None)

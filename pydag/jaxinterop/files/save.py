@@ -14,7 +14,7 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 
-from .opened import Opened, content, kind_of
+from .opened import Opened, content, is_plain, kind_of
 
 
 def save(
@@ -61,9 +61,12 @@ def save(
     _check_hidden(leaves, spec)
     if not structure:
         _check_left_out(leaves, spec)
-    found = [(i, kind_of(leaf)) for i, leaf in enumerate(leaves)]
-    kinds = {i: kind for i, kind in found if kind is not None}
-    write(path, list(map(content, leaves)), spec, structure, progress, kinds)
+    others = [i for i, leaf in enumerate(leaves) if not is_plain(leaf)]
+    kinds = {i: kind for i in others if (kind := kind_of(leaves[i])) is not None}
+    contents = leaves.copy()
+    for i in others:
+        contents[i] = content(leaves[i])
+    write(path, contents, spec, structure, progress, kinds)
 
 
 def _check_hidden(leaves: list[Leaf], spec: PyDagSpec) -> None:
