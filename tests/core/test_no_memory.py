@@ -136,6 +136,32 @@ def test_operations_without_memory() -> None:
     assert "\ndone\n" in run_apart(INTERPRETER + PROGRAM, timeout=300)  # optree may complain
 
 
+FIRST_INSTANCE = """
+failures = 0
+for n in range(60):
+    cls = type("Slotted", (), {"__slots__": ("a", "b")})
+    pydag.register_fields(cls, ("a", "b"))
+    node = cls()
+    node.a, node.b = 1, 2
+    fail_after(n, True)
+    try: leaves = pydag.dag_leaves(node)
+    except MemoryError:
+        fail_never()
+        failures += 1
+        leaves = pydag.dag_leaves(node)
+    fail_never()
+    assert leaves == [1, 2]
+print(failures)
+"""
+
+
+def test_no_memory_where_a_class_is_first_seen() -> None:
+    """The walk that looks a class up ends with a MemoryError, and the next one does it all."""
+    pytest.importorskip("_testcapi", reason="not every interpreter is built with it")
+    source = "import pydag\n" + INTERPRETER + FIRST_INSTANCE
+    assert int(run_apart(source)) > 0
+
+
 @pytest.fixture
 def _failing_malloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that are run apart find a library that makes the core's allocations fail."""

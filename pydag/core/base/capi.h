@@ -134,10 +134,10 @@ inline nb::object dict_of_class(PyTypeObject *type) {
 }
 // The class and those that it inherits from, in the order in which attributes are looked up: a tuple.
 inline nb::object mro_of(PyTypeObject *type) {
-#ifdef Py_GIL_DISABLED  // another thread may assign to `__bases__`
-    const nb::object attributes = checked(PyType_GetDict(&PyType_Type));
-    PyObject *const get = PyDict_GetItemString(attributes.ptr(), "__mro__");  // which nobody can change
-    if (!get) nb::raise("type has no __mro__");
+#ifdef Py_GIL_DISABLED        // another thread may assign to `__bases__`
+    PyObject *get = nullptr;  // `type` always has it: nobody can change the attributes of `type`
+    checked(PyDict_GetItemStringRef(checked(PyType_GetDict(&PyType_Type)).ptr(), "__mro__", &get));
+    const nb::object owned = nb::steal(get);
     return checked(Py_TYPE(get)->tp_descr_get(get, as_object(type), as_object(Py_TYPE(as_object(type)))));
 #else
     return nb::borrow(type->tp_mro);

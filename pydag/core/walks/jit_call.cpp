@@ -147,8 +147,12 @@ nb::object call_any(nb::handle flat_call, nb::handle tree, const FlattenOptions 
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
     // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
     // objects of the user's, and would forget it with this spec.
-    if (nb::inst_ptr<Spec>(spec)->is_in_cache() && !parts.must_ask())
-        replace_shared(flat_call, call.last, {std::move(spec), recipes, generation, setting_of(options)});
+    if (nb::inst_ptr<Spec>(spec)->is_in_cache() && !parts.must_ask()) {
+        replace_shared(flat_call, call.last, {spec, recipes, generation, setting_of(options)});
+        // Another thread may have had the recipes forgotten meanwhile.
+        if (kFreeThreaded && !recipes_for(call, SpecKeyBox::make(spec)).is(recipes))
+            replace_shared(flat_call, call.last, {});
+    }
     return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 

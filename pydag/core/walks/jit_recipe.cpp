@@ -26,6 +26,15 @@ void require_one_each(const Recipe::Positions &positions, nb::handle values) {
     fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(values).ptr());
 }
 
+// Removes a key that a dict has, or had until another thread removed it.
+inline void drop_from_dict(nb::handle dict, nb::handle key) {
+#ifdef Py_GIL_DISABLED
+    checked(PyDict_Pop(dict.ptr(), key.ptr(), nullptr));
+#else
+    checked(PyDict_DelItem(dict.ptr(), key.ptr()));
+#endif
+}
+
 }  // namespace
 
 FlatCall &flat_call_of(nb::handle object) {
@@ -84,9 +93,9 @@ void add_recipe(nb::handle object, nb::handle spec_key, nb::handle added) {
 
 void forget_recipes(nb::handle object, nb::handle spec_key) {
     FlatCall &call = flat_call_of(object);
-    replace_shared(object, call.last, {});
     if (spec_key.is_none()) PyDict_Clear(call.recipes.ptr());
-    else if (recipes_for(call, spec_key).is_valid()) checked(PyDict_DelItem(call.recipes.ptr(), spec_key.ptr()));
+    else if (recipes_for(call, spec_key).is_valid()) drop_from_dict(call.recipes, spec_key);
+    replace_shared(object, call.last, {});  // the last, so that `call_any` sees that recipes are forgotten
 }
 
 }  // namespace pydag

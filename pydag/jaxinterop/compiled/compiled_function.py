@@ -177,27 +177,24 @@ class CompiledFunction:
         if groups is None or key is None:
             groups, key = self._prepare(args, kwargs, leaves, spec_key, refs)
         if refs:
-            taken, recipe = self.contents.taken(groups, key, leaves, refs)
+            taken, recipe, states = self.contents.taken(groups, key, leaves, refs)
             if recipe is not None:
-                self._add_recipe(groups, recipe)
+                self.watched.add(spec_key, recipe, states)
             return taken._replace(call=call)
         flat_arguments = groups.flat_arguments
-        if groups.has_recipe():
+        if (recallable := groups.recallable(key)) is not None:
             function = self.functions.spread if flat_arguments.is_spread else None
-            self._add_recipe(groups, groups.recipe_of(key, flat_arguments, function=function))
+            recipe = recallable.recipe(key, flat_arguments, function=function)
+            self.watched.add(spec_key, recipe, recallable.recent.watched)
         function, arguments = self.functions.of(flat_arguments), flat_arguments.pick(key, leaves)
         return Taken(function, arguments, leaves, call, is_spread=flat_arguments.is_spread)
 
-    def _add_recipe(self, groups: LeafGroups, recipe: _core.Recipe) -> None:
-        self.watched.add(groups.watched)
-        _core.add_recipe(self.flat_call, groups.spec_key, recipe)
-
     def add_written(self, error: WritesMoreError) -> None:
         """Notes that a function writes into more refs than was known."""
-        for groups in self.leaf_groups.values():
+        for groups in list(self.leaf_groups.values()):  # other threads add some
             if error.key in groups.extras:
                 groups.extras[error.key].add_written(error.written)
-                _core.forget_recipes(self.flat_call, groups.spec_key)
+                self.watched.forget_of(groups.spec_key)
 
     def blame(self, error: Exception, args: Args, kwargs: Kwargs) -> None:
         """Says which array was deleted, if that is what an error is about."""
@@ -221,7 +218,7 @@ class CompiledFunction:
         is_wrong = groups is not None and groups.positions != self.positions(leaves, spec)[0]
         if is_wrong:
             self.leaf_groups.pop(key, None)
-            _core.forget_recipes(self.flat_call, spec_key)
+            self.watched.forget_of(spec_key)
         return is_wrong
 
     def forget_groups(self) -> None:
@@ -271,7 +268,7 @@ class CompiledFunction:
 
     def seen(self) -> Iterator[Untraced]:
         """The untraced parts of a few earlier calls, for which there may be a compilation."""
-        called = [groups for groups in self.leaf_groups.values() if groups.keys]
+        called = [groups for groups in list(self.leaf_groups.values()) if groups.keys]
         for groups in reversed(called[-COMPARED:]):
             yield from (key.untraced for key in groups.last_keys(COMPARED))
 

@@ -101,25 +101,37 @@ def written_refs(traced: Any, refs: Sequence[int]) -> frozenset[int]:
     return jax_private.written_inputs(traced).intersection(refs)
 
 
+class Written:
+    """How a function is called that writes into some of its refs.
+
+    Args:
+        positions: Of the refs that it writes into, among the traced leaves.
+    """
+
+    def __init__(self, positions: frozenset[int]) -> None:
+        self.positions = positions
+        self.flat_arguments: FlatArguments | None = None  # made at the first call
+        self.keys: dict[tuple[Any, ...], Hashed] = {}  # by the pins
+
+
 class Extras:
     """What is known of the extra results of a function for one key.
 
     Args:
         refs: Positions of refs, among all leaves.
         closed_over: Refs that the function takes from around it.
+        written: Positions of the refs that it writes into, among the traced leaves.
     """
 
-    def __init__(self, refs: tuple[int, ...], closed_over: Sequence[Any]) -> None:
+    def __init__(
+        self, refs: tuple[int, ...], closed_over: Sequence[Any], written: frozenset[int]
+    ) -> None:
         self.refs, self.closed_over = refs, tuple(closed_over)
-        self.written: frozenset[int] = frozenset()  # positions among the traced leaves
-        self.flat_arguments: FlatArguments | None = None
-        self.keys: dict[tuple[Any, ...], Hashed] = {}  # by the pins
+        self.written = Written(written)  # replaced as a whole, while other threads use the old one
 
     def add_written(self, written: frozenset[int]) -> None:
         """Adds refs that are written into; positions among the traced leaves."""
-        self.written |= written
-        self.flat_arguments = None
-        self.keys.clear()
+        self.written = Written(self.written.positions | written)
 
 
 def check_not_closed_over(

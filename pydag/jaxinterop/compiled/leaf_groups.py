@@ -36,6 +36,21 @@ class LookAgain(NamedTuple):
     asks: bool = False  # of numbers, too: a predicate may tell them apart by their values
 
 
+class Recent(NamedTuple):
+    """Static leaves that are recognized by identity; one object, since threads replace it."""
+
+    statics: Sequence[Leaf]
+    key: Hashed
+    watched: list[State]  # what constant objects among them hold
+
+
+class Classes(NamedTuple):
+    """The classes of the leaves that came last, and whether they say which ones are static."""
+
+    classes: tuple[type, ...] = ()
+    are_enough: bool = True
+
+
 class LeafGroups:
     """How the leaves of one structure are divided.
 
@@ -59,14 +74,12 @@ class LeafGroups:
         self.pick_static = picker(positions, size)
         looked_at = range(size) if look.looks_at_all else _core.module_leaves(spec)[0]
         self.checked = tuple(i for i in looked_at if i not in positions)
-        self.classes: tuple[type, ...] = ()
-        self.is_told_by_classes = True
+        self._classes = Classes()
         self._look = look
         # JAX asks for the hash of a key at each call.
         self.keys: dict[tuple[Static, ...], Hashed] = {}
-        self.recent: tuple[Sequence[Leaf], Hashed] | None = None
+        self._recent: Recent | None = None
         self.leads_away = False  # whether a static leaf holds a weak reference
-        self.watched: list[State] = []  # what constant objects of the recent key hold
         self.extras: dict[Hashed, Extras] = {}  # by the key of the function that gets refs
         self._inner_keys: dict[Hashed, Hashed] = {}
         self._all_kept: FlatArguments | None = None
@@ -80,8 +93,8 @@ class LeafGroups:
     def fits(self, leaves: Sequence[Leaf]) -> bool:
         """Whether these leaves, of this structure, are divided so."""
         classes = tuple(type(leaves[i]) for i in self.checked)
-        is_same = len(classes) == len(self.classes) and all(map(is_, classes, self.classes))
-        if is_same and self.is_told_by_classes:
+        known, are_enough = self._classes
+        if are_enough and len(classes) == len(known) and all(map(is_, classes, known)):
             return True
         if self._look.positions(leaves) != self.positions:
             return False
@@ -90,8 +103,8 @@ class LeafGroups:
 
     def _set_classes(self, leaves: Sequence[Leaf]) -> None:
         checked = [leaves[i] for i in self.checked]
-        self.classes = tuple(map(type, checked))
-        self.is_told_by_classes = not self._look.asks or all(map(is_array, checked))
+        are_enough = not self._look.asks or all(map(is_array, checked))
+        self._classes = Classes(tuple(map(type, checked)), are_enough)
 
     def last_keys(self, count: int) -> list[Key]:
         """The latest keys, at most `count`; the latest comes last."""
@@ -104,10 +117,10 @@ class LeafGroups:
         recognized by identity, if their values can't change.
         """
         static = self.pick_static(leaves)
-        recent = self.recent
-        is_recent = recent is not None and all(map(is_, static, recent[0]))
-        if recent is not None and is_recent and all(state.look_again() for state in self.watched):
-            return recent[1]
+        recent = self._recent
+        is_recent = recent is not None and all(map(is_, static, recent.statics))
+        if recent is not None and is_recent and all(x.look_again() for x in recent.watched):
+            return recent.key
         found = self.keys.get(tuple(with_state(Static(leaf)) for leaf in static))
         if found is not None:
             self._set_recent(static, found)
@@ -125,10 +138,10 @@ class LeafGroups:
     def _set_recent(self, static: Sequence[Leaf], key: Hashed) -> None:
         # A weak reference is looked up each time: it may lead to an argument now.
         self.leads_away = any(map(holds_weak, static))
-        is_recent = all(map(is_settled, static)) and not self.leads_away
-        self.recent = (static, key) if is_recent else None
         states = (known.state for known in key.value.untraced.statics)
-        self.watched = [state for state in states if state is not None]
+        watched = [state for state in states if state is not None]
+        is_recent = all(map(is_settled, static)) and not self.leads_away
+        self._recent = Recent(static, key, watched) if is_recent else None
 
     def numbers(self, positions: Sequence[int]) -> tuple[int, ...]:
         """Which of the traced leaves stand at these positions."""
@@ -160,29 +173,40 @@ class LeafGroups:
             self.spec, self.positions, donated, self.flat_arguments.groups, number, is_listed=True
         )
 
-    def has_recipe(self) -> bool:
-        """Whether the core can call a compiled function for the static leaves that came last.
+    def recallable(self, key: Hashed) -> "Recallable | None":
+        """What the core needs to recognize calls for this key; None where it can't.
 
-        It can't where leaves are in groups, or static leaves have to be compared each time.
+        It can't where leaves are in groups, or static leaves have to be compared each time; nor
+        where another thread has made a call for another key meanwhile.
         """
+        recent, (classes, are_enough) = self._recent, self._classes
         is_one = self.flat_arguments.order is None
-        return self.recent is not None and is_one and self.is_told_by_classes
+        if recent is None or recent.key is not key or not is_one or not are_enough:
+            return None
+        return Recallable(self, recent, classes)
 
-    def recipe_of(self, key: Hashed, flat_arguments: FlatArguments, **extras: Any) -> _core.Recipe:
-        """How the core calls a compiled function for the static leaves that came last.
+
+class Recallable(NamedTuple):
+    """Calls that the core can recognize."""
+
+    groups: LeafGroups
+    recent: Recent
+    classes: tuple[type, ...]
+
+    def recipe(self, key: Hashed, flat_arguments: FlatArguments, **extras: Any) -> _core.Recipe:
+        """How the core calls a compiled function for them.
 
         Args:
             extras: The part of the recipe that is about extra results.
         """
-        assert self.recent is not None
         return _core.recipe(
             key=key,
             tag=flat_arguments.tag,
-            static_positions=self.positions,
-            statics=tuple(self.recent[0]),
+            static_positions=self.groups.positions,
+            statics=tuple(self.recent.statics),
             donated=flat_arguments.gone,
             kept=flat_arguments.kept,
-            checked_positions=self.checked,
+            checked_positions=self.groups.checked,
             classes=self.classes,
             is_spread=flat_arguments.is_spread,
             **extras,

@@ -9,6 +9,7 @@ import pydag._core as _core
 from pydag._core import Hashed
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.refs.access import may_pass_contents
+from pydag.jaxinterop.static.constants import State
 from pydag.typing import Leaf
 
 from .extra_results import (
@@ -37,35 +38,48 @@ class RefContents:
 
     def taken(
         self, groups: LeafGroups, key: Hashed, leaves: Sequence[Leaf], refs: Refs
-    ) -> tuple[Taken, _core.Recipe | None]:
-        """A call with refs, ready for JAX, and how the core makes the next one, where it can."""
+    ) -> tuple[Taken, _core.Recipe | None, Sequence[State]]:
+        """A call with refs, ready for JAX, and how the core makes the next one, where it can.
+
+        Returns also what constant objects must hold for that.
+        """
         refs = tuple(i for i in refs if i not in groups.positions)
         self._shardings.check_refs(leaves, refs, groups.flat_arguments.groups, groups.spec)
         if not may_pass_contents([leaves[i] for i in refs]):
             arguments = groups.flat_arguments.pick(key, leaves)
             closed_over = jax_private.closed_over(self._functions.jitted.trace(*arguments))
             check_not_closed_over(closed_over, leaves, groups.spec, self._functions.source.text)
-            return Taken(self._functions.jitted, arguments, leaves), None
+            return Taken(self._functions.jitted, arguments, leaves), None, ()
         inner = groups.inner_key(key)
         extras = groups.extras.get(inner)
         if extras is None:
             # At most once for arrays of the same shapes: JAX keeps what it traced.
             traced = self._functions.inner.trace(*groups.all_kept().pick(inner, leaves))
-            extras = groups.extras[inner] = Extras(refs, jax_private.closed_over(traced))
-            extras.add_written(written_refs(traced, groups.numbers(refs)))
+            written = written_refs(traced, groups.numbers(refs))
+            found = Extras(refs, jax_private.closed_over(traced), written)
+            extras = groups.extras.setdefault(inner, found)
         check_not_closed_over(extras.closed_over, leaves, groups.spec, self._functions.source.text)
-        return self._with_contents(groups, inner, leaves, extras)
+        return self._with_contents(groups, key, inner, leaves, extras)
 
     def _with_contents(
-        self, groups: LeafGroups, inner: Hashed, leaves: Sequence[Leaf], extras: Extras
-    ) -> tuple[Taken, _core.Recipe | None]:
-        written = tuple(groups.traced[i] for i in sorted(extras.written))
-        if extras.flat_arguments is None:
+        self,
+        groups: LeafGroups,
+        outer: Hashed,
+        inner: Hashed,
+        leaves: Sequence[Leaf],
+        extras: Extras,
+    ) -> tuple[Taken, _core.Recipe | None, Sequence[State]]:
+        known = extras.written
+        numbers = tuple(sorted(known.positions))
+        written = tuple(groups.traced[i] for i in numbers)
+        flat_arguments = known.flat_arguments
+        if flat_arguments is None:
             gone = {groups.traced[i] for i in groups.flat_arguments.donated}.union(written)
-            extras.flat_arguments = groups.donating(gone, self._shardings.number)
-            self._functions.names.remember(extras.flat_arguments)
-        flat_arguments, pins = extras.flat_arguments, pins_of(leaves, written)
-        hashed = extras.keys.get(pins)
+            flat_arguments = groups.donating(gone, self._shardings.number)
+            self._functions.names.remember(flat_arguments)
+            known.flat_arguments = flat_arguments
+        pins = pins_of(leaves, written)
+        hashed = known.keys.get(pins)
         if hashed is None:
             key = ExtraKey(
                 inner,
@@ -73,20 +87,22 @@ class RefContents:
                 flat_arguments.donated,
                 flat_arguments.order,
                 groups.numbers(extras.refs),
-                tuple(sorted(extras.written)),
+                numbers,
                 pins,
             )
-            hashed = extras.keys[pins] = _core.hashed(key)
-        recipe = None
+            hashed = known.keys[pins] = _core.hashed(key)
+        recipe, states = None, list[State]()
         is_plain = not (extras.closed_over or any(pins) or self._shardings.has_given_in)
-        if is_plain and groups.has_recipe():
+        if is_plain and (recallable := groups.recallable(outer)) is not None:
             more = {
                 "refs": extras.refs,
                 "written": written,
                 "function": self._functions.with_extras,
                 "has_devices": jax.local_device_count() > 1,
             }
-            recipe = groups.recipe_of(hashed, flat_arguments, **more)
+            recipe = recallable.recipe(hashed, flat_arguments, **more)
+            states = recallable.recent.watched
         arguments = flat_arguments.pick(hashed, contents_in(leaves, extras.refs))
         to_write = [leaves[i] for i in written]
-        return Taken(self._functions.with_extras, arguments, leaves, written=to_write), recipe
+        taken = Taken(self._functions.with_extras, arguments, leaves, written=to_write)
+        return taken, recipe, states

@@ -48,8 +48,8 @@ class KeywordOrder:
             order = tuple(sorted(names, key=self._places.__getitem__))
         if len(self.orders) >= MOST:
             self.orders.clear()
-        self.orders[names] = () if order == names else order
-        return self.orders[names]
+        found = self.orders[names] = () if order == names else order
+        return found
 
 
 class StaticArguments:
@@ -118,9 +118,10 @@ class StaticArguments:
         if cls is not tuple:
             return self.plain.get(cls)
         classes = (*map(type, value),)  # a tuple of its final size: it counts for no collection
-        if classes not in self.plain and _PLAIN.issuperset(classes):
-            self.plain[classes] = {}
-        return self.plain.get(classes)
+        table = self.plain.get(classes)
+        if table is None and _PLAIN.issuperset(classes):
+            table = self.plain.setdefault(classes, {})
+        return table
 
     def _forget(self) -> None:
         self._known.clear()
