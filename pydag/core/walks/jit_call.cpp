@@ -140,19 +140,16 @@ bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenO
 nb::object call_any(nb::handle flat_call, nb::handle tree, const FlattenOptions &options, nb::handle args,
                     nb::handle kwargs) {
     FlatCall &call = FlatCallBox::of(flat_call);
-    const uint64_t generation = cache_generation();
+    const uint64_t generation = cache_generation(), times_forgotten = call.times_forgotten;
     Flattened parts(tree, options);
     nb::object spec = parts.take_spec();
     const nb::object recipes = recipes_for(call, SpecKeyBox::make(spec));
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
     // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
     // objects of the user's, and would forget it with this spec.
-    if (nb::inst_ptr<Spec>(spec)->is_in_cache() && !parts.must_ask()) {
-        replace_shared(flat_call, call.last, {spec, recipes, generation, setting_of(options)});
-        // Another thread may have had the recipes forgotten meanwhile.
-        if (kFreeThreaded && !recipes_for(call, SpecKeyBox::make(spec)).is(recipes))
-            replace_shared(flat_call, call.last, {});
-    }
+    if (nb::inst_ptr<Spec>(spec)->is_in_cache() && !parts.must_ask())
+        replace_shared(flat_call, call.last,
+                       {std::move(spec), recipes, generation, setting_of(options), times_forgotten});
     return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 
@@ -174,7 +171,9 @@ nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     Leaves leaves;
     if constexpr (kFreeThreaded) {
         const FlatCall::Last last = shared_copy(object, call.last);
-        if (flatten_as_last(last, tree, options, leaves)) return follow(last.recipes, call, leaves, args, kwargs);
+        const bool holds = last.times_forgotten == call.times_forgotten;
+        if (holds && flatten_as_last(last, tree, options, leaves))
+            return follow(last.recipes, call, leaves, args, kwargs);
     } else {
         const nb::object recipes = call.last.recipes;
         if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call, leaves, args, kwargs);

@@ -7,6 +7,7 @@
 #include "spec/cache.h"
 #include "walks/options.h"
 
+#include <atomic>
 #include <optional>
 #include <vector>
 
@@ -43,15 +44,18 @@ struct FlatCall {
         nb::object spec, recipes;
         uint64_t generation = 0;  // of the cache of structures, when it was taken from there
         Setting setting;
+        uint64_t times_forgotten = 0;  // when the recipes were looked up: another thread may have had them forgotten
     };
     nb::object function;  // of JAX
     nb::object namespace_, identity;
     nb::object recipes;  // a dict: for the SpecKey of a structure a tuple of recipes, the newest first
     nb::object access;   // to refs, a RefAccess; None where there is none
     Last last;
+    std::atomic<uint64_t> times_forgotten = 0;
     auto python_refs() { return std::tie(function, namespace_, identity, recipes, access, last.spec, last.recipes); }
 };
-static_assert(sizeof(FlatCall) == 5 * sizeof(nb::object) + sizeof(FlatCall::Last), "list it in python_refs()");
+static_assert(sizeof(FlatCall) == 5 * sizeof(nb::object) + sizeof(FlatCall::Last) + sizeof(uint64_t),
+              "list it in python_refs()");
 using FlatCallBox = Box<FlatCall>;
 
 void make_jit_call_types();

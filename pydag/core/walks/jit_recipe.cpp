@@ -95,7 +95,8 @@ void forget_recipes(nb::handle object, nb::handle spec_key) {
     FlatCall &call = flat_call_of(object);
     if (spec_key.is_none()) PyDict_Clear(call.recipes.ptr());
     else if (recipes_for(call, spec_key).is_valid()) drop_from_dict(call.recipes, spec_key);
-    replace_shared(object, call.last, {});  // the last, so that `call_any` sees that recipes are forgotten
+    ++call.times_forgotten;
+    replace_shared(object, call.last, {});
 }
 
 }  // namespace pydag

@@ -50,8 +50,8 @@ class Watched:
     def forget(self) -> None:
         """Forgets all recipes, so the next calls are taken apart in full."""
         with self._lock:
-            self.states.clear()
             _core.forget_recipes(self._flat_call, None)
+            self.states.clear()  # the last: where there are none, calls go on without a look
 
     def forget_of(self, spec_key: SpecKey) -> None:
         """Forgets the recipes for one structure."""
