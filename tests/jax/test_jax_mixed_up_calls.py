@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that call one jitted function at the same time.
+
+Without the GIL they run at once; with it they take turns within what isn't compiled.
+PYDAG_STRESS_SECONDS says how long the stress test lasts.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from parallel import checked, in_parallel, outcomes
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+import pydag
+import pydag.jaxinterop as pj
+from pydag.jaxinterop.compiled.static_arguments import KeywordOrder, StaticArguments
+from pydag.jaxinterop.prefixes.arguments import Chosen
+
+# Objects that are made anew for each thread are such constants, and that is what is tested.
+pytestmark = pytest.mark.filterwarnings("ignore:.* was compiled .* times:UserWarning")
+
+SECONDS = float(os.environ.get("PYDAG_STRESS_SECONDS", "2"))
+
+
+@pytest.fixture(autouse=True)
+def _eager_switching() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+class Settings:
+    """A constant to a compiled function; what it holds is looked at again at each call."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+def test_static_leaves_of_one_structure() -> None:
+    """Each call gets the result for its own static leaf, whatever the others call with."""
+    scale = pj.jit(lambda tree: [tree[0] * int(tree[1])])
+    ones = jnp.ones(2)
+
+    def work(i: int) -> None:
+        for number in range(120):
+            factor = (i + number) % 5
+            assert scale([ones, str(factor)])[0].tolist() == [factor, factor]
+
+    in_parallel(work)
+
+
+def test_a_constant_that_changes() -> None:
+    """A change of a constant object counts for the next call, whatever other threads compile."""
+    scale = pj.jit(lambda tree: tree[0] * tree[1].factor)
+    ones = jnp.ones(2)
+
+    def work(i: int) -> None:
+        own = Settings(0.0)
+        for number in range(60):
+            own.factor = float((i + number) % 4)
+            for _ in range(2):
+                assert scale([ones, own]).tolist() == [own.factor] * 2
+
+    in_parallel(work)
+
+
+def test_a_function_that_is_forgotten() -> None:
+    """While one thread has all that was compiled forgotten, the others' calls are right."""
+    add = pj.jit(lambda tree: pydag.dag_map(lambda x: x + 1, tree))
+    zero = jnp.zeros(())
+
+    def work(i: int) -> None:
+        for number in range(40):
+            if i == 0:
+                add.clear_cache()
+                continue
+            w = {"a": [zero] * (1 + number % 3), "b": zero}
+            assert {float(x) for x in pydag.dag_leaves(add(w))} == {1.0}
+
+    checked(outcomes(work, 4))
+
+
+def test_refs_that_are_written() -> None:
+    """Threads call a function that writes into a ref, each with one of its own."""
+    if not hasattr(jax, "new_ref"):
+        pytest.skip("this JAX has no refs")
+
+    @pj.jit
+    def count(ref: Any, step: Any) -> Any:
+        ref[...] += step
+        return step
+
+    refs = [jax.new_ref(jnp.zeros(())) for _ in range(4)]
+
+    def work(i: int) -> None:
+        for _ in range(25):
+            count(refs[i], jnp.ones(()))
+
+    checked(outcomes(work, 4))
+    assert [float(ref[...]) for ref in refs] == [25.0] * 4
+
+
+def test_orders_of_keywords() -> None:
+    """A thread that finds the table full and empties it takes no order away from another one."""
+
+    def function(a: Any, b: Any) -> None:
+        pass
+
+    keywords = KeywordOrder(function)
+
+    def work(i: int) -> None:
+        for number in range(2000):
+            if i == 0:
+                keywords.orders.clear()
+            else:
+                assert list(keywords.of({"b": number, "a": 1})) == ["a", "b"]
+
+    checked(outcomes(work, 4))
+
+
+def test_equal_static_tuples_are_one_leaf() -> None:
+    """Threads that pass equal tuples for the first time get one leaf, which the core finds."""
+    for number in range(200):
+        static = StaticArguments(Chosen((0,), ()))
+
+        def wrapped(_: int, number: int = number, static: StaticArguments = static) -> Any:
+            return static.wrap((("a", 10**6 + number),), {})[0][0]
+
+        found = in_parallel(wrapped)
+        assert len(set(map(id, found))) == 1
+        assert static.plain[str, int] == {("a", 10**6 + number): found[0]}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_callback_ends_its_thread() -> None:
+    """A thread that ends itself while it is traced leaves nothing behind that others wait for."""
+
+    def leave(_: Any) -> Any:
+        sys.exit()
+
+    @pj.jit
+    def step(tree: Any) -> Any:
+        return pydag.dag_map(leave if tree["ends"] == "now" else lambda x: x + 1, tree["x"])
+
+    for ends in ("now", "later", "now", "later"):
+        results: list[Any] = []
+
+        def work(ends: str = ends, results: list[Any] = results) -> None:
+            results.append(step({"x": [jnp.ones(())], "ends": ends}))
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
+        assert [float(x[0]) for x in results] == ([] if ends == "now" else [2.0] * 3)
+
+
+@pytest.mark.measures
+def test_stress() -> None:
+    """Threads with few structures, static leaves and changing constants, as long as is asked."""
+
+    def body(tree: Any, name: str = "0", *, scale: Any = 1) -> Any:
+        return {"sum": sum(tree["x"]) * int(name) * tree["c"].factor * scale, "x": tree["x"]}
+
+    step = pj.jit(body, static_argnames=("name",))
+    common = [jnp.float32(i) for i in range(4)]
+    shared = {"x": common[:2], "c": Settings(1.0)}
+    ends = time.monotonic() + SECONDS
+
+    def work(i: int) -> int:
+        own, number = Settings(1.0), 0
+        while time.monotonic() < ends:
+            number += 1
+            if i == 0 and number % 20 == 0:
+                step.clear_cache() if number % 40 else pydag.clear_caches()
+            length, name = 1 + (i + number) % 3, str(number % 4)
+            own.factor = float(number % 3)
+            tree = {"x": common[:length], "c": own}
+            out = step(tree, name=name, scale=jnp.float32(2))
+            assert float(out["sum"]) == sum(range(length)) * int(name) * own.factor * 2
+            assert len(out["x"]) == length
+            assert float(step(shared, "3")["sum"]) == 3.0
+            own.factor = own.factor + 1.0
+            assert float(step(tree, name="1")["sum"]) == sum(range(length)) * own.factor
+        return number
+
+    assert min(in_parallel(work)) > 0
