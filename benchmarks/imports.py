@@ -46,8 +46,9 @@ def _race(imports: Mapping[str, str], base: str, effort: Effort) -> Outcome:
 
 
 def _processor_time(source: str, environment: dict[str, str]) -> float:
-    """What a process takes that runs this."""
-    pid = os.posix_spawn(sys.executable, [sys.executable, "-c", source], environment)
+    """What a process takes that runs this, with the pydag that is installed."""
+    # -P: not with the sources, if it is started beside them.
+    pid = os.posix_spawn(sys.executable, [sys.executable, "-P", "-c", source], environment)
     _, status, usage = os.wait4(pid, 0)
     if status != 0:
         raise RuntimeError(f"a process failed: {source}")

@@ -6,6 +6,7 @@ Each is beside JAX's own function with the same arguments.
 
 import importlib
 import itertools
+import warnings
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -68,8 +69,10 @@ def _calls(jax: Any, jit: Any) -> dict[str, Call]:
 
     static = {name: jit(lambda x, n: x, static_argnums=1) for name in ("same", "text", "tuple")}
     rotated = jit(lambda x, n: x, static_argnums=1)
-    for _ in range(20):
-        rotated(x, next(rotation))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it compiles for each of them
+        for _ in range(20):
+            rotated(x, next(rotation))
     return {
         **{f"jit of {n} arrays": partial(jit(first()), *arrays[:n]) for n in (1, 2, 3, 8)},
         "jit, a keyword argument": partial(jit(lambda x, y: x), x, y=y),
