@@ -6,8 +6,8 @@ Each is beside JAX's own function with the same arguments.
 
 import importlib
 import itertools
-import warnings
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -170,6 +170,38 @@ class Filler:
         return {i for i in self._found if self._are_arrays[i]}
 
 
+def fill_in_order(
+    leaves: Sequence[Leaf], contents: Iterable[Any], are_arrays: Iterable[bool]
+) -> tuple[list[Leaf], set[int]] | None:
+    """New values for the leaves of `like`, which come in their order: no name is looked up.
+
+    Args:
+        leaves: Those of `like`.
+        contents: What a file has for each.
+        are_arrays: Which of these are arrays of the file.
+
+    Returns:
+        The leaves, and which of them are arrays that got a new value. None where one doesn't fit:
+        `Filler` says which.
+    """
+    own_arrays = of_class(leaves, is_array_class)
+    are_whole = of_class(leaves, lambda c: is_array_class(c) and not is_scalar_class(c))
+    filled: list[Leaf] = []
+    replaced: set[int] = set()
+    for i, (leaf, content, is_from_file) in enumerate(
+        zip(leaves, contents, are_arrays, strict=True)
+    ):
+        if is_from_file and own_arrays[i]:
+            if not have_one_signature(leaf, content):
+                return None
+            replaced.add(i)
+        value = content if are_whole[i] or not is_from_file else _value(content, leaf)
+        if not (is_from_file and own_arrays[i]) and type(value) is not type(leaf):
+            return None
+        filled.append(value)
+    return filled, replaced
+
+
 def _value(array: Any, wanted: Any) -> Any:
     """The content of an array without dimensions, as a Python number where `wanted` is one."""
     if not hasattr(type(array), "__array__"):

@@ -9,11 +9,13 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import select
 from pydag.registry.names import ClassNames, UnaskedError
+from pydag.structure.document import Document
 from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
 from pydag.typing import Dag, Leaf, Where
 
-from .fill import Filler
+from .described import Described
+from .fill import Filler, fill_in_order
 from .names import leaf_names
 from .reading import File
 
@@ -174,6 +176,13 @@ def _filled(
     asked: tuple[type, ...],
 ) -> Loaded:
     leaves, spec = _core.flatten(like, namespace=namespace)
+    own = tuple(leaf for leaf in leaves if isinstance(leaf, type))
+    classes = ClassNames(namespace, asked + own)
+    if structure is not None and only is None:
+        document, described = structure
+        loaded = _filled_as_it_is(file, document, described, spec, leaves, classes)
+        if loaded is not None:
+            return loaded
     listing = Listing.of(spec)
     chosen = [True] * len(leaves)
     if only is not None:
@@ -186,10 +195,36 @@ def _filled(
     for name in file.entries:
         filler.put(name, aliases.get(name, ()), file.array)
     if structure is not None:
-        own = tuple(leaf for leaf in leaves if isinstance(leaf, type))
-        _put_values(file, structure, filler, ClassNames(namespace, asked + own))
+        _put_values(file, structure, filler, classes)
     filler.check(strict, _counting(filler.surplus, only), _dangling(file))
     return Loaded(spec, filler.result(), filler.replaced(), leaves)
+
+
+def _filled_as_it_is(
+    file: File,
+    document: Document,
+    described: Described,
+    spec: PyDagSpec,
+    leaves: Sequence[Leaf],
+    classes: ClassNames,
+) -> Loaded | None:
+    """Fills in a file that has just the structure of `like`: no name has to be looked up.
+
+    None where it has another one, or where a leaf doesn't fit: `Filler` says which, by name.
+    """
+    is_whole = len(described.arrays) == len(file.entries)
+    try:
+        if not is_whole or document.spec(spec.namespace) != spec:
+            return None
+        arrays = file.arrays(described.arrays)
+        found = [
+            arrays[content] if kind != "value" else decode_leaf(content, classes)
+            for kind, content in described.leaves
+        ]
+    except ValueError:
+        return None
+    filled = fill_in_order(leaves, found, (kind != "value" for kind, _ in described.leaves))
+    return None if filled is None else Loaded(spec, *filled, leaves)
 
 
 def _counting(surplus: Sequence[str], only: Where | None) -> Sequence[str]:

@@ -12,6 +12,7 @@ import pydag._core as _core
 from pydag.structure.document import Document, MalformedError, check_version, parse
 
 from .arrays import numpy_dtype
+from .collector import collector_paused
 from .described import Described, Entry
 from .save import KINDS, STRUCTURE, package
 
@@ -42,6 +43,7 @@ class File:
         self.aliases = {k: v for k, v in self.metadata.items() if k != STRUCTURE}
         self.is_ours = STRUCTURE in self.metadata
 
+    @collector_paused()
     def _open(self) -> bool:
         """Opens the file. False: another file replaced it meanwhile."""
         import json
@@ -75,6 +77,7 @@ class File:
         """An array of the file, mapped, read-only. One of booleans is read, and checked."""
         return self.arrays({name: self.entries[name]})[name]
 
+    @collector_paused()
     def arrays(self, entries: Mapping[str, Entry]) -> dict[str, Any]:
         """The arrays of these entries, by name.
 
@@ -128,6 +131,7 @@ class File:
                 names.setdefault(alias, name)
         return names
 
+    @collector_paused()
     def structure(self) -> tuple[Document, Described] | None:
         """The structure in the metadata, and how each of its leaves is described."""
         if not self.is_ours:

@@ -198,7 +198,12 @@ def _closure(function: Any) -> dict[str, Any]:
         return {}
 
 
+class _Whole:
+    """A class to try out how JAX opens what has no children."""
+
+
 jax.tree_util.register_dataclass(_Known, ("data",), ("meta",))
+jax.tree_util.register_static(_Whole)
 
 
 def _names(entry: Any) -> tuple[Any, Any]:
@@ -206,11 +211,12 @@ def _names(entry: Any) -> tuple[Any, Any]:
     return closure.get("data_fields"), closure.get("meta_fields")
 
 
-_FUNCTIONS_OF_JAX = (
-    [getattr(function, "__code__", None) for function in registry[_Known]]
-    if _names(registry[_Known]) == (("data",), ("meta",))
-    else []
-)
+def _codes(entry: Any) -> list[Any]:
+    return [getattr(function, "__code__", None) for function in entry]
+
+
+_BY_FIELDS = _codes(registry[_Known]) if _names(registry[_Known]) == (("data",), ("meta",)) else []
+_AS_WHOLE = _codes(registry[_Whole])
 
 
 def dataclass_fields(entry: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -218,6 +224,9 @@ def dataclass_fields(entry: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | No
 
     None for an entry of the registry that `register_dataclass` hasn't made.
     """
-    if [getattr(function, "__code__", None) for function in entry] != _FUNCTIONS_OF_JAX:
-        return None
-    return _names(entry)
+    return _names(entry) if _codes(entry) == _BY_FIELDS else None
+
+
+def is_by_register_static(entry: Any) -> bool:
+    """Whether `register_static` has made an entry of the registry."""
+    return None not in _AS_WHOLE and _codes(entry) == _AS_WHOLE

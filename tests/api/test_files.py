@@ -2,6 +2,7 @@
 """`pydag.files.save` and `load`."""
 
 import collections
+import gc
 import json
 import os
 import random
@@ -658,3 +659,60 @@ def test_without_structure(path: Path, w: Any) -> None:
     assert found["w"].tolist() == w.tolist()
     assert found["f"] is print
     assert sorted(load(path)) == ["again.0", "w"]
+
+
+@pytest.mark.parametrize("changed", [None, "shape", "dtype", "number", "scalar", "text", "tie"])
+def test_like_of_the_very_structure(
+    changed: str | None, path: Path, w: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is filled in without looking at names; the values and the errors are those by name."""
+
+    def model(factor: float) -> dict[str, Any]:
+        tied = w * factor
+        return {
+            "block": Block(tied, np.ones(2) * factor, "n"),
+            "again": [tied, np.float32(factor), int(factor), "text", True, None],
+            "pair": Pair(0.5 * factor, np.zeros((), np.int8)),
+        }
+
+    save(path, model(2))
+    like = model(1)
+    if changed == "shape":
+        like["block"].bias = np.ones(3)
+    elif changed == "dtype":
+        like["block"].bias = np.ones(2, np.float16)
+    elif changed == "number":
+        like["again"][2] = 1.0
+    elif changed == "scalar":
+        like["again"][1] = np.float64(1)
+    elif changed == "text":
+        like["again"][3] = 7
+    elif changed == "tie":
+        like["again"][0] = like["again"][0].copy()
+
+    def loaded() -> tuple[str, str]:
+        try:
+            found = load(path, like)
+        except ValueError as error:
+            return "error", str(error)
+        return str(pydag.dag_structure(found)), repr(pydag.dag_leaves(found))
+
+    quick = loaded()
+    module = sys.modules["pydag.files.load"]  # `pydag.files.load` is the function
+    monkeypatch.setattr(module, "fill_in_order", lambda *_: None)
+    assert quick == loaded()
+    assert (quick[0] == "error") == (changed not in (None, "tie"))
+
+
+def test_the_collector_is_as_it_was(path: Path, tied: Any) -> None:
+    """Reading pauses it, and leaves it on or off, also where it fails."""
+    save(path, tied)
+    for is_on in (True, False):
+        (gc.enable if is_on else gc.disable)()
+        try:
+            load(path)
+            with pytest.raises(ValueError, match="no whole"):
+                load(__file__)
+            assert gc.isenabled() == is_on
+        finally:
+            gc.enable()

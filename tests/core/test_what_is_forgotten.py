@@ -8,6 +8,7 @@ import sysconfig
 import weakref
 from collections import namedtuple
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import optree
@@ -146,6 +147,20 @@ def afresh(tree: Any) -> tuple[list[int], str]:
     return described(tree)
 
 
+@pydag.register_fields
+class Fields:
+    """An instance with an attribute for each child."""
+
+    def __init__(self, children: list[Any]) -> None:
+        for i, child in enumerate(children):
+            setattr(self, f"child{i}", child)
+
+
+def leads_to(tree: Any, node: Any) -> bool:
+    """Whether a node is in a tree."""
+    return any(x is node for x in pydag.dag_leaves(tree, is_leaf=lambda x: x is node))
+
+
 @pytest.mark.parametrize("times", [1, 2, 4])
 def test_aux_data_that_changes(times: int) -> None:
     """Of a remembered structure a node that is asked gives its own aux_data, whatever it was."""
@@ -199,6 +214,57 @@ def test_a_node_gives_what_was_met_before_it() -> None:
     node.children = lambda: (first[0], object())
     assert pydag.dag_structure(tree).num_shared == 1
     assert len(pydag.dag_leaves(tree)) == 3
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nodes_give_anything_of_the_tree(seed: int) -> None:
+    """Leaves and containers of all kinds are shared wherever a node gives them once more."""
+    random = Random(seed)
+    things: list[Any] = []
+
+    def made(depth: int) -> Any:
+        kind = random.choice("ldtfao") if depth else "o"
+        if kind == "o":
+            thing: Any = object()
+        elif kind == "a":
+            thing = Asked(tuple(made(depth - 1) for _ in range(random.randrange(3))))
+            asked.append(thing)
+        else:
+            children = [made(depth - 1) for _ in range(random.randrange(4))]
+            thing = {
+                "l": lambda: children,
+                "d": lambda: {str(i): child for i, child in enumerate(children)},
+                "t": lambda: tuple(children),
+                "f": lambda: Fields(children),
+            }[kind]()
+        things.append(thing)
+        return thing
+
+    asked: list[Asked] = []
+    tree = [made(4) for _ in range(random.choice([2, 6]))]
+    for _ in range(4):
+        described(tree)
+    for node in random.sample(asked, min(len(asked), random.choice([1, 2, 30]))):
+        safe = [x for x in things if not leads_to(x, node)]
+        node.children = tuple(
+            random.choice(safe) if safe and random.random() < 0.7 else child
+            for child in node.children
+        )
+        assert described(tree) == described(tree) == afresh(tree)
+
+
+def test_a_node_moves_what_was_passed() -> None:
+    """A leaf that a node takes out of where it was met, and gives itself, is still one leaf."""
+    for number in (1, 2, 30):
+        first: list[Any] = [[object()] for _ in range(number)]
+        nodes = [Asked(lambda: (object(),)) for _ in range(number)]
+        tree = [first, *nodes]
+        for _ in range(4):
+            assert pydag.dag_structure(tree).num_shared == 0
+        for holder, node in zip(first, nodes, strict=True):
+            node.children = lambda holder=holder: (holder.pop(),)
+        # Shared, or met where it was moved to, depending on when the lists are read.
+        assert len(pydag.dag_leaves(tree)) == number
 
 
 def test_a_node_that_empties_the_tree() -> None:

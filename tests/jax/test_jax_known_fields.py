@@ -499,7 +499,7 @@ def test_a_release_that_opens_its_classes_otherwise(monkeypatch: pytest.MonkeyPa
     assert known_fields(Linear, jax_private.registry[Linear]) is not None
     monkeypatch.setattr(equinox_private, "_opens_by_fields_in_equinox", lambda: 1 / 0)
     assert known_fields(Linear, jax_private.registry[Linear]) is None
-    monkeypatch.setattr(jax_private, "_FUNCTIONS_OF_JAX", [])
+    monkeypatch.setattr(jax_private, "_BY_FIELDS", [])
     assert known_fields(Known, jax_private.registry[Known]) is None
     assert known_fields(State, jax_private.registry[State]) is None
 

@@ -4,6 +4,7 @@
 #include "bind/bind.h"
 #include "nodes/attribute_stand_in.h"
 #include "nodes/slot_stand_in.h"
+#include "nodes/whole_stand_in.h"
 #include "types/fields.h"
 
 namespace pydag {
@@ -49,6 +50,13 @@ bool stand_in_by_attributes(nb::handle box, nb::str kinds, nb::object kinds_clas
     Registration &registration = registration_of(box);
     if (!can_have_stand_in(registration)) return false;
     registration.stand_in = std::make_shared<AttributeStandIn>(kinds, std::move(kinds_class), mapping);
+    return true;
+}
+
+bool stand_in_as_whole(nb::handle box) {
+    Registration &registration = registration_of(box);
+    if (registration.is_fields) return false;
+    registration.stand_in = std::make_shared<WholeStandIn>();
     return true;
 }
 
@@ -99,6 +107,9 @@ void bind_stand_ins(nb::module_ &module) {
     module.def("stand_in_by_attributes", stand_in_by_attributes,
                nb::sig("def stand_in_by_attributes(registration: object, kinds: str, kinds_class: type, mapping: str, "
                        "/) -> bool"));
+    // Lets the core take each instance for its own aux_data, without children. False if it can't.
+    module.def("stand_in_as_whole", stand_in_as_whole,
+               nb::sig("def stand_in_as_whole(registration: object, /) -> bool"));
     // Adds a layout: the keys of the children and of the others, the names of all these attributes, and the entries of
     // the children. False if it is known already, or can't be used.
     module.def("add_layout", add_layout, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),

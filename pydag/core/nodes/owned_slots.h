@@ -8,8 +8,8 @@
 namespace pydag {
 
 // Whether an object to which only this container has a reference can be met only once, given that the container,
-// which was just read, is opened only once.
-inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &options) {
+// which was just read, is opened only once. `num_own`: how many references to the container the walk itself has.
+inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &options, Py_ssize_t num_own = 0) {
     switch (kind) {
         case Kind::kDict:
         case Kind::kOrderedDict:
@@ -19,7 +19,7 @@ inline bool owns_its_slots(Kind kind, PyObject *container, const OpenOptions &op
         case Kind::kNamedTuple:
         case Kind::kStructSequence:
             // A dict may be the `__dict__` of an instance, which leads to its values, too. A tuple may be opened again.
-            return has_references(container, 1);
+            return has_references(container, 1 + num_own);
         case Kind::kList:
         case Kind::kDeque:
             return true;

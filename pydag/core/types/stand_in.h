@@ -19,7 +19,7 @@ struct Registration;
 class StandIn {
 public:
     struct Opened {
-        PyObject **children;  // borrowed from the instance
+        PyObject **children;  // borrowed from the instance; never null
         uint32_t count;
         nb::object aux_data, entries;  // as the flatten function would give them
         bool owns_children;            // whether the instance's attributes can be reached through it alone

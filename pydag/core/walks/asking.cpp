@@ -22,6 +22,7 @@ bool is_same_ref(PyObject *a, PyObject *b) {
 PyObject *const *Asking::ask(PyObject *object, Node expected, PyObject *const *refs, OpenOptions &options,
                              BorrowedFrame &level, Levels &levels) {
     const nb::object owned = nb::borrow(object);
+    has_asked_ = true;
     if (!own_all(level, levels)) return nullptr;
     const TypeInfo info = as_opened(object, options.space->find_class_of(object));
     // Another class may differ in whether its instances have an identity, which the walk has asked the structure.
@@ -39,7 +40,6 @@ PyObject *const *Asking::ask(PyObject *object, Node expected, PyObject *const *r
 
 // The levels below one whose children are owned were owned with it.
 bool Asking::own_all(BorrowedFrame &level, Levels &levels) {
-    if (waiting_.empty()) waiting_.reserve(structure_.num_nodes);  // as many slots as there are: they don't move
     if (!own(level)) return false;
     for (size_t i = levels.size(); i-- > 0 && !is_owned(levels[i]);)
         if (!own(levels[i])) return false;
@@ -54,6 +54,7 @@ bool Asking::is_owned(const BorrowedFrame &level) const {
 bool Asking::own(BorrowedFrame &level) {
     if (level.next == level.end || is_owned(level)) return true;
     if (std::find(level.next, level.end, nullptr) != level.end) return false;
+    if (waiting_.empty()) waiting_.reserve(structure_.num_nodes);  // as many slots as there are: they don't move
     const auto *const first = waiting_.data() + waiting_.size();
     while (level.next != level.end) waiting_.push_borrowed(*level.next++);
     level.next = first;

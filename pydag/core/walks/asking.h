@@ -22,6 +22,8 @@ public:
 
     // Keeps an object that is known by address.
     void keep(PyObject *object) { kept_.push_borrowed(object); }
+    const RefBuffer<128> &kept() const { return kept_; }
+    bool has_asked() const { return has_asked_; }
     // The children of `object`, if it is what the node says, but for its references; else null. Runs Python code.
     PyObject *const *ask(PyObject *object, Node expected, PyObject *const *refs, OpenOptions &options,
                          BorrowedFrame &level, Levels &levels);
@@ -37,7 +39,8 @@ private:
     OtherRefs &other_refs_;
     const uint64_t generation_ = cache_generation();
     RefBuffer<1> waiting_;  // still to be visited, of nodes that were open when a node was asked
-    RefBuffer<48> kept_;
+    RefBuffer<128> kept_;
+    bool has_asked_ = false;
 };
 
 }  // namespace pydag

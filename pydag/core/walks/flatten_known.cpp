@@ -28,6 +28,8 @@ public:
         while (next_ > first_) decref(*--next_);
     }
     void add(PyObject *leaf) { *next_++ = incref(leaf); }
+    size_t size() const { return static_cast<size_t>(next_ - first_); }
+    PyObject *const *data() const { return first_; }
     void hand_over() {
         leaves_.add_written(static_cast<size_t>(next_ - first_));
         next_ = first_;
@@ -100,15 +102,17 @@ public:
                     continue;
                 }
                 // A restored structure may share what the class, as it is registered now, would not.
+                Py_ssize_t num_own = 0;
                 if (expected.is_anchor || has_identity(expected.kind, refs)) {
                     if (!meet(object, expected, level)) return false;
-                    if constexpr (asks) asking_->keep(object);
+                    if constexpr (asks) asking_->keep(object), num_own = 1;
                     is_opened_once = true;
                 }
                 if constexpr (use == Use::kMatchOfClasses)
                     if (!is_still_class_of(expected.kind, refs, object)) return false;
+                const bool is_asked = asks && must_ask(expected, refs);
                 PyObject *const *const children =
-                    asks && must_ask(expected, refs)
+                    is_asked
                         ? ask(object, expected, refs, open_options, level)
                         : read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values, held_);
                 if (!children) return false;
@@ -119,9 +123,8 @@ public:
                 level.next = children;
                 level.end = children + expected.count;
                 if (children == values) values += expected.count;
-                // What a node is asked may return any object.
-                level.owns_slots =
-                    flattens && !asks && is_opened_once && owns_its_slots(expected.kind, object, open_options);
+                level.owns_slots = flattens && !is_asked && is_opened_once &&
+                                   owns_its_slots(expected.kind, object, open_options, num_own);
             }
             if (node < end && is_signal_waiting()) return false;
         }
@@ -178,7 +181,25 @@ private:
 
     bool note_met(PyObject *object, Node expected) {
         if (expected.is_anchor) anchors_.push(object);
+        if constexpr (asks)
+            if (asking_->has_asked() && was_passed(object)) return false;
         return !flattens || seen_.add(object);
+    }
+
+    // What a node is asked may return any object, also one that was passed and not noted, since nothing but its slot
+    // held it then. The walk holds all of them now, so there is more than one reference when it comes again.
+    bool was_passed(PyObject *object) {
+        constexpr int kFew = 8;
+        const auto has = [=](const auto &objects) {
+            return std::find(objects.data(), objects.data() + objects.size(), object) !=
+                   objects.data() + objects.size();
+        };
+        if (num_searches_ < kFew) return ++num_searches_, has(taken_) || has(asking_->kept());
+        const auto note_from = [this](const auto &objects, size_t &noted) {
+            for (; noted < objects.size(); ++noted) seen_.add(objects.data()[noted]);
+        };
+        note_from(taken_, num_noted_leaves_), note_from(asking_->kept(), num_noted_nodes_);
+        return false;
     }
 
     const Structure &structure_;
@@ -195,6 +216,8 @@ private:
     Buffer<PyObject *, 192> values_;
     Buffer<PyObject *, 16> anchors_;  // by number
     ObjectSet seen_;
+    int num_searches_ = 0;
+    size_t num_noted_leaves_ = 0, num_noted_nodes_ = 0;  // of those passed, by number
     std::optional<GcPause> pause_;
 };
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pydag._core as _core
-from pydag.jaxinterop.flax_private import BySlots, opened_by_flax
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.flax_private import ByAttributes, BySlots, opened_by_flax
 
 # (children, aux_data, names of the children), as the core gets them of a flatten function.
 Opened = tuple[tuple[Any, ...], Any, tuple[Any, ...] | None]
@@ -19,11 +20,17 @@ Opened = tuple[tuple[Any, ...], Any, tuple[Any, ...] | None]
 _MOST_FAILURES = 8
 
 
+class Whole:
+    """Instances have no children, and are their own aux_data."""
+
+
 class Trial:
     """Whether the core can stand in for the functions of one class."""
 
     def __init__(self, cls: type, entry: Any) -> None:
-        self.how = opened_by_flax(cls, entry)
+        self.how: BySlots | ByAttributes | Whole | None = opened_by_flax(cls, entry)
+        if jax_private.is_by_register_static(entry):
+            self.how = Whole()
         self.unflatten: Callable[[Any, Any], Any] = entry.from_iter
         self.registration: object = None
         self.failures = 0
@@ -46,6 +53,8 @@ class Trial:
         _, aux_data, names = opened
         if isinstance(self.how, BySlots):
             return _core.stand_in_by_slots(self.registration, *self.how)
+        if isinstance(self.how, Whole):
+            return _core.stand_in_as_whole(self.registration)
         assert self.how is not None
         try:
             parts, (child_keys, other_keys, _) = vars(node), aux_data
@@ -73,6 +82,8 @@ class Trial:
 
     def _is_alike(self, built: Any, expected: Any) -> bool:
         """Whether two instances are made of the same parts."""
+        if isinstance(self.how, Whole):
+            return built is expected
         if type(built) is not type(expected):
             return False
         if not isinstance(self.how, BySlots):
