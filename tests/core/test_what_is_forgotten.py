@@ -232,11 +232,11 @@ def test_nodes_give_anything_of_the_tree(seed: int) -> None:
         else:
             children = [made(depth - 1) for _ in range(random.randrange(4))]
             thing = {
-                "l": lambda: children,
-                "d": lambda: {str(i): child for i, child in enumerate(children)},
-                "t": lambda: tuple(children),
-                "f": lambda: Fields(children),
-            }[kind]()
+                "l": children,
+                "d": {str(i): child for i, child in enumerate(children)},
+                "t": tuple(children),
+                "f": Fields(children),
+            }[kind]
         things.append(thing)
         return thing
 
