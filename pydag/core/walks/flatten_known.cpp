@@ -8,37 +8,13 @@
 #include "structure/asked_nodes.h"
 #include "walks/asking.h"
 #include "walks/borrowed_frame.h"
+#include "walks/taken_leaves.h"
 
 #include <algorithm>
 #include <optional>
 
 namespace pydag {
 namespace {
-
-// New references to leaves. They are released again unless `hand_over` is called, when all were found.
-class Taken {
-public:
-    explicit Taken(Leaves &leaves, uint32_t count) : leaves_(leaves) {
-        leaves.reserve(count);
-        first_ = next_ = leaves.data();
-    }
-    Taken(const Taken &) = delete;
-    Taken &operator=(const Taken &) = delete;
-    ~Taken() {
-        while (next_ > first_) decref(*--next_);
-    }
-    void add(PyObject *leaf) { *next_++ = incref(leaf); }
-    size_t size() const { return static_cast<size_t>(next_ - first_); }
-    PyObject *const *data() const { return first_; }
-    void hand_over() {
-        leaves_.add_written(static_cast<size_t>(next_ - first_));
-        next_ = first_;
-    }
-
-private:
-    Leaves &leaves_;
-    PyObject **first_, **next_;
-};
 
 // What the walk is for.
 enum class Use {
@@ -209,7 +185,7 @@ private:
     BorrowedObjects *const borrowed_;
     Asking *const asking_;
     [[no_unique_address]] Held held_;
-    Taken taken_;
+    TakenLeaves taken_;
     PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
     bool is_leaf_tracked_ = false;
     Buffer<BorrowedFrame, 24> levels_;
