@@ -83,8 +83,8 @@ def rate(work: Callable[[Any], None], trees: list[Callable[[], Any]]) -> float:
 def main() -> None:
     """Measure, and print a table."""
     trees = [tree_of(0), tree_of(1)]
-    given = [lambda tree=tree: tree for tree in trees]
-    made = [partial(tree_of, number) for number in range(2)]
+    given: list[Callable[[], Any]] = [partial(identity, tree) for tree in trees]
+    made: list[Callable[[], Any]] = [partial(tree_of, number) for number in range(2)]
     cases = {
         "one thread, a tree that it made": made[:1],
         "two, trees that they made": made,
