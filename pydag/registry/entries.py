@@ -54,8 +54,11 @@ def get(
         TypeError: `cls` is not a class, or the namespace is no string.
         ValueError: The namespace has a lone surrogate.
     """
-    if type(namespace) is str and not namespace and (fixed := _fixed_entries.get(id(cls))):
-        return fixed
+    if type(namespace) is str and not namespace:
+        if fixed := _fixed_entries.get(id(cls)):
+            return fixed
+        if cls is dict and (kept := _builtin_entries.get(id(_optree_get(dict)))):
+            return kept[1]
     if namespace is GLOBAL_NAMESPACE:
         namespace = ""
     if cls is not None and cls is not cast("type", namedtuple) and not inspect.isclass(cls):
@@ -76,6 +79,7 @@ def get(
     return None if known is None else _entry_of_optree(known)
 
 
+_optree_get: Any = optree.register_pytree_node.get
 # By the id of optree's entry, which is kept beside ours.
 _builtin_entries: dict[int, tuple[Any, RegistryEntry]] = {}
 # By the id of a builtin class that has one entry for good. (A dict's depends on the namespace.)
@@ -95,9 +99,8 @@ def _entry_of_optree(entry: Any) -> RegistryEntry:
 
 
 def _get_all(namespace: str) -> dict[type, RegistryEntry]:
-    all_of_optree: Any = optree.register_pytree_node.get
     entries = {
-        cls: _entry_of_optree(entry) for cls, entry in all_of_optree(namespace=namespace).items()
+        cls: _entry_of_optree(entry) for cls, entry in _optree_get(namespace=namespace).items()
     }
     others: list[Any] = [c for space, c in _core.registered_classes() if space in ("", namespace)]
     for known in lookup.fallback_classes():

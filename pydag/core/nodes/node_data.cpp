@@ -7,7 +7,12 @@
 namespace pydag {
 namespace {
 
-nb::object key_list(PyObject *const *refs) { return checked(PySequence_List(MappingRefs{refs}.keys().order().ptr())); }
+nb::object key_list(PyObject *const *refs) {
+    const Keys &keys = MappingRefs{refs}.keys();
+    nb::object list = checked(PyList_New(keys.size()));
+    for (uint32_t i = 0; i < keys.size(); ++i) PyList_SET_ITEM(list.ptr(), i, incref(keys.key(i)));
+    return list;
+}
 
 }  // namespace
 
