@@ -10,6 +10,8 @@ Three ways to take a DAG across the boundary:
 Importing this package makes the classes in JAX's registry nodes of pydag's too.
 """
 
+from typing import TYPE_CHECKING
+
 try:
     import jax as _jax  # noqa: F401  (only to say early, and well, that it is missing)
 except ImportError as error:
@@ -61,6 +63,9 @@ from .wrappers.solve import custom_root as custom_root
 from .wrappers.trace import eval_shape as eval_shape
 from .wrappers.trace import make_jaxpr as make_jaxpr
 from .wrappers.vmap import vmap as vmap
+
+if not TYPE_CHECKING:  # to a type checker it would mean that the package has every name
+    from pydag.public.renamed import getattr_for_jax as __getattr__  # noqa: F401  (Python calls it)
 
 __all__ = [
     "Dag",

@@ -51,6 +51,17 @@ def _names_for_jax() -> frozenset[str]:
     return frozenset()
 
 
+def advice_for_jax(name: str) -> str:
+    """The same of `pydag.jaxinterop`, which people ask for names of pydag's, equinox' and NNX's."""
+    package, ours = sys.modules["pydag"], our_name(name)
+    plain = name.removeprefix("filter_").lower()
+    if ours in vars(package):
+        return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.{ours}'?"
+    if plain in _names_for_jax():
+        return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.jaxinterop.{plain}'?"
+    return ""
+
+
 def __getattr__(name: str) -> Any:
     """Called for each name that the package doesn't have: `__init__` imports it."""
     if not name.startswith("_") and (text := advice(name)):
@@ -58,4 +69,15 @@ def __getattr__(name: str) -> Any:
     # With `name` and `obj` Python itself proposes names with a similar spelling.
     raise AttributeError(
         f"module 'pydag' has no attribute '{name}'", name=name, obj=sys.modules["pydag"]
+    )
+
+
+def getattr_for_jax(name: str) -> Any:
+    """The same for `pydag.jaxinterop`."""
+    if not name.startswith("_") and (text := advice_for_jax(name)):
+        raise AttributeError(text)
+    raise AttributeError(
+        f"module 'pydag.jaxinterop' has no attribute '{name}'",
+        name=name,
+        obj=sys.modules["pydag.jaxinterop"],
     )

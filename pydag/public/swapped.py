@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The error for a tree that is given where a function belongs."""
 
+import pydag._core as _core
 from pydag.structure.text import short_repr
 
 
@@ -14,6 +15,12 @@ def check_function(name: str, func: object, tree: object) -> None:
         TypeError: It can't be called.
     """
     if callable(func):
+        # A model may be called, too; but a function is no tree.
+        if callable(tree) and _core.is_leaf(tree) and not _core.is_leaf(func):
+            raise TypeError(
+                f"{name} takes the function first and then the tree, but the second argument is a "
+                f"function: {short_repr(tree)}\n  Swap them: {name}(f, tree)."
+            )
         return
     advice = f"\n  Swap them: {name}(f, tree)." if callable(tree) else ""
     raise TypeError(

@@ -161,7 +161,8 @@ private:
         if (writer.is_none())
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"
-                 "  Register it by its fields (pydag.register_fields), or build a new tree with pydag.dag_map.",
+                 "  Exchange the whole object where it is held; or register its class by fields, with "
+                 "pydag.register_fields.",
                  cls.ptr());
         return writer;
     }

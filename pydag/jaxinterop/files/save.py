@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing models, and whole training runs, to safetensors files."""
 
+import itertools
 import os
+
+import jax
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
@@ -58,6 +61,7 @@ def save(
     """
     opened = Opened(tree, namespace, identity)
     leaves, spec = _core.flatten(opened.tree, namespace=namespace, identity=identity)
+    _check_concrete(leaves, spec)
     _check_hidden(leaves, spec)
     if not structure:
         _check_left_out(leaves, spec)
@@ -67,6 +71,16 @@ def save(
     for i in others:
         contents[i] = content(leaves[i])
     write(path, contents, spec, structure, progress, kinds)
+
+
+def _check_concrete(leaves: list[Leaf], spec: PyDagSpec) -> None:
+    are_traced = of_class(leaves, lambda cls: issubclass(cls, jax.core.Tracer))
+    for i in itertools.compress(range(len(leaves)), are_traced):
+        where = place_text(spec.accessors()[i], "tree")
+        raise TypeError(
+            f"{where} is traced, and has no numbers: {short_repr(leaves[i])}\n"
+            "  Save what the transformed function returns, outside of it."
+        )
 
 
 def _check_hidden(leaves: list[Leaf], spec: PyDagSpec) -> None:
