@@ -99,12 +99,18 @@ nb::object entries(const Spec &spec) {
 }
 
 void set_state(nb::handle_t<Spec> self, nb::handle state) {
-    if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
+    const auto require_empty = [=] {
+        if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
+    };
+    {
+        const Locked locked(self.ptr());
+        require_empty();
+    }
     require_stack_room();
     StructureBuilder builder;
     restore_state(state, builder);    // may run code of the keys, which may call this function again
     const Locked locked(self.ptr());  // of several threads one succeeds
-    if (nb::inst_ready(self)) fail(PyExc_TypeError, "a PyDagSpec can't be changed");
+    require_empty();
     new (nb::inst_ptr<Spec>(self)) Spec(std::move(builder));
     nb::inst_mark_ready(self);
 }
@@ -125,10 +131,10 @@ auto on_structure(Body body) {
 }
 
 void bind_class(nb::module_ &module) {
-    nb::class_<Spec>(module, "PyDagSpec", nb::type_slots(spec_slots), nb::is_weak_referenceable(), nb::is_final(),
-                     "The structure of a DAG: its nodes, their keys and aux_data, and which of its objects are "
-                     "shared.\n\nImmutable and hashable. Specs that differ in sharing are unequal.")
-        .def(
+    nb::class_<Spec> type(module, "PyDagSpec", nb::type_slots(spec_slots), nb::is_weak_referenceable(), nb::is_final(),
+                          "The structure of a DAG: its nodes, their keys and aux_data, and which of its objects are "
+                          "shared.\n\nImmutable and hashable. Specs that differ in sharing are unequal.");
+    type.def(
             "unflatten",
             [](nb::handle self, nb::handle leaves) { return unflatten(spec_of(self).structure(), leaves); },
             nb::arg().none(), nb::sig("def unflatten(self, leaves: Iterable[Any], /) -> Any"),
@@ -211,9 +217,13 @@ void bind_class(nb::module_ &module) {
             "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo").none(),
             nb::sig("def __deepcopy__(self, memo: Any, /) -> PyDagSpec"))
         .def("__getstate__", on_spec(state_of), nb::sig("def __getstate__(self, /) -> tuple[Any, ...]"))
-        .def("__setstate__", set_state, nb::arg("state").none(),
-             nb::sig("def __setstate__(self, state: tuple[Any, ...], /) -> None"))
+        .def("_set_state", set_state, nb::arg("state").none(),
+             nb::sig("def _set_state(self, state: tuple[Any, ...], /) -> None"))
         .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
+    // Renamed, because nanobind writes into the instance again after a `__setstate__` of its own has returned, when
+    // other threads may read it.
+    type.attr("__setstate__") = type.attr("_set_state");
+    nb::delattr(type, "_set_state");
 }
 
 }  // namespace
