@@ -39,6 +39,9 @@ EDITABLE = "--editable"  # the sources themselves, not a copy of them
 CCACHE = [
     f"CCACHE_BASEDIR={ROOT}",
     "CCACHE_NOHASHDIR=1",
+    # What is included counts by its whole text. By what is left of it after preprocessing, a precompiled
+    # header would be found that the compiler takes for another file than its source.
+    "CCACHE_DEPEND=1",
     "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime",
 ]
 ESTIMATE = "The first time this takes two to five minutes on two cores."
