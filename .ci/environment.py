@@ -39,8 +39,8 @@ EDITABLE = "--editable"  # the sources themselves, not a copy of them
 CCACHE = [
     f"CCACHE_BASEDIR={ROOT}",
     "CCACHE_NOHASHDIR=1",
-    # What is included counts by its whole text. By what is left of it after preprocessing, a precompiled
-    # header would be found that the compiler takes for another file than its source.
+    # What is included counts by its whole text. By what is left of it after preprocessing, a
+    # precompiled header would be found that the compiler takes for another file than its source.
     "CCACHE_DEPEND=1",
     "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime",
 ]
