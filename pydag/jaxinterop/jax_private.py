@@ -60,6 +60,16 @@ def is_of_this_trace(tracer: Any) -> bool:
     return tracer._trace is _contexts.trace
 
 
+def is_dead(leaf: Any) -> bool:
+    """Whether a leaf belongs to a trace that has ended; False where that can't be told."""
+    trace, at = getattr(leaf, "_trace", None), getattr(_contexts, "trace", None)
+    if trace is None or at is None:
+        return False
+    while at is not None and at is not trace:
+        at = getattr(at, "parent_trace", None)
+    return at is None
+
+
 get_referent: Any = _optional("jax._src.core", "get_referent")
 
 

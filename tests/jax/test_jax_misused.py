@@ -53,7 +53,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a state in another state": (
         lambda: pydag.dag_update(state(), state()),
-        r"Exchange the whole object where it is held.*\n  at tree\[0\].mu",
+        r"put a new object into what holds it.*\n  at tree\[0\].mu",
     ),
 }
 

@@ -374,3 +374,17 @@ def test_a_number_in_a_record_that_is_replaced() -> None:
 
     with pytest.warns(LostUpdateWarning, match=r"args\[0\].step"):
         pj.jit(f)(State())
+
+
+def test_all_arguments_are_in_the_cure() -> None:
+    """Of several that are changed in vain, all numbers and names are said."""
+
+    def change(a: Any, b: Any, *, c: Any) -> Any:
+        for d in (a, b, c):
+            d["x"] = d["x"] + 1
+        return jnp.ones(())
+
+    with pytest.warns(
+        pj.LostUpdateWarning, match=r"update_argnums=\(0, 1\) and update_argnames='c', which"
+    ):
+        pj.jit(change)({"x": jnp.ones(2)}, {"x": jnp.zeros(2)}, c={"x": jnp.ones(3)})

@@ -2,6 +2,7 @@
 """What a function changes in an argument that `update_argnums` names comes out."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -562,3 +563,77 @@ def test_a_training_object() -> None:
     assert training.model["a"] is training.model["b"]
     assert jnp.allclose(training.model["a"], model["a"])
     assert int(training.state[0].count) == 3
+
+
+ARRAY = jnp.arange(3.0)
+
+INNER: dict[str, Callable[..., Any]] = {
+    "jit": lambda f, x: pj.jit(f)(x),
+    "jax.jit": lambda f, x: jax.jit(f)(x),
+    "scan": lambda f, x: pj.scan(lambda c, _: (c + f(x), None), 0.0, None, 2)[0],
+    "cond": lambda f, x: pj.cond(True, f, lambda x: 0.0, x),
+    "checkpoint": lambda f, x: pj.checkpoint(f)(x),
+    "jax.vmap": lambda f, x: jax.vmap(f)(jnp.stack([x, x])).sum(),
+    "grad": lambda f, x: pj.grad(f)(x).sum(),
+}
+
+
+@pytest.mark.parametrize("outer", ["jit", "grad", "checkpoint", "vmap"])
+@pytest.mark.parametrize("inner", INNER)
+def test_an_inner_function_that_takes_it_from_around(inner: str, outer: str) -> None:
+    """What it writes has no value outside of it: an error with the path; nothing is written."""
+
+    def f(d: Any, x: Any) -> Any:
+        def inside(x: Any) -> Any:
+            d["total"] = d["total"] + x
+            return d["total"].sum()
+
+        return INNER[inner](inside, x)
+
+    before = 2 * ARRAY
+    given = {"total": before}
+    wrappers: dict[str, Callable[[], Any]] = {
+        "jit": lambda: pj.jit(f, update_argnums=0),
+        "grad": lambda: pj.grad(f, argnums=1, update_argnums=0),
+        "checkpoint": lambda: pj.checkpoint(f, update_argnums=0),
+        "vmap": lambda: pj.vmap(f, in_axes=(None, 0), update_argnums=0),
+    }
+    wrapped, text = wrappers[outer](), r"^args\[0\]\['total'\] was written"
+    with pytest.raises(jax.errors.UnexpectedTracerError, match=text):
+        wrapped(given, jnp.stack([ARRAY, ARRAY]) if outer == "vmap" else ARRAY)
+    assert given["total"] is before
+
+
+@pytest.mark.parametrize("outer", ["jit", "grad", "checkpoint"])
+def test_an_array_of_an_argument_that_stays(outer: str) -> None:
+    """It is copied: the arguments are not tied to each other, at the first call and the next."""
+
+    def sync(online: Any, target: Any) -> Any:
+        target["w"] = online["w"]
+        return (online["w"] ** 2).sum()
+
+    wrappers: dict[str, Callable[[], Any]] = {
+        "jit": lambda: pj.jit(sync, update_argnums=1),
+        "grad": lambda: pj.value_and_grad(sync, update_argnums=1),
+        "checkpoint": lambda: pj.checkpoint(sync, update_argnums=1),
+    }
+    wrapped = wrappers[outer]()
+    online, target = {"w": ARRAY}, {"w": 2 * ARRAY}
+    for _ in range(3):
+        wrapped(online, target)
+        assert target["w"] is not online["w"]
+        assert target["w"].tolist() == ARRAY.tolist()
+
+
+def test_what_must_stay_in_a_dag() -> None:
+    """The error has the path within the Dag's tree: of a tie, of a key, of a static leaf."""
+    changes: list[tuple[Callable[[Any], None], type[Exception], str]] = [
+        (lambda tree: tree.update(a=tree["a"] + 1), pydag.SharingError, r"tree\['a'\] and args"),
+        (lambda tree: tree.update(c=tree["a"]), ValueError, r"args\[0\].tree\n.*only here \['c'\]"),
+        (lambda tree: tree.update(mode="eval"), ValueError, r"tree\['mode'\]: 'train', and now"),
+    ]
+    for change, error, text in changes:
+        dag = pj.Dag({"a": ARRAY, "b": ARRAY, "mode": "train"})
+        with pytest.raises(error, match=f"(?s){text}"):
+            pj.jit(lambda dag, change=change: change(dag.tree), update_argnums=0)(dag)
+        assert dag.tree["a"] is dag.tree["b"]

@@ -161,8 +161,8 @@ private:
         if (writer.is_none())
             fail(PyExc_TypeError,
                  "%R is opened by a flatten function and can't be changed in place\n"
-                 "  Exchange the whole object where it is held; or register its class by fields, with "
-                 "pydag.register_fields.",
+                 "  Register its class by fields, with pydag.register_fields; or put a new object into what "
+                 "holds it yourself, outside of what is updated.",
                  cls.ptr());
         return writer;
     }

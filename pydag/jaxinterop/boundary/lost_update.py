@@ -6,7 +6,7 @@ warning such a change would be lost in silence.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pydag.jaxinterop import jax_private
@@ -91,10 +91,7 @@ _ARGUMENT = re.compile(r"(args|kwargs)\[(\d+|'\w*')\]")
 def _text(paths: Sequence[str], source: Source) -> str:
     shown = ", ".join(paths[:_SHOWN])
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    found = _ARGUMENT.match(paths[0])
-    option = "update_argnums"
-    if found is not None:
-        option = f"update_arg{'nums' if found[1] == 'args' else 'names'}={found[2]}"
+    option = " and ".join(_options(paths)) or "update_argnums"
     return (
         f"{source.text} changed {shown}{more}, and the change is lost: what it wrote there is "
         "not in its result\n"
@@ -102,6 +99,15 @@ def _text(paths: Sequence[str], source: Source) -> str:
         f"are. Return what was changed; or say {option}, which jit, grad, value_and_grad, vmap and "
         "checkpoint have: then it is written into the caller's objects."
     )
+
+
+def _options(paths: Iterable[str]) -> Iterator[str]:
+    """The options by which the arguments that these paths lead into are updated."""
+    found = [match for path in paths if (match := _ARGUMENT.match(path))]
+    for root, option in (("args", "update_argnums"), ("kwargs", "update_argnames")):
+        spots = list(dict.fromkeys(match[2] for match in found if match[1] == root))
+        if spots:
+            yield f"{option}={spots[0] if len(spots) == 1 else '(' + ', '.join(spots) + ')'}"
 
 
 class _Copies:

@@ -2,12 +2,17 @@
 """What a function changed in the arguments that it updates: its leaves, before and after."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+
 import pydag._core as _core
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot
 from pydag.jaxinterop.prefixes.treatments import LeafNumbers
+from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import untraced_of
@@ -16,7 +21,7 @@ from pydag.typing import Leaf
 
 from .attributes import Attributes
 from .given import Changed, GivenTree
-from .update_errors import another_structure, cut_tie
+from .update_errors import another_structure, cut_tie, of_another_trace
 
 
 def roots_of(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
@@ -94,10 +99,26 @@ class UpdatedArguments:
             if leaf is known:
                 continue
             if i not in static:
-                found.traced[number] = leaf
+                if jax_private.is_dead(leaf):
+                    raise of_another_trace(self._text(listing.leaves[number]), leaf)
+                found.traced[number] = self._own(leaf)
             elif Static(leaf) != Static(known):
                 found.static[number] = leaf
         return found
+
+    def _own(self, leaf: Leaf) -> Leaf:
+        """A leaf that is written; a copy where it is one of an argument that isn't updated.
+
+        A compiled function returns a copy, too. The very array would tie the arguments.
+        """
+        is_theirs = id(leaf) in self._theirs and not is_ref(leaf)
+        return jnp.copy(leaf) if is_theirs else leaf
+
+    @cached_property
+    def _theirs(self) -> frozenset[int]:
+        """The leaves of arguments that aren't updated, by id."""
+        leaves = self._given.leaves
+        return frozenset(id(leaf) for i, leaf in enumerate(leaves) if i not in self.leaves)
 
     def check_elsewhere(self, changed: Changed, written: dict[int, Leaf]) -> None:
         """Checks that nothing that changed is held by an object that stays as it is.

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why arguments can't be updated: they no longer have the structure, or the ties, that they had."""
 
+from collections.abc import Iterator
 from typing import Any
+
+import jax
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.roots import with_roots
+from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.structure.text import short_repr
+
+from .dag import Dag
 
 
 def cut_tie(written: str, kept: str) -> SharingError:
@@ -25,6 +33,21 @@ def cut_tie(written: str, kept: str) -> SharingError:
     )
 
 
+def of_another_trace(where: str, leaf: Any) -> Exception:
+    """The error where a leaf was written by a function that had taken the object from around it.
+
+    Args:
+        where: The path of the leaf.
+        leaf: What stands there.
+    """
+    return jax.errors.UnexpectedTracerError(
+        f"{where} was written inside of an inner function (jit, scan, cond, vmap, grad ...), whose "
+        f"trace has ended: {short_repr(leaf)} has no value outside of it\n"
+        "  Hand the object to the inner function as an argument, with update_argnums there where "
+        "that exists; or return what changed, and write it back with pydag.dag_update."
+    )
+
+
 def another_structure(
     old: PyDagSpec,
     new: PyDagSpec,
@@ -39,6 +62,13 @@ def another_structure(
         after: The same as the function left them.
         names: What the caller calls them.
     """
+    for where, one, other in _changed_dags(before, after, names):
+        first, second = (dag._take_apart()[0] for dag in (one, other))
+        if first.spec == second.spec:
+            return _another_static_leaf(where, first, second)
+        tree, now = (one.tree,), (other.tree,)
+        flatten = first.options.flatten
+        return another_structure(flatten(tree)[1], flatten(now)[1], tree, now, (where,))
     error: type[ValueError] = ValueError
     for spec, tree in ((old, after), (new, before)):
         try:
@@ -63,4 +93,37 @@ def another_structure(
             else "Make what is missing before the call (an array of zeros for None), or return "
             "the new object."
         )
+    )
+
+
+def _changed_dags(
+    before: tuple[Any, ...], after: tuple[Any, ...], names: tuple[str, ...]
+) -> Iterator[tuple[str, Dag, Dag]]:
+    """The Dags at the same places whose structures differ, each with the path of its tree."""
+    (one, spec), (other, now) = (
+        _core.flatten(trees, is_leaf=lambda x: type(x) is Dag) for trees in (before, after)
+    )
+    if spec != now:
+        return
+    for accessor, a, b in zip(spec.accessors(), one, other, strict=True):
+        if type(a) is Dag and a._take_apart()[0] != b._take_apart()[0]:
+            yield f"{with_roots(accessor.codify('tree'), names)}.tree", a, b
+
+
+def _another_static_leaf(where: str, one: Untraced, other: Untraced) -> ValueError:
+    places = [accessor.codify(where) for accessor in one.spec.accessors()]
+    statics = [
+        {i: static.value for i, static in zip(x.positions, x.statics, strict=True)}
+        for x in (one, other)
+    ]
+    shown = [
+        f"  {place}: {short_repr(statics[0].get(i, 'traced'))}, and now "
+        f"{short_repr(statics[1].get(i, 'traced'))}"
+        for i, place in enumerate(places)
+        if Static(statics[0].get(i)) != Static(statics[1].get(i))
+    ]
+    return ValueError(
+        "what is static in a Dag belongs to its structure, which an update must keep, but the "
+        "function changes it\n" + "\n".join(shown) + "\n"
+        "  Change it before the call; or give the tree itself, whose static leaves may change."
     )
