@@ -75,7 +75,7 @@ def _boundary(axes: Any, records: list[Record]) -> None:
     sizes = ", ".join(f"{record.labels['leaves']}" for record in own)
     axes.set_xscale("log")
     axes.set_xlabel(f"times jax.jit on a flat tuple; {sizes} leaves")
-    axes.set_title("Calling a compiled function that updates a model")
+    axes.set_title("Calls that update a model, compiled")
 
 
 def _growth(axes: Any, records: list[Record]) -> None:
@@ -94,6 +94,7 @@ def _growth(axes: Any, records: list[Record]) -> None:
             )
     _logarithmic(axes, "objects, in dicts of nine leaves", "nanoseconds an object")
     axes.set_title("Growth")
+    axes.set_ylim(bottom=axes.get_ylim()[0] / 5)  # room for the legend
 
 
 def _sharing(axes: Any, records: list[Record]) -> None:
