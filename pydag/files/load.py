@@ -208,13 +208,21 @@ def _filled_as_it_is(
     leaves: Sequence[Leaf],
     classes: ClassNames,
 ) -> Loaded | None:
-    """Fills in a file that has just the structure of `like`: no name has to be looked up.
+    """Fills in a file that has just the structure and the names of `like`, in their order.
 
-    None where it has another one, or where a leaf doesn't fit: `Filler` says which, by name.
+    None where it has others, or where a leaf doesn't fit: `Filler` says which, by name.
     """
-    is_whole = len(described.arrays) == len(file.entries)
+    if len(described.arrays) != len(file.entries):
+        return None
     try:
-        if not is_whole or document.spec(spec.namespace) != spec:
+        if document.spec(spec.namespace) != spec:
+            return None
+        # Keys may be equal and have other names: 1 and 1.0.
+        names = leaf_names(Listing.of(spec))[1]
+        if any(
+            kind != "value" and content != name
+            for (kind, content), name in zip(described.leaves, names, strict=True)
+        ):
             return None
         arrays = file.arrays(described.arrays)
         found = [

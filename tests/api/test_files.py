@@ -716,3 +716,12 @@ def test_the_collector_is_as_it_was(path: Path, tied: Any) -> None:
             assert gc.isenabled() == is_on
         finally:
             gc.enable()
+
+
+def test_keys_that_are_equal_have_names_of_their_own(path: Path, w: Any) -> None:
+    """1 and 1.0 are one key to a dict, and two names to a file."""
+    save(path, {1: w, 2: np.zeros(2)})
+    with pytest.raises(ValueError, match="missing"):
+        load(path, {1.0: np.zeros_like(w), 2: np.zeros(2)})
+    like = {1.0: np.zeros_like(w), 2: np.ones(2)}
+    assert load(path, like, strict=False)[1.0] is like[1.0]

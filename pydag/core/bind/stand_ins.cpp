@@ -55,7 +55,7 @@ bool stand_in_by_attributes(nb::handle box, nb::str kinds, nb::object kinds_clas
 
 bool stand_in_as_whole(nb::handle box) {
     Registration &registration = registration_of(box);
-    if (registration.is_fields) return false;
+    if (kFreeThreaded || registration.is_fields) return false;  // as above: threads would replace it for each other
     registration.stand_in = std::make_shared<WholeStandIn>();
     return true;
 }
