@@ -153,10 +153,39 @@ class Filler:
                 + "\n  strict=False takes what fits, and keeps the rest of `like`."
             )
 
+    def in_order(
+        self, contents: Iterable[Any], are_arrays: Iterable[bool]
+    ) -> tuple[list[Leaf], set[int]] | None:
+        """`result` and `replaced`, of contents that come in the order of the leaves.
+
+        Args:
+            contents: What the source has for each leaf.
+            are_arrays: Which of these are arrays of it.
+
+        Returns:
+            None where one doesn't fit: to give them by name says which.
+        """
+        filled: list[Leaf] = []
+        replaced: set[int] = set()
+        rows = zip(self._leaves, contents, are_arrays, self._are_whole(), strict=True)
+        for i, (leaf, content, is_from_source, is_whole) in enumerate(rows):
+            value = _value(content, leaf) if is_from_source and not is_whole else content
+            if is_from_source and self._are_arrays[i]:
+                if not have_one_signature(leaf, content):
+                    return None
+                replaced.add(i)
+            elif type(value) is not type(leaf):
+                return None
+            filled.append(value)
+        return filled, replaced
+
+    def _are_whole(self) -> list[bool]:
+        """Which leaves are arrays, and not NumPy's numbers."""
+        return of_class(self._leaves, lambda c: is_array_class(c) and not is_scalar_class(c))
+
     def result(self) -> list[Leaf]:
         """The leaves, filled where something was found."""
-        are_whole = of_class(self._leaves, lambda c: is_array_class(c) and not is_scalar_class(c))
-        return [self._filled(i, is_whole) for i, is_whole in enumerate(are_whole)]
+        return [self._filled(i, is_whole) for i, is_whole in enumerate(self._are_whole())]
 
     def _filled(self, i: int, is_whole: bool) -> Leaf:
         leaf = self._leaves[i]
@@ -168,38 +197,6 @@ class Filler:
     def replaced(self) -> set[int]:
         """The array leaves that got a new value."""
         return {i for i in self._found if self._are_arrays[i]}
-
-
-def fill_in_order(
-    leaves: Sequence[Leaf], contents: Iterable[Any], are_arrays: Iterable[bool]
-) -> tuple[list[Leaf], set[int]] | None:
-    """New values for the leaves of `like`, which come in their order: no name is looked up.
-
-    Args:
-        leaves: Those of `like`.
-        contents: What a file has for each.
-        are_arrays: Which of these are arrays of the file.
-
-    Returns:
-        The leaves, and which of them are arrays that got a new value. None where one doesn't fit:
-        `Filler` says which.
-    """
-    own_arrays = of_class(leaves, is_array_class)
-    are_whole = of_class(leaves, lambda c: is_array_class(c) and not is_scalar_class(c))
-    filled: list[Leaf] = []
-    replaced: set[int] = set()
-    for i, (leaf, content, is_from_file) in enumerate(
-        zip(leaves, contents, are_arrays, strict=True)
-    ):
-        if is_from_file and own_arrays[i]:
-            if not have_one_signature(leaf, content):
-                return None
-            replaced.add(i)
-        value = content if are_whole[i] or not is_from_file else _value(content, leaf)
-        if not (is_from_file and own_arrays[i]) and type(value) is not type(leaf):
-            return None
-        filled.append(value)
-    return filled, replaced
 
 
 def _value(array: Any, wanted: Any) -> Any:

@@ -15,7 +15,7 @@ from pydag.structure.values import decode_leaf
 from pydag.typing import Dag, Leaf, Where
 
 from .described import Described
-from .fill import Filler, fill_in_order
+from .fill import Filler
 from .names import leaf_names
 from .reading import File
 
@@ -178,16 +178,15 @@ def _filled(
     leaves, spec = _core.flatten(like, namespace=namespace)
     own = tuple(leaf for leaf in leaves if isinstance(leaf, type))
     classes = ClassNames(namespace, asked + own)
-    if structure is not None and only is None:
-        document, described = structure
-        loaded = _filled_as_it_is(file, document, described, spec, leaves, classes)
-        if loaded is not None:
-            return loaded
-    listing = Listing.of(spec)
     chosen = [True] * len(leaves)
     if only is not None:
         chosen = select(only, spec, leaves, namespace)
-    filler = Filler(listing, leaves, repr(file.path), chosen)
+    filler = Filler(Listing.of(spec), leaves, repr(file.path), chosen)
+    if structure is not None and only is None:
+        document, described = structure
+        filled = _filled_as_it_is(file, document, described, spec, filler, classes)
+        if filled is not None:
+            return Loaded(spec, *filled, leaves)
     aliases: dict[str, list[str]] = {}
     for alias, name in file.names().items():
         if alias != name:
@@ -205,12 +204,12 @@ def _filled_as_it_is(
     document: Document,
     described: Described,
     spec: PyDagSpec,
-    leaves: Sequence[Leaf],
+    filler: Filler,
     classes: ClassNames,
-) -> Loaded | None:
-    """Fills in a file that has just the structure and the names of `like`, in their order.
+) -> tuple[list[Leaf], set[int]] | None:
+    """What `Filler.in_order` gives for a file that has just the structure and names of `like`.
 
-    None where it has others, or where a leaf doesn't fit: `Filler` says which, by name.
+    None where it has others, or where a leaf doesn't fit.
     """
     if len(described.arrays) != len(file.entries):
         return None
@@ -218,11 +217,8 @@ def _filled_as_it_is(
         if document.spec(spec.namespace) != spec:
             return None
         # Keys may be equal and have other names: 1 and 1.0.
-        names = leaf_names(Listing.of(spec))[1]
-        if any(
-            kind != "value" and content != name
-            for (kind, content), name in zip(described.leaves, names, strict=True)
-        ):
+        named = zip(described.leaves, filler.leaf_names, strict=True)
+        if any(kind != "value" and content != name for (kind, content), name in named):
             return None
         arrays = file.arrays(described.arrays)
         found = [
@@ -231,8 +227,7 @@ def _filled_as_it_is(
         ]
     except ValueError:
         return None
-    filled = fill_in_order(leaves, found, (kind != "value" for kind, _ in described.leaves))
-    return None if filled is None else Loaded(spec, *filled, leaves)
+    return filler.in_order(found, (kind != "value" for kind, _ in described.leaves))
 
 
 def _counting(surplus: Sequence[str], only: Where | None) -> Sequence[str]:

@@ -3,6 +3,7 @@
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 _PREFIXES = {
@@ -64,20 +65,18 @@ def advice_for_jax(name: str) -> str:
 
 def __getattr__(name: str) -> Any:
     """Called for each name that the package doesn't have: `__init__` imports it."""
-    if not name.startswith("_") and (text := advice(name)):
-        raise AttributeError(text)
-    # With `name` and `obj` Python itself proposes names with a similar spelling.
-    raise AttributeError(
-        f"module 'pydag' has no attribute '{name}'", name=name, obj=sys.modules["pydag"]
-    )
+    raise _missing("pydag", name, advice)
 
 
 def getattr_for_jax(name: str) -> Any:
     """The same for `pydag.jaxinterop`."""
-    if not name.startswith("_") and (text := advice_for_jax(name)):
-        raise AttributeError(text)
-    raise AttributeError(
-        f"module 'pydag.jaxinterop' has no attribute '{name}'",
-        name=name,
-        obj=sys.modules["pydag.jaxinterop"],
+    raise _missing("pydag.jaxinterop", name, advice_for_jax)
+
+
+def _missing(module: str, name: str, advise: Callable[[str], str]) -> AttributeError:
+    if not name.startswith("_") and (text := advise(name)):
+        return AttributeError(text)
+    # With `name` and `obj` Python itself proposes names with a similar spelling.
+    return AttributeError(
+        f"module '{module}' has no attribute '{name}'", name=name, obj=sys.modules[module]
     )

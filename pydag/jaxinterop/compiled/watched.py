@@ -61,12 +61,11 @@ class Watched:
         with self._lock:
             started, is_quiet = self._started, self._adding == 0
         _core.forget_recipes(self._flat_call, None)
-        dropped: list[State] = []
+        dropped: list[State] = []  # released behind the lock: that may run code
         with self._lock:
             if is_quiet and self._started == started:
                 dropped += self.states
                 self.states.clear()
-        dropped.clear()  # may run code
 
     def forget_of(self, spec_key: SpecKey) -> None:
         """Forgets the recipes for one structure."""

@@ -15,12 +15,12 @@ from pydag.jaxinterop.flax_serialization import tell_flax
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.structure.text import short_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
 from .masks import fitted
 from .matching import check_state, matched, matched_gradient
+from .misused import check_order, check_transformation
 from .no_update import NoUpdate
 from .optimizer_view import (
     OptimizerView,
@@ -83,7 +83,7 @@ class _Optimizer:
     def update(
         self, updates: AnyDag, state: Any, params: AnyDag | None = None, **extra: Any
     ) -> tuple[AnyDag, OptimizerState]:
-        _check_order(state, params)
+        check_order(state, params)
         pair = params if optax_private.is_lookahead(params) else None
         if pair is not None:
             params = pair.fast
@@ -160,16 +160,6 @@ class _Optimizer:
                 if on and not has:
                     gradients[i] = jnp.zeros_like(values[i])
         return OptimizerView(untraced, active, values), has_gradient, values
-
-
-def _check_order(state: Any, params: Any) -> None:
-    if type(params) is OptimizerState and type(state) is not OptimizerState:
-        raise TypeError("update takes the state before the model: update(updates, state, params)")
-    if type(state) is tuple and any(type(part) is OptimizerState for part in state):
-        raise TypeError(
-            "update got a tuple as the state, with a state in it\n"
-            "  `update` returns two things: updates, state = opt.update(gradient, state, model)"
-        )
 
 
 def _structure_of(state: Any) -> Structure:
@@ -254,12 +244,7 @@ def optimizer(
             "optimizer needs optax, which is not installed: pip install optax"
         ) from error
     tell_flax()
-    if not callable(getattr(tx, "init", None)) or not callable(getattr(tx, "update", None)):
-        cure = "Call it: optimizer(optax.adam(1e-3))." if callable(tx) else ""
-        raise TypeError(
-            "optimizer takes a transformation of optax's, such as optax.adam(1e-3), not "
-            f"{short_repr(tx)}" + (f"\n  {cure}" if cure else "")
-        )
+    check_transformation(tx)
     if hasattr(tx, "gradient_transformation"):  # `MultiSteps` is no transformation, and makes one
         tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
     takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
