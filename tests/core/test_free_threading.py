@@ -307,10 +307,13 @@ def test_a_shared_iterator_gives_each_leaf_once() -> None:
     """Threads that share an iterator get all leaves, and each leaf goes to one thread."""
     leaves = [Leaf(i) for i in range(3000)]
     tree = [leaves[:1000], (leaves[1000:1500], {"a": Box(*leaves[1500:2000])}), leaves[2000:]]
-    # With the GIL, a thread that comes while another one's callback runs is told so.
-    is_leaf = (lambda _: False) if IS_FREE_THREADED else None
-    iterator = pydag.dag_iter(tree, is_leaf=is_leaf)
-    results = checked(outcomes(lambda _: list(iterator)))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # with the GIL, most turns end within a callback
+    try:
+        iterator = pydag.dag_iter(tree, is_leaf=lambda _: False)
+        results = checked(outcomes(lambda _: list(iterator)))
+    finally:
+        sys.setswitchinterval(interval)
     assert sorted(leaf.name for found in results for leaf in found) == list(range(3000))
 
 

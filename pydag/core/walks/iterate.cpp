@@ -3,9 +3,9 @@
 
 #include "base/box.h"
 #include "base/stack_room.h"
-#include "base/threads.h"
 #include "walks/flatten_general.h"
 
+#include <atomic>
 #include <memory>
 
 namespace pydag {
@@ -31,28 +31,37 @@ struct Progress {
 // so. The mutex is held while callbacks run: one that waits for a thread that waits for the iterator waits for ever.
 class Turn {
 public:
-#ifdef Py_GIL_DISABLED
-    bool is_own() const { return owner_.load(std::memory_order_relaxed) == PyThread_get_thread_ident(); }
+    bool is_own() const {
+        const PyThreadState *const owner = owner_.load(std::memory_order_relaxed);
+        return owner && owner == PyThreadState_Get();
+    }
     void begin() {
-        mutex_.lock();
-        owner_.store(PyThread_get_thread_ident(), std::memory_order_relaxed);
+        while (!try_to_begin()) {
+            PyThreadState *const owner = owner_.load(std::memory_order_relaxed);
+            if (!owner) continue;
+            Py_BEGIN_ALLOW_THREADS;
+            owner_.wait(owner);
+            Py_END_ALLOW_THREADS;
+        }
     }
     void end() {
-        owner_.store(0, std::memory_order_relaxed);
-        mutex_.unlock();
+        owner_.store(nullptr, std::memory_order_release);
+        owner_.notify_one();
     }
 
 private:
-    Mutex mutex_;
-    std::atomic<unsigned long> owner_ = 0;
+    bool try_to_begin() {
+        PyThreadState *nobody = nullptr;
+#ifdef Py_GIL_DISABLED
+        return owner_.compare_exchange_strong(nobody, PyThreadState_Get(), std::memory_order_acquire);
 #else
-    bool is_own() const { return is_running_; }
-    void begin() { is_running_ = true; }
-    void end() { is_running_ = false; }
-
-private:
-    bool is_running_ = false;
+        if (owner_.load(std::memory_order_relaxed) != nobody) return false;
+        owner_.store(PyThreadState_Get(), std::memory_order_relaxed);
+        return true;
 #endif
+    }
+
+    std::atomic<PyThreadState *> owner_ = nullptr;
 };
 
 struct LeafIterator {
