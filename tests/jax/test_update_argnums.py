@@ -521,6 +521,40 @@ def test_a_class_that_refuses_to_be_written() -> None:
     assert tree["a"] is X
 
 
+def test_a_ref_that_is_put_in() -> None:
+    """A ref that is made, or is another argument, can't be put into a compiled update."""
+    ref = jax.new_ref(X)
+
+    def made(tree: Any, _: Any) -> None:
+        tree["a"] = jax.new_ref(X)
+
+    def given(tree: Any, ref: Any) -> None:
+        tree["a"] = ref
+
+    for f in (made, given):
+        tree = {"a": X}
+        with pytest.raises(
+            TypeError, match=r"another ref at args\[0\]\['a'\].*\n.*ref\[\.\.\.\] ="
+        ):
+            pj.jit(f, update_argnums=0)(tree, ref)
+        assert tree["a"] is X
+
+
+def test_a_static_leaf_that_cannot_be_hashed() -> None:
+    """It is told when it is put there, and nothing is written."""
+
+    class Settings:
+        __hash__ = None  # type: ignore[assignment]
+
+    def f(tree: Any) -> None:
+        tree["a"], tree["mode"] = tree["a"] + 1, Settings()
+
+    tree = {"a": X, "mode": "train"}
+    with pytest.raises(TypeError, match=r"(?s)args\[0\]\['mode'\] is no array and can't be hashed"):
+        pj.jit(f, update_argnums=0)(tree)
+    assert tree == {"a": X, "mode": "train"}
+
+
 def test_bad_options() -> None:
     """Bad numbers and names are refused when the function is wrapped."""
     for wrap in (*WRAPPERS.values(), pj.vmap):

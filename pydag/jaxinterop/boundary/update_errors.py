@@ -49,6 +49,20 @@ def of_another_trace(where: str, leaf: Any) -> Exception:
     )
 
 
+def ref_put_in(where: str) -> TypeError:
+    """The error where a function that is compiled puts a ref at a place that had something else.
+
+    Args:
+        where: The path of the place.
+    """
+    return TypeError(
+        f"the function puts another ref at {where}, which can't come out of a compiled function as "
+        "an update\n"
+        "  Write into the ref that stands there (ref[...] = value), make it before the call where "
+        "there is none, or return it and put it there afterwards."
+    )
+
+
 def another_structure(
     old: PyDagSpec,
     new: PyDagSpec,
