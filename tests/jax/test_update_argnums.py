@@ -544,7 +544,7 @@ def test_a_static_leaf_that_cannot_be_hashed() -> None:
     """It is told when it is put there, and nothing is written."""
 
     class Settings:
-        __hash__ = None  # type: ignore[assignment]
+        __hash__ = None  # type: ignore[assignment]  # as Python does it for __eq__ alone
 
     def f(tree: Any) -> None:
         tree["a"], tree["mode"] = tree["a"] + 1, Settings()
