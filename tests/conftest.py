@@ -9,7 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # pytest puts this folder there, in which tests/jax would be found as `jax` where JAX is missing.
 sys.path.remove(str(Path(__file__).parent))
@@ -26,17 +26,30 @@ os.environ["PYTHONSAFEPATH"] = "1"
 # Most of the time of the tests with JAX is XLA's. So what was compiled is kept for the next run,
 # under a key that has all that it depends on; and LLVM optimizes nothing, since what is compiled
 # here runs once or twice. Whoever sets one of these variables gets what it says.
+compiled = str(Path(__file__).parents[1] / "out" / "compiled-by-jax")
 for name, value in {
-    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / "out" / "compiled-by-jax"),
+    "JAX_COMPILATION_CACHE_DIR": compiled,
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     "XLA_FLAGS": "--xla_backend_optimization_level=0",
 }.items():
     os.environ.setdefault(name, value)
 
+# Each process keeps its own: JAX warns if it reads what another one is writing at that moment, and
+# a test that asks for all warnings, or for none, would fail. Workers inherit the variable.
+if os.environ["JAX_COMPILATION_CACHE_DIR"] == compiled:
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(compiled, worker))
+
+# How long an example takes says how busy the machine is. And the examples are the same in each run:
+# one that fails fails again. `--hypothesis-profile=search` takes new ones each time.
+search = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", search)
+settings.register_profile("same", search, derandomize=True)
 # The sanitizers take this one: an example costs them many times as much, and what the tests claim
 # is shown by the other runs.
-settings.register_profile("few", max_examples=20)
+settings.register_profile("few", search, derandomize=True, max_examples=20)
+settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,6 +22,8 @@ def start(program: str, *arguments: str, flags: str = "") -> subprocess.Popen[st
     environment = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
+        # Two processes would read what the other one is writing, and JAX would warn.
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONHASHSEED": "random",
         "XLA_FLAGS": " ".join(filter(None, [os.environ.get("XLA_FLAGS"), flags])),

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import specimens as sp
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from reference_kinds import FROZEN_DICTS
 
-thorough = settings(
-    deadline=None,
-    max_examples=2 * settings().max_examples,  # 200, or 40: see conftest.py
-    suppress_health_check=[HealthCheck.too_slow],
-)
+thorough = settings(max_examples=2 * settings().max_examples)  # 200, or 40: see conftest.py
 
 Take = Callable[[], Any]  # the next child
 Shape = Callable[[DrawFn, Take], Any]  # makes a container
