@@ -42,11 +42,24 @@ size_t harmless_size(PyObject *ref) {
 // About how many bytes a reference keeps alive; 0 if it must not be kept.
 size_t size_to_keep(PyObject *ref) {
     if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes();
-    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).stand_in ? 0 : 1;
+    if (RegistrationBox::check(ref)) return 1;
     if (!PyTuple_CheckExact(ref)) return harmless_size(ref);
     size_t total = 64;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i) {
         const size_t size = harmless_size(PyTuple_GET_ITEM(ref, i));
+        if (size == 0) return 0;
+        total += size;
+    }
+    return total;
+}
+
+// The same of the aux_data of a node that a stand-in opens: what a library says of an instance, in tuples.
+size_t size_of_aux_data(PyObject *part, const StandIn &stand_in, int depth) {
+    constexpr size_t kSizeOfMark = 512;
+    if (!PyTuple_CheckExact(part)) return stand_in.is_mark(part) ? kSizeOfMark : harmless_size(part);
+    size_t total = 64;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(part); ++i) {
+        const size_t size = depth == 0 ? 0 : size_of_aux_data(PyTuple_GET_ITEM(part, i), stand_in, depth - 1);
         if (size == 0) return 0;
         total += size;
     }
@@ -75,7 +88,9 @@ Holdings find_holdings(const Structure &structure) {
                 holdings.answers.push_back(at.extent().ref + i);
                 continue;
             }
-            const size_t size = size_to_keep(ref);
+            const bool is_aux_data = node.role(i) == Role::kAuxData && node_registration(node.at).stand_in;
+            const size_t size =
+                is_aux_data ? size_of_aux_data(ref, *node_registration(node.at).stand_in, 3) : size_to_keep(ref);
             if (size == 0) return {};
             sizes.add(ref, size);
         }
