@@ -25,7 +25,7 @@ uint64_t mark_of(const Structure &structure) {
     const uint32_t count = structure.num_refs;
     uint64_t mark = structure.num_nodes + (uint64_t{count} << 32);
     for (uint32_t i = 0; i < std::min(count, kMost); ++i) {
-        PyObject *const ref = structure.refs[count <= kMost ? i : uint64_t{count - 1} * i / (kMost - 1)];
+        PyObject *const ref = structure.all_refs()[count <= kMost ? i : uint64_t{count - 1} * i / (kMost - 1)];
         if (!KeysBox::check(ref)) continue;
         const Keys &keys = KeysBox::of(ref);
         if (keys.size() > 0) mark = 3 * mark + hash_address(keys.inserted_key(keys.size() - 1));
