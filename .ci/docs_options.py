@@ -52,6 +52,11 @@ def _linked(type_: ast.expr, func: griffe.Function) -> griffe.Expr | None:
     return expression
 
 
+def _star(func: griffe.Function) -> str:
+    """The type of the last parameter, such as `Unpack[FlattenOptions]`."""
+    return str(func.parameters[-1].annotation) if len(func.parameters) else ""
+
+
 class Options(griffe.Extension):
     """Puts the options in the place of `**options`."""
 
@@ -62,7 +67,10 @@ class Options(griffe.Extension):
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """Called by griffe for each function that it has read, overloads apart."""
         for overload in func.overloads or []:
-            self._name_options(overload)
+            if not self._name_options(overload) and _star(overload).startswith("Unpack["):
+                # The function itself names these options; what it returns is said by the overload.
+                func.returns, func.overloads = overload.returns, None
+                break
         if self._name_options(func) and func.docstring is not None:
             names = [p.name for p in func.parameters]
             text = inspect.cleandoc(func.docstring.value)
@@ -71,7 +79,7 @@ class Options(griffe.Extension):
     def _name_options(self, func: griffe.Function) -> bool:
         """Put the options into the signature; False where it has no `**options` of ours."""
         star = func.parameters[-1] if len(func.parameters) else None
-        options = self.typed.get(str(star and star.annotation)[len("Unpack[") : -1])
+        options = self.typed.get(_star(func)[len("Unpack[") : -1])
         if options is None:
             return False
         kind = griffe.ParameterKind.keyword_only

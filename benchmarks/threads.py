@@ -3,8 +3,9 @@
 
 Each thread flattens, unflattens and maps a tree again and again: one that it has made, one of its
 own that another thread has made, or one that all have in common. The figure is how many times as
-much two threads do as one. On a build with the GIL it can't be much above one. Without it each
-object belongs to the thread that made it, and other threads count their references to it by
+much two threads do as one. Beside them stands how often CPython copies a list of the same leaves,
+which counts the same references. On a build with the GIL it can't be much above one. Without it
+each object belongs to the thread that made it, and other threads count their references to it by
 atomic instructions; so these are further cases for one thread, too.
 """
 
@@ -55,6 +56,11 @@ def with_optree(tree: Any) -> None:
     optree.tree_map(identity, tree)
 
 
+def with_a_list(tree: list[Any]) -> None:
+    """A copy of the list of all leaves, by CPython."""
+    tree[:]
+
+
 def rate(work: Callable[[Any], None], trees: list[Callable[[], Any]]) -> float:
     """How often a second the threads together do the work, each with one of the trees."""
     rates = [0.0] * len(trees)
@@ -80,6 +86,11 @@ def rate(work: Callable[[Any], None], trees: list[Callable[[], Any]]) -> float:
     return sum(rates)
 
 
+def leaves_of(make: Callable[[], Any]) -> list[Any]:
+    """The leaves of a tree that is made here."""
+    return pydag.dag_leaves(make())
+
+
 def main() -> None:
     """Measure, and print a table."""
     trees = [tree_of(0), tree_of(1)]
@@ -92,14 +103,16 @@ def main() -> None:
         "two, trees of another's": given,
         "two, a common tree": given[:1] * 2,
     }
-    works = {"pydag": with_pydag, "optree": with_optree}
+    works = {"pydag": with_pydag, "optree": with_optree, "list": with_a_list}
     rates: dict[tuple[str, str], list[float]] = {
         (case, name): [] for case in cases for name in works
     }
     for _ in range(ROUNDS):
-        for case, trees in cases.items():
+        for case, makers in cases.items():
             for name, work in works.items():
-                rates[case, name].append(rate(work, trees))
+                if work is with_a_list:
+                    makers = [partial(leaves_of, make) for make in makers]
+                rates[case, name].append(rate(work, makers))
     best = {key: max(found) for key, found in rates.items()}
     print(
         f"Python {sys.version.split()[0]}, GIL: {getattr(sys, '_is_gil_enabled', lambda: True)()}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fills a given structure with arrays that are known by name."""
 
+import functools
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -38,12 +40,19 @@ class Filler:
     ) -> None:
         self._leaves, self._source, self._selected = leaves, source, selected
         self._names, self.leaf_names = leaf_names(listing)
-        self._of_position = {position: i for i, position in enumerate(listing.leaves)}
-        self._of_name = {name: i for i, name in enumerate(self.leaf_names)}
+        self._positions = listing.leaves
         self._are_arrays = of_class(leaves, is_array_class)
         self._found: dict[int, tuple[str, Any]] = {}
         self._values: dict[int, Any] = {}
         self.surplus: list[str] = []
+
+    @functools.cached_property
+    def _of_position(self) -> dict[int, int]:
+        return {position: i for i, position in enumerate(self._positions)}
+
+    @functools.cached_property
+    def _of_name(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.leaf_names)}
 
     def find(self, name: str) -> int | None:
         """The leaf that has this name, by any of its paths."""
@@ -154,7 +163,7 @@ class Filler:
             )
 
     def in_order(
-        self, contents: Iterable[Any], are_arrays: Iterable[bool]
+        self, contents: list[Any], are_arrays: Sequence[bool]
     ) -> tuple[list[Leaf], set[int]] | None:
         """`result` and `replaced`, of contents that come in the order of the leaves.
 
@@ -165,9 +174,12 @@ class Filler:
         Returns:
             None where one doesn't fit: to give them by name says which.
         """
+        whole = self._are_whole()
+        if all(whole) and all(are_arrays) and _are_alike(self._leaves, contents):
+            return contents, set(range(len(contents)))
         filled: list[Leaf] = []
         replaced: set[int] = set()
-        rows = zip(self._leaves, contents, are_arrays, self._are_whole(), strict=True)
+        rows = zip(self._leaves, contents, are_arrays, whole, strict=True)
         for i, (leaf, content, is_from_source, is_whole) in enumerate(rows):
             value = _value(content, leaf) if is_from_source and not is_whole else content
             if is_from_source and self._are_arrays[i]:
@@ -197,6 +209,14 @@ class Filler:
     def replaced(self) -> set[int]:
         """The array leaves that got a new value."""
         return {i for i in self._found if self._are_arrays[i]}
+
+
+def _are_alike(wanted: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    """Whether all surely agree in type and shape: where not, one must look at each."""
+    dtypes, shapes = map(operator.attrgetter, ("dtype", "shape"))
+    return all(map(operator.is_, map(dtypes, wanted), map(dtypes, arrays))) and all(
+        map(operator.eq, map(shapes, wanted), map(shapes, arrays))
+    )
 
 
 def _value(array: Any, wanted: Any) -> Any:

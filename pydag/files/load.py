@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a DAG from a safetensors file."""
 
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
 from pydag.typing import Dag, Leaf, Where
 
+from .arrays import of_class
 from .described import Described
 from .fill import Filler
 from .names import leaf_names
@@ -117,14 +119,15 @@ def read(
     try:
         spec = document.spec(namespace, asked)
         names = ClassNames(spec.namespace if namespace is None else namespace, asked)
-        arrays = file.arrays(described.arrays)
+        arrays = file.arrays(described.names)
+        rows = enumerate(zip(described.kinds, described.contents, strict=True))
         leaves = [
             arrays[content] if kind == "array" else _no_array(i, kind, content, names, arrays)
-            for i, (kind, content) in enumerate(described.leaves)
+            for i, (kind, content) in rows
         ]
     except ValueError as error:
         raise file.wrong(str(error)) from None
-    is_array = {i for i, (kind, _) in enumerate(described.leaves) if kind != "value"}
+    is_array = {i for i, kind in enumerate(described.kinds) if kind != "value"}
     return _selected(spec, leaves, only, is_array, file)
 
 
@@ -176,7 +179,8 @@ def _filled(
     asked: tuple[type, ...],
 ) -> Loaded:
     leaves, spec = _core.flatten(like, namespace=namespace)
-    own = tuple(leaf for leaf in leaves if isinstance(leaf, type))
+    are_classes = of_class(leaves, lambda cls: issubclass(cls, type))
+    own = tuple(itertools.compress(leaves, are_classes))
     classes = ClassNames(namespace, asked + own)
     chosen = [True] * len(leaves)
     if only is not None:
@@ -211,23 +215,24 @@ def _filled_as_it_is(
 
     None where it has others, or where a leaf doesn't fit.
     """
-    if len(described.arrays) != len(file.entries):
+    if len(described.names) != len(file.entries):
         return None
     try:
         if document.spec(spec.namespace) != spec:
             return None
         # Keys may be equal and have other names: 1 and 1.0.
-        named = zip(described.leaves, filler.leaf_names, strict=True)
-        if any(kind != "value" and content != name for (kind, content), name in named):
+        are_arrays = [kind != "value" for kind in described.kinds]
+        names = itertools.compress(filler.leaf_names, are_arrays)
+        if list(itertools.compress(described.contents, are_arrays)) != list(names):
             return None
-        arrays = file.arrays(described.arrays)
+        arrays = file.arrays(described.names)
         found = [
-            arrays[content] if kind != "value" else decode_leaf(content, classes)
-            for kind, content in described.leaves
+            arrays[content] if is_array else decode_leaf(content, classes)
+            for content, is_array in zip(described.contents, are_arrays, strict=True)
         ]
     except ValueError:
         return None
-    return filler.in_order(found, (kind != "value" for kind, _ in described.leaves))
+    return filler.in_order(found, are_arrays)
 
 
 def _counting(surplus: Sequence[str], only: Where | None) -> Sequence[str]:
@@ -252,7 +257,7 @@ def _put_values(file: File, structure: Any, filler: Filler, classes: ClassNames)
         _, names = leaf_names(document.listing())
     except ValueError as error:
         raise file.wrong(str(error)) from None
-    for name, (kind, content) in zip(names, described.leaves, strict=True):
+    for name, kind, content in zip(names, described.kinds, described.contents, strict=True):
         if kind == "value" and filler.wants(name):
             try:
                 value = decode_leaf(content, classes)

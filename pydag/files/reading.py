@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A safetensors file, opened: its arrays by name, memory-mapped, and its metadata.
 
-The safetensors package checks the header; nothing of the arrays is read until they are used.
+Nothing of the arrays is read until they are used.
 """
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import pydag._core as _core
 from pydag.structure.document import Document, MalformedError, check_version, parse
 
 from .arrays import numpy_dtype
 from .collector import collector_paused
-from .described import Described, Entry
+from .described import Described
+from .header import LARGEST, Entry, Header, Run, checked, parsed
 from .save import KINDS, STRUCTURE, package
 
 _ATTEMPTS = 5
+_MOST_DIMENSIONS = 32  # that every NumPy takes
 
 
 class File:
@@ -35,6 +37,7 @@ class File:
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
         self._dtypes: dict[str, Any] = {}
+        self._runs: list[Run] | None = None
         for _ in range(_ATTEMPTS):
             if self._open():
                 break
@@ -46,61 +49,86 @@ class File:
     @collector_paused()
     def _open(self) -> bool:
         """Opens the file. False: another file replaced it meanwhile."""
-        import json
-
         import numpy as np
 
-        safetensors = package()
+        package()
         with open(self.path, "rb") as file:
             before = os.fstat(file.fileno())
-            try:
-                with safetensors.safe_open(self.path, framework="np"):
-                    pass  # checks it
-            except safetensors.SafetensorError as error:
-                raise ValueError(f"{self.path!r} is no whole safetensors file: {error}") from error
-            after = os.stat(self.path)
-            if (before.st_dev, before.st_ino, before.st_size) != (
-                *(after.st_dev, after.st_ino, after.st_size),
-            ):
-                return False
             size = int.from_bytes(file.read(8), "little")
-            try:
-                header = json.loads(file.read(size), object_pairs_hook=_core.json_object)
-            except ValueError as error:
-                raise self.wrong(f"malformed header: {error}") from None
+            text = file.read(min(size, LARGEST + 1))
+            header = checked(text, before.st_size - 8 - size)
+            if header is None:
+                self._ask_package()
+                after = os.stat(self.path)
+                if (before.st_dev, before.st_ino, before.st_size) != (
+                    *(after.st_dev, after.st_ino, after.st_size),
+                ):
+                    return False
+                header = self._parsed(text)
             self._bytes = np.memmap(file, dtype=np.uint8, mode="r")
-        self.metadata = header.pop("__metadata__", None) or {}
-        self.entries, self._start = header, 8 + size
+        self.entries, self.metadata, self._runs = header
+        self._start = 8 + size
         return True
+
+    def _ask_package(self) -> None:
+        """Raises ValueError where the safetensors package doesn't take the file."""
+        safetensors = package()
+        try:
+            with safetensors.safe_open(self.path, framework="np"):
+                pass  # checks it
+        except safetensors.SafetensorError as error:
+            raise ValueError(f"{self.path!r} is no whole safetensors file: {error}") from error
+
+    def _parsed(self, text: bytes) -> Header:
+        try:
+            return parsed(text)
+        except ValueError as error:
+            raise self.wrong(f"malformed header: {error}") from None
 
     def array(self, name: str) -> Any:
         """An array of the file, mapped, read-only. One of booleans is read, and checked."""
-        return self.arrays({name: self.entries[name]})[name]
+        return self.arrays([name])[name]
 
     @collector_paused()
-    def arrays(self, entries: Mapping[str, Entry]) -> dict[str, Any]:
-        """The arrays of these entries, by name.
+    def arrays(self, names: Collection[str]) -> dict[str, Any]:
+        """The arrays of these names: plain ones above one `numpy.memmap` of the file.
 
-        Each is a plain array above the one `numpy.memmap` of the whole file, its `base`: to make an
-        object of that class takes three times as long.
+        To make an object of that class takes three times as long. Where all arrays are wanted,
+        those of one type and shape that lie in a row are made as the rows of one array.
         """
+        found: dict[str, Any] = {}
+        if self._runs is not None and len(names) == len(self.entries):
+            for run in self._runs:
+                found.update(zip(run.names, self._rows(run), strict=True))
+        else:
+            for name in names:
+                entry = self.entries[name]
+                begin, _ = entry["data_offsets"]
+                found[name] = self._one(name, entry["dtype"], entry["shape"], begin)
+        return found
+
+    def _rows(self, run: Run) -> Iterable[Any]:
+        dtype, shape, begin, size, names = run
+        if dtype == "BOOL" or not all(shape) or len(shape) >= _MOST_DIMENSIONS:
+            starts = (begin + i * size for i in range(len(names)))
+            return map(self._one, names, itertools.repeat(dtype), itertools.repeat(shape), starts)
+        whole = self._one(names[0], dtype, [len(names), *shape], begin)
+        rows: Iterable[Any] = whole if shape else (whole[i, ...] for i in range(len(names)))
+        return rows
+
+    def _one(self, name: str, short: str, shape: Sequence[int], begin: int) -> Any:
         import numpy as np
 
-        mapped, first, dtypes, new = self._bytes, self._start, self._dtypes, np.ndarray
-        found = {}
-        name = ""
         try:
-            for name, entry in entries.items():
-                short, (begin, end) = entry["dtype"], entry["data_offsets"]
-                dtype = dtypes.get(short)
-                if dtype is None:
-                    dtype = dtypes[short] = numpy_dtype(short)
-                if short == "BOOL":
-                    _check_booleans(mapped[first + begin : first + end])
-                found[name] = new(entry["shape"], dtype, mapped, first + begin)
+            dtype = self._dtypes.get(short)
+            if dtype is None:
+                dtype = self._dtypes[short] = numpy_dtype(short)
+            array = np.ndarray(shape, dtype, self._bytes, self._start + begin)
+            if short == "BOOL":
+                _check_booleans(array.view(np.uint8))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{self.path!r}: the array {name!r} can't be read: {error}") from None
-        return found
+        return array
 
     def check_aliases(self) -> None:
         """Checks the table of aliases, in a file that has our structure."""
@@ -114,8 +142,8 @@ class File:
 
     def check_complete(self, described: Described) -> None:
         """Checks that the structure uses every array."""
-        if len(described.arrays) < len(self.entries):
-            unused = self.entries.keys() - described.arrays.keys()
+        if len(described.names) < len(self.entries):
+            unused = self.entries.keys() - described.names.keys()
             raise self.wrong(
                 f"the array {min(unused)!r} is not in the structure; strict=False leaves it out"
             )

@@ -19,13 +19,13 @@ from pydag.structure.values import UnwritableError, encode_leaf
 from pydag.typing import Dag, Identity, Leaf
 
 from .arrays import dtype_name, is_array_class, is_scalar_class, of_class, to_numpy
+from .header import LARGEST
 from .names import leaf_names, other_ways
 
 # No path gives this name: it has an empty part, and doesn't begin with a dot.
 STRUCTURE = "pydag..structure"
 # In the JSON of the structure: what kind of leaf an array stands for, where it was no array.
 KINDS = "kinds"
-_LARGEST_HEADER = 100_000_000  # bytes; readers of the format refuse a longer one
 
 
 def package() -> Any:
@@ -124,7 +124,7 @@ def write(
     if structure:
         whole = {"pydag": 1, "structure": document_of(spec), "leaves": described}
         if kinds:
-            whole[KINDS] = {next(iter(described[i].values())): kinds[i] for i in kinds}
+            whole[KINDS] = {described[i]: kind for i, kind in kinds.items()}
         metadata[STRUCTURE] = json.dumps(whole, separators=(",", ":"), allow_nan=False)
     _check_size(metadata, arrays)
     entries = _entries(safetensors.TensorSpec, arrays)
@@ -143,12 +143,12 @@ def _check_size(metadata: dict[str, str], names: Iterable[str]) -> None:
 
     size = sum(len(name) + 120 for name in names)
     most = 12 * sum(map(len, itertools.chain(*metadata.items())))  # a character may need as many
-    if size + most > _LARGEST_HEADER:
+    if size + most > LARGEST:
         size += len(json.dumps(metadata))
-    if size > _LARGEST_HEADER:
+    if size > LARGEST:
         raise ValueError(
             f"the names and the structure need some {size} bytes; the header of a safetensors "
-            f"file has room for {_LARGEST_HEADER}"
+            f"file has room for {LARGEST}"
         )
 
 
@@ -190,7 +190,7 @@ def _sorted_out(
                 indices.append(i)
                 if bar is not None:
                     bar.update(array.nbytes)
-                described.append({"scalar": name} if are_scalars[i] else {"array": name})
+                described.append({"scalar": name} if are_scalars[i] else name)
             elif names is not None:
                 described.append({"value": encode_leaf(leaf, names)})
     except UnwritableError as error:

@@ -5,7 +5,7 @@ import os
 
 import pydag._core as _core
 from pydag.files.arrays import NUMPY_NAMES
-from pydag.files.described import Entry
+from pydag.files.header import Entry
 from pydag.files.reading import File
 from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
@@ -37,7 +37,7 @@ def _model(file: File) -> Model:
         return Model(Listing.of(spec), Infos([stub.info for stub in leaves]))
     document, described = structure
     infos = []
-    for kind, content in described.leaves:
+    for kind, content in zip(described.kinds, described.contents, strict=True):
         if kind == "value":
             infos.append(leaf_info(decode_leaf(content, None)))
         else:

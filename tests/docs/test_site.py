@@ -89,7 +89,7 @@ def test_each_option_is_named_and_its_type_leads_to_its_explanation(site: Path) 
         if page.stem != "types"
     ]
     plain = [re.sub(r"<[^>]*>", "", page) for page in pages]
-    assert not any(re.search(r"Unpack\[(Flatten|Keyword)Options\]", page) for page in plain)
+    assert not any("Unpack[" in page for page in plain)
     signatures = re.findall(r'doc-signature highlight">.*?</div>', "".join(pages), re.S)
     for name in ("IsLeaf", "Identity"):
         named = [signature for signature in signatures if re.search(rf"\b{name}\b", signature)]

@@ -115,6 +115,26 @@ def test_an_equinox_field() -> None:
     assert "args[0].rate was 0.1, and is 0.2\n" in text
 
 
+def test_an_attribute_of_nnx() -> None:
+    """A number in a module of NNX is a static number of a module, beside its flags."""
+    nnx = pytest.importorskip("flax.nnx")
+    base: Any = nnx.Module
+
+    class Net(base):  # type: ignore[misc]  # of a class that may be missing
+        def __init__(self, rate: Any) -> None:
+            self.mode, self.rate, self.w = "train", rate, nnx.Param(ones())
+
+    [text] = warnings_of([Net(0.1 * i)] for i in range(4))
+    assert "because a static number was another one each time: args[0][0].rate was 0.1, " in text
+    assert "make it an array" in text
+
+
+def test_in_a_dag() -> None:
+    """The path leads into the tree of the Dag."""
+    [text] = warnings_of(pj.Dag({"w": ones(), "n": f"text{i}"}) for i in range(9))
+    assert "static text was another one each time: args[0].tree['n'] was 'text2', and" in text
+
+
 @pytest.mark.parametrize(
     "rates",
     [

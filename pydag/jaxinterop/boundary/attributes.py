@@ -1,76 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static attributes that a function changes: meta fields, and flags of Flax's modules."""
+"""What is static and part of a structure, and what a function changes of it.
 
-from collections.abc import Sequence
+These are meta fields, flags of Flax's modules, and what is static in a `Dag`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.flax_private import static_attributes
 from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.listing import Listing, Record
+from pydag.typing import Leaf
+
+from .dag import Dag
+from .writers import write_dag
+
+Undo = Callable[[], None]
 
 
 class _Attribute(NamedTuple):
-    argument: int  # among those that are updated
-    way: tuple[Record, ...]  # from there
     name: str
     value: Any
 
+    def write(self, node: Any) -> Undo:
+        before = _held(node, self.name)
+        object.__setattr__(node, self.name, self.value)
+        return partial(object.__setattr__, node, self.name, before)
+
+
+class _Content(NamedTuple):
+    """What is static in a Dag."""
+
+    untraced: Untraced
+
+    def write(self, dag: Dag) -> Undo:
+        before, leaves = dag._take_apart()
+        _write_content(dag, self.untraced, leaves)
+        return partial(_write_content, dag, before, leaves)
+
+
+def _write_content(dag: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> None:
+    then = Attributes.of(dag.spec, untraced.spec)
+    write_dag(dag, untraced, leaves, then)
+
+
+class _Step(NamedTuple):
+    record: Record
+    child: int | None  # its index, among the children of an object that a function opens
+
 
 class Attributes:
-    """The new values of static attributes, and the objects that have them.
+    """The new values of what is static, and the ways to the objects that have them.
 
-    Calling this with the arguments of a call writes the values into them, all or none.
+    Calling this with the tree (the arguments of a call) writes the values into it, all or none.
     """
 
-    def __init__(self, found: Sequence[_Attribute], spots: Sequence[int | str]) -> None:
-        self._found, self._spots = found, spots
+    def __init__(
+        self,
+        found: Sequence[tuple[Sequence[_Step], _Attribute | _Content]],
+        spots: Sequence[int | str] | None,
+        namespace: str,
+    ) -> None:
+        self._found, self._spots, self._namespace = found, spots, namespace
 
     @classmethod
-    def of(cls, old: PyDagSpec, new: PyDagSpec, spots: Sequence[int | str]) -> "Attributes | None":
-        """The static attributes that differ between two structures; None if anything else differs.
+    def of(
+        cls, old: PyDagSpec, new: PyDagSpec, spots: Sequence[int | str] | None = None
+    ) -> "Attributes | None":
+        """What is static and differs between two structures; None if anything else differs.
 
         Args:
-            spots: Of the arguments, of which each is a child of the root of both.
+            spots: Of the arguments of a call, which are the children of the root of both. Without
+                them the structures are those of the tree itself.
         """
         before, after = Listing.of(old), Listing.of(new)
         if len(before.records) != len(after.records):
             return None
         found = []
         for position, (one, other) in enumerate(zip(before.records, after.records, strict=True)):
-            if _shape(one) != _shape(other):
+            changes = _changes(one, other)
+            if changes is None:
                 return None
-            attributes, were = _attributes(other), _attributes(one)
-            if attributes is None or were is None or attributes.keys() != were.keys():
-                if Static(one.detail) != Static(other.detail):
-                    return None
-                continue
-            first, *steps = before.way(position) or [0]
-            argument = before.children(0).index(first) if position else 0
-            for name, value in attributes.items():
-                if Static(value) != Static(were[name]):
-                    way = tuple(before.records[step] for step in steps)
-                    found.append(_Attribute(argument, way, name, value))
-        return cls(found, spots) if found else None
+            if changes:
+                way = _way(before, position)
+                found += [(way, change) for change in changes]
+        return cls(found, spots, old.namespace)
 
-    def __call__(self, arguments: tuple[Any, Any]) -> None:
-        todo = [(self._object(arguments, a), a.name, a.value) for a in self._found]
-        undo = [(node, name, _held(node, name)) for node, name, _ in todo]
+    def __call__(self, tree: Any) -> None:
+        if self._spots is not None:
+            args, kwargs = tree
+            tree = [args[s] if isinstance(s, int) else kwargs[s] for s in self._spots]
+        todo = [(_follow(tree, way, self._namespace), change) for way, change in self._found]
+        undo: list[Undo] = []
         try:
-            for node, name, value in todo:
-                object.__setattr__(node, name, value)
+            for node, change in todo:
+                undo.append(change.write(node))
         except BaseException:
-            for node, name, value in undo:
-                object.__setattr__(node, name, value)
+            for put_back in reversed(undo):
+                put_back()
             raise
 
-    def _object(self, arguments: tuple[Any, Any], attribute: _Attribute) -> Any:
-        args, kwargs = arguments
-        spot = self._spots[attribute.argument]
-        node = args[spot] if isinstance(spot, int) else kwargs[spot]
-        for step in attribute.way:
-            node = _held(node, step.attribute) if step.attribute is not None else node[step.entry]
-        return node
+
+def _changes(one: Record, other: Record) -> Sequence[_Attribute | _Content] | None:
+    """What is static and differs between two nodes; None if anything else differs."""
+    if _shape(one) != _shape(other):
+        return None
+    if type(one.detail) is Untraced and type(other.detail) is Untraced:
+        return _changes_of_dags(one.detail, other.detail)
+    now, were = _attributes(other), _attributes(one)
+    if now is None or were is None or now.keys() != were.keys():
+        return () if Static(one.detail) == Static(other.detail) else None
+    return [_Attribute(k, v) for k, v in now.items() if Static(v) != Static(were[k])]
+
+
+def _changes_of_dags(one: Untraced, other: Untraced) -> Sequence[_Content] | None:
+    if one.content == other.content:
+        return ()
+    is_alike = one.positions == other.positions and one.options == other.options
+    return (
+        [_Content(other)] if is_alike and Attributes.of(one.spec, other.spec) is not None else None
+    )
+
+
+def _way(listing: Listing, position: int) -> list[_Step]:
+    found, parent = [], 0
+    for step in listing.way(position):
+        is_opened = listing.records[parent].kind == "custom type"
+        index = listing.children(parent).index(step) if is_opened else None
+        found.append(_Step(listing.records[step], index))
+        parent = step
+    return found
+
+
+def _follow(node: Any, way: Sequence[_Step], namespace: str) -> Any:
+    for record, child in way:
+        if child is not None:
+            node = _core.open_one_level(node, namespace=namespace)[0][child]
+        elif record.attribute is not None:
+            node = _held(node, record.attribute)
+        else:
+            node = node[record.entry]
+    return node
 
 
 def _held(node: Any, name: str) -> Any:

@@ -71,8 +71,14 @@ class Call(InnerDag):
         """What a function returns for these arguments."""
         return self.run_and_update(fun, NOTHING)[0]
 
-    def run_and_update(self, fun: Callable[..., Any], updated: Chosen) -> tuple[Any, Update]:
-        """What a function returns for these arguments, and what it changes in some of them."""
+    def run_and_update(
+        self, fun: Callable[..., Any], updated: Chosen, is_staged: bool = False
+    ) -> tuple[Any, Update]:
+        """What a function returns for these arguments, and what it changes in some of them.
+
+        Args:
+            is_staged: As for `update_of`.
+        """
         given = GivenTree(self._untraced, self._leaves, CALL)
         args, kwargs = given.tree
         if self._untraced.positions:
@@ -83,7 +89,7 @@ class Call(InnerDag):
         except TypeError as error:
             blame_value(error, self._untraced, self._leaves, CALL)
             raise
-        return result, update_of(given, updated, result, fun)
+        return result, update_of(given, updated, result, fun, is_staged=is_staged)
 
 
 def argument_paths(untraced: Untraced) -> Sequence[str]:
@@ -164,14 +170,14 @@ def _staged(
     get: Callable[[], Callable[..., Any]], source: Source, options: Options, updated: Chosen
 ) -> Staged:
     def plain(call: Call) -> Any:
-        result, update = call.run_and_update(get(), updated)
+        result, update = call.run_and_update(get(), updated, is_staged=True)
         outcome = to_outcome(result, options)
         check_around()
         return outcome if update.plan is None else update.beside(outcome)
 
     def with_refs(refs: list[Any], call: Call) -> Any:
         table = RefTable(refs)
-        result, update = table.show(call).run_and_update(get(), updated)
+        result, update = table.show(call).run_and_update(get(), updated, is_staged=True)
         outcome = table.hide(to_outcome(result, options))
         return outcome if update.plan is None else update.beside(outcome)
 

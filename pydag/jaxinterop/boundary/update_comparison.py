@@ -20,8 +20,9 @@ from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
 from .attributes import Attributes
+from .dag import unhashable
 from .given import Changed, GivenTree
-from .update_errors import another_structure, cut_tie, of_another_trace
+from .update_errors import another_structure, cut_tie, of_another_trace, ref_put_in
 
 
 def roots_of(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
@@ -105,6 +106,21 @@ class UpdatedArguments:
             elif Static(leaf) != Static(known):
                 found.static[number] = leaf
         return found
+
+    def check_staged(self, found: Found) -> None:
+        """Checks what a function that is traced once, for many calls, has changed.
+
+        Raises:
+            TypeError: A ref is new where it stands, or a static leaf can't be hashed.
+        """
+        for number, leaf in found.traced.items():
+            if is_ref(leaf):
+                raise ref_put_in(self._text(self._listing.leaves[number]))
+        for number, leaf in found.static.items():
+            try:
+                Static(leaf).check_hashable()
+            except TypeError as error:
+                raise unhashable(self._text(self._listing.leaves[number]), error, leaf) from error
 
     def _own(self, leaf: Leaf) -> Leaf:
         """A leaf that is written; a copy where it is one of an argument that isn't updated.

@@ -2,6 +2,7 @@
 """Why arguments can't be updated: they no longer have the structure, or the ties, that they had."""
 
 from collections.abc import Iterator
+from textwrap import indent
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.roots import with_roots
-from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.difference import difference
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
 
@@ -48,6 +49,20 @@ def of_another_trace(where: str, leaf: Any) -> Exception:
     )
 
 
+def ref_put_in(where: str) -> TypeError:
+    """The error where a function that is compiled puts a ref at a place that had something else.
+
+    Args:
+        where: The path of the place.
+    """
+    return TypeError(
+        f"the function puts another ref at {where}, which can't come out of a compiled function as "
+        "an update\n"
+        "  Write into the ref that stands there (ref[...] = value), make it before the call where "
+        "there is none, or return it and put it there afterwards."
+    )
+
+
 def another_structure(
     old: PyDagSpec,
     new: PyDagSpec,
@@ -65,7 +80,7 @@ def another_structure(
     for where, one, other in _changed_dags(before, after, names):
         first, second = (dag._take_apart()[0] for dag in (one, other))
         if first.spec == second.spec:
-            return _another_static_leaf(where, first, second)
+            return _static_otherwise(where, first, second)
         tree, now = (one.tree,), (other.tree,)
         flatten = first.options.flatten
         return another_structure(flatten(tree)[1], flatten(now)[1], tree, now, (where,))
@@ -110,20 +125,11 @@ def _changed_dags(
             yield f"{with_roots(accessor.codify('tree'), names)}.tree", a, b
 
 
-def _another_static_leaf(where: str, one: Untraced, other: Untraced) -> ValueError:
-    places = [accessor.codify(where) for accessor in one.spec.accessors()]
-    statics = [
-        {i: static.value for i, static in zip(x.positions, x.statics, strict=True)}
-        for x in (one, other)
-    ]
-    shown = [
-        f"  {place}: {short_repr(statics[0].get(i, 'traced'))}, and now "
-        f"{short_repr(statics[1].get(i, 'traced'))}"
-        for i, place in enumerate(places)
-        if Static(statics[0].get(i)) != Static(statics[1].get(i))
-    ]
+def _static_otherwise(where: str, one: Untraced, other: Untraced) -> ValueError:
     return ValueError(
-        "what is static in a Dag belongs to its structure, which an update must keep, but the "
-        "function changes it\n" + "\n".join(shown) + "\n"
-        "  Change it before the call; or give the tree itself, whose static leaves may change."
+        "which leaves of a Dag are static belongs to its structure, which an update must keep, but "
+        "the function changes it\n"
+        "  (first: as it was given, second: as the function left it)\n"
+        f"{indent(difference(one, other, where), '  ')}\n"
+        "  Write an array for an array, and what is static for what is; or give the tree itself."
     )

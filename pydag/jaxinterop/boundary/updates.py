@@ -98,7 +98,7 @@ def update_of(
     result: Any,
     fun: Callable[..., Any] | Source,
     donated: Iterable[int] = (),
-    tries: bool = False,
+    is_staged: bool = False,
 ) -> Update:
     """What is written into the arguments of a call; warns of changes elsewhere, which are lost.
 
@@ -106,12 +106,14 @@ def update_of(
         given: The arguments, as the function left them.
         chosen: Those that are updated.
         donated: Positions of leaves that are gone after the call, and so are written in any case.
-        tries: Whether to find out, before anything is written, that all can be written.
+        is_staged: Whether the function is traced once, for many calls. Then it is found out here
+            that all can be written.
 
     Raises:
         ValueError: The structure of an argument isn't as it was.
         SharingError: What it shares isn't as it was.
-        TypeError: An object would have to change that can't be written.
+        TypeError: An object would have to change that can't be written; or, if `is_staged`, a leaf
+            is no value of a compiled function.
     """
     args, kwargs = given.tree
     spots = chosen.spots(args, kwargs)
@@ -130,6 +132,8 @@ def update_of(
     traced = {position: given.leaves[position] for position in kept} | found.traced
     for position in found.static:
         traced.pop(position, None)
+    if is_staged:
+        call.check_staged(found)
     if changed is not None:
         call.check_elsewhere(changed, traced)
     if not (traced or found.static or found.attributes):
@@ -144,7 +148,7 @@ def update_of(
         then=found.attributes,
     )
     leaves = tuple(traced[position] for position in positions)
-    if tries:
+    if is_staged:
         with naming_arguments():
             _core.carry_out(plan, _core.unflatten(given.untraced.spec, given.leaves), leaves)
     return Update(plan, leaves, positions)

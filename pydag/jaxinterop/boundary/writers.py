@@ -7,9 +7,12 @@ from typing import Any
 
 import pydag._core as _core
 from pydag.jaxinterop.flax_private import set_raw_value
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.structure.made_specs import dagspec_list
 from pydag.typing import Leaf
 
 from .dag import Dag
+from .remembered import Remembered
 
 Writer = Callable[[Any, Sequence[Any]], None]
 """Puts new children into an instance."""
@@ -35,20 +38,38 @@ def _is_ours(cls: type) -> bool:
 
 
 def _write_dag(dag: Dag, leaves: Sequence[Leaf]) -> None:
-    """Writes into the tree of a Dag: whoever holds that sees the new leaves."""
-    untraced = dag._take_apart()[0]
-    if untraced.spec.is_leaf() or isinstance(dag.tree, tuple):
-        dag._untraced, dag._leaves, dag._built = untraced, tuple(leaves), None
-        return
+    write_dag(dag, dag._take_apart()[0], leaves)
+
+
+def write_dag(
+    dag: Dag,
+    untraced: Untraced,
+    leaves: Sequence[Leaf],
+    then: Callable[[Any], None] | None = None,
+) -> None:
+    """Writes into the tree of a Dag: whoever holds that sees the new leaves.
+
+    Args:
+        untraced: What the Dag has besides; its structure may differ in what `then` writes.
+        leaves: The traced leaves.
+        then: Is called with the tree when the leaves are written.
+    """
+    before = dag._take_apart()[0]
+    is_same = untraced is before
+    holder = [dag.tree]  # a tuple or a leaf is replaced there
     plan = _core.update_plan(
-        spec=untraced.spec,
-        positions=untraced.traced_positions(),
-        static_positions=(),
-        statics=(),
+        spec=dagspec_list([before.spec], namespace=before.spec.namespace),
+        positions=before.traced_positions(),
+        static_positions=() if is_same else untraced.positions,
+        statics=() if is_same else tuple(static.value for static in untraced.statics),
         writers=writer_of,
-        then=None,
+        then=None if then is None else lambda holder: then(holder[0]),
     )
-    _core.carry_out(plan, dag.tree, tuple(leaves))
+    _core.carry_out(plan, holder, tuple(leaves))
+    tree = holder[0]
+    if tree is not dag.tree:
+        dag._untraced, dag._leaves = untraced, tuple(leaves)
+        dag._built = tree, Remembered.of(tree, untraced, leaves)
 
 
 def _write_variable(variable: Any, children: Sequence[Any]) -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.flax_private import static_attributes
 from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
@@ -151,10 +152,10 @@ class _Walk:
 
     def _of_fields(self, one: Record, two: Record, slot: int) -> Iterator[Difference]:
         fields, others = list(_fields(one)), list(_fields(two))
-        self.is_alike = [step for step, _ in fields] == [step for step, _ in others]
-        for (step, old), (_, new) in zip(fields, others, strict=False):
+        self.is_alike = [held[:2] for held in fields] == [held[:2] for held in others]
+        for (where, step, old), (*_, new) in zip(fields, others, strict=False):
             if self.is_alike and Static(old) != Static(new):
-                yield Difference(FIELD, self.new.path(slot) + step, old, new)
+                yield Difference(where, self.new.path(slot) + step, old, new)
 
     def _of_children(self, names: list[Static], others: list[Static], slot: int) -> Difference:
         path = self.new.path(slot)
@@ -182,16 +183,25 @@ def _of_states(old: Static, new: Static, path: str) -> Iterator[Difference]:
             yield Difference(ATTRIBUTE, f"{path}.{name}", value, now[name])
 
 
-def _fields(record: Record) -> Iterator[tuple[str, Any]]:
-    """What a node holds beside its children, and how it is got from the node.
+def _fields(record: Record) -> Iterator[tuple[str, str, Any]]:
+    """What a node holds beside its children: what it is, how it is got from the node, the value.
 
-    These are the meta fields; of a class with functions of its own the items of its aux_data.
+    These are the meta fields and the static attributes; in a Dag its static leaves; of another
+    class with functions of its own the items of its aux_data.
     """
     detail = record.detail
     if record.kind == "fields":
-        yield from ((f".{name}", value) for name, value in detail)
+        yield from ((FIELD, f".{name}", value) for name, value in detail)
+    elif type(detail) is Untraced:
+        yield FIELD, ".tree (its structure)", detail.spec_key
+        places = detail.spec.accessors() if detail.positions else []
+        for position, static in zip(detail.positions, detail.statics, strict=True):
+            yield LEAF, places[position].codify(".tree"), static.inner
+    elif attributes := static_attributes(detail):
+        yield from ((LEAF, f".{name}", value) for name, value in attributes.items())
     elif record.kind == "custom type":
         items = detail if type(detail) is tuple else (detail,)
-        yield from ((" (in its aux_data)", item) for item in items)
+        yield from ((FIELD, " (in its aux_data)", item) for item in items)
     elif detail is not None:
-        yield f" (its {'maxlen' if type(detail) is int else 'default_factory'})", detail
+        what = "maxlen" if type(detail) is int else "default_factory"
+        yield FIELD, f" (its {what})", detail

@@ -85,7 +85,7 @@ class FlatFunctions:
                 RunningCall(args, kwargs, options),
             ):
                 result = fun()(*args, **kwargs)
-            update = update_of(given, updated, result, source, key.gone_positions(), tries=True)
+            update = update_of(given, updated, result, source, key.gone_positions(), is_staged=True)
             packed = pack(result, given_refs(key.untraced, leaves))
             if num_unties() != before:
                 unties.note()

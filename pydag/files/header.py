@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The header of a safetensors file: read, and checked where it is written as writers write it.
+
+The safetensors package builds objects of its own for each array to check a header, which takes as
+long as to read it. So a header is checked here; one in which anything is unusual is left to the
+package, whose word counts. What is accepted here the package accepts, too, but for -0: to Python
+that is the whole number 0.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pydag._core as _core
+
+from .arrays import NUMPY_NAMES
+
+# An array as the header of a file has it: `dtype` in the format's words, `shape`, `data_offsets`.
+Entry = Mapping[str, Any]
+
+LARGEST = 100_000_000  # bytes; readers of the format refuse a longer header
+_MOST_BYTES = 1 << 50  # of an array whose size is computed here
+_METADATA = "__metadata__"
+
+
+def _item_size(short: str) -> int:
+    bits = re.search(r"\d+", short)
+    return int(bits[0]) // 8 if bits else 1
+
+
+_ITEM_SIZES = {short: _item_size(short) for short in NUMPY_NAMES}  # bytes of one number
+
+
+class Run(NamedTuple):
+    """Arrays of one type and shape that lie one after the other in a file."""
+
+    dtype: str
+    shape: list[int]
+    begin: int
+    size: int  # bytes of one
+    names: list[str]
+
+
+class Header(NamedTuple):
+    """What a header says."""
+
+    entries: dict[str, Entry]
+    metadata: dict[str, str]
+    runs: list[Run] | None = None  # all arrays, in their order; None: their order is another one
+
+
+def parsed(text: str | bytes) -> Header:
+    """The header of this text. Raises ValueError where it is no JSON, or a name stands twice."""
+    import json
+
+    entries = json.loads(text, object_pairs_hook=_core.json_object)
+    metadata = entries.pop(_METADATA, None)
+    return Header(entries, {} if metadata is None else metadata)
+
+
+def checked(text: bytes, room: int) -> Header | None:
+    """The same of a header that is right; None: the safetensors package must be asked.
+
+    Args:
+        room: How many bytes come after it.
+    """
+    if len(text) > LARGEST or text[:1] != b"{":
+        return None
+    try:
+        header = parsed(text.decode())  # as text, for of bytes Python guesses the encoding
+        texts = *header.entries, *itertools.chain.from_iterable(header.metadata.items())
+        "".join(texts).encode()  # raises where there is half a surrogate pair, or no text
+        runs = _runs(header.entries, room)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return None if runs is None else header._replace(runs=runs)
+
+
+def _runs(entries: Mapping[str, Entry], room: int) -> list[Run] | None:
+    runs: list[Run] = []
+    last_dtype, last_shape, end, size = "", None, 0, 0
+    for name, entry in entries.items():
+        dtype, shape, (begin, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if len(entry) != 3 or begin != end or type(begin) is not int or type(stop) is not int:
+            return None
+        if shape != last_shape or dtype != last_dtype:
+            size = _ITEM_SIZES[dtype] * math.prod(max(n, 1) for n in shape)
+            if type(shape) is not list or size > _MOST_BYTES or min(shape, default=0) < 0:
+                return None
+            size = size if all(shape) else 0
+            names: list[str] = []
+            runs.append(Run(dtype, shape, begin, size, names))
+            last_dtype, last_shape = dtype, shape
+        if stop - begin != size:
+            return None
+        names.append(name)
+        end = stop
+    numbers = itertools.chain.from_iterable(entry["shape"] for entry in entries.values())
+    return runs if end == room and set(map(type, numbers)) <= {int} else None
