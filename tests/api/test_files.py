@@ -252,12 +252,12 @@ def test_sixty_levels(path: Path, w: Any) -> None:
     tree: Any = [w]
     for _ in range(60):
         tree = [tree, tree]
-    began = time.perf_counter()
+    began = time.thread_time()
     save(path, tree)
     assert set(metadata(path)) == {STRUCTURE}
     assert_same(load(path), tree)
     assert_same(load(path, tree), tree)
-    assert time.perf_counter() - began < 3
+    assert time.thread_time() - began < 3
 
 
 def test_any_alias_path_fits(path: Path, w: Any, tied: Any) -> None:

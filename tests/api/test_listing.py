@@ -179,11 +179,11 @@ def ladder(levels: int) -> Any:
 def test_shared_objects_of_a_ladder() -> None:
     """What a ladder shares is found in time that grows with its height, not with its square."""
     tree = ladder(20_000)
-    began = time.perf_counter()
+    began = time.thread_time()
     found = pydag.shared_objects(tree)
     assert len(found) == len(pydag.dag_structure(tree).shared) == 20_000
     assert found[-1].paths == ((0,) * 20_000, (0,) * 19_999 + (1,))
-    assert time.perf_counter() - began < 3
+    assert time.thread_time() - began < 3
 
 
 def test_a_shared_object_as_a_value() -> None:

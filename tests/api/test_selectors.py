@@ -226,21 +226,21 @@ def test_sixty_levels() -> None:
     prefix: Any = [True]
     for _ in range(60):
         tree, prefix = [tree, tree], [prefix, prefix]
-    began = time.perf_counter()
+    began = time.thread_time()
     assert selected(tree, "*[1][0]*[0]") == [True]
     assert selected(tree, "[1]*" + "[0]" * 70) == [False]
     for where in (list, prefix, ["x", lambda x: x is w]):
         assert selected(tree, where) == [True]
-    assert time.perf_counter() - began < 2
+    assert time.thread_time() - began < 2
 
 
 @pytest.mark.measures
 def test_a_long_pattern_on_a_large_tree() -> None:
     """A pattern with many stars is no slower than its length says."""
     tree = {f"layer{i}": {"weight": 1.0} for i in range(5000)}
-    began = time.perf_counter()
+    began = time.thread_time()
     assert sum(selected(tree, "*a*y*e*r*1*w*e*i*g*h*t*'*]")) > 1000
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5
 
 
 patterns = st.text("ab*?[]01.", max_size=8)

@@ -395,7 +395,7 @@ def test_linear_on_sixtyfold_sharing(depth: int) -> None:
     """2**60 paths: each operation takes time linear in the sixty lists."""
     w = array(1)
     tree = doubled(depth, w)
-    start = time.perf_counter()
+    start = time.thread_time()
     assert dag_structure(tie(tree, (0,), (1,))) == dag_structure(tree)
     apart = untie(tree, (1,))
     assert dag_structure(apart).num_nodes > depth
@@ -404,7 +404,7 @@ def test_linear_on_sixtyfold_sharing(depth: int) -> None:
     dag_update(tree, dag_replace(tree, w, array(5)))
     assert dag_leaves(tree)[0].tolist() == [5]
     dag_combine(tree, tree)
-    assert time.perf_counter() - start < 1
+    assert time.thread_time() - start < 1
 
 
 def test_deep_chains() -> None:

@@ -86,7 +86,7 @@ def test_sixty_levels() -> None:
     tree: Any = np.ones(2, np.float32)
     for _ in range(60):
         tree = [tree, tree]
-    began = time.perf_counter()
+    began = time.thread_time()
     shown = view(tree)
     assert shown.totals.unfolded == (2**61 - 1, 2**60, 2**61, 2**63)
     assert str(2**63) in str(shown)
@@ -95,7 +95,7 @@ def test_sixty_levels() -> None:
     assert len(shown.dot()) < 20_000
     assert len(shown._repr_html_()) < 100_000
     assert str(view(tree, width=None).table()).count("and 1152921504606846972 more") == 1
-    assert time.perf_counter() - began < 2
+    assert time.thread_time() - began < 2
 
 
 def test_depth(model: Any) -> None:

@@ -11,7 +11,7 @@ from operations import run_apart
 # Programs that stood still for ever; a thread that ends the process tells so in time.
 WATCHDOG = """
 import faulthandler, threading
-faulthandler.dump_traceback_later(30, exit=True)
+faulthandler.dump_traceback_later(200, exit=True)
 def in_threads(work, count=8):
     go = threading.Barrier(count)
     def run():

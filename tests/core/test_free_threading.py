@@ -35,7 +35,7 @@ def run_program(program: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-X", "faulthandler", "-W", "ignore", "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -147,7 +147,7 @@ optree.PyTreeKind = enum.IntEnum("PyTreeKind", {"CUSTOM": 0, "LEAF": 1})
 import pydag
 """
     command = [sys.executable, "-c", source]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     said = done.stderr.splitlines()[-1]
     assert said.startswith("ImportError: pydag needs optree.PyTreeKind.FROZENDICT, which optree")
     assert "doesn't have. optree 0.20 has it: pip install " in said

@@ -19,8 +19,9 @@ import pydag
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals of POSIX")
 
 DELAY = 0.03  # in seconds, from the beginning of an operation to Ctrl-C
-# Far more than is needed, but far less than any of the operations would last.
-SOON = 3.0
+# In seconds of the processor, whatever else the machine does: far more than is needed, but far less
+# than any of the operations would last.
+SOON = 10.0
 
 
 @pydag.register_fields(meta_fields=("table",))
@@ -71,21 +72,23 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-@contextmanager
-def ctrl_c(delay: float = DELAY) -> Iterator[None]:
-    """Ctrl-C comes in the middle of the block, from another process, as from a terminal."""
-    command = f"read _; sleep {delay}; kill -INT {os.getpid()}"
+def ends_by_ctrl_c(work: Callable[[], Any]) -> bool:
+    """Ctrl-C comes while a function runs, from another process, as from a terminal."""
+    command = f"read _; sleep {DELAY}; kill -INT {os.getpid()}"
     with (
         handler(interrupt),
         subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE) as shell,
     ):
         assert shell.stdin is not None
-        shell.stdin.write(b"\n")
-        shell.stdin.close()
         try:
-            yield
+            # On a busy machine Ctrl-C may come as soon as the shell knows that it may.
+            os.write(shell.stdin.fileno(), b"\n")
+            work()
+        except KeyboardInterrupt:
+            return True
         finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the block ends by itself
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the function ends by itself
+        return False
 
 
 SPEC = pydag.dag_structure(bomb(depth=17))
@@ -130,10 +133,9 @@ ENDLESS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_endless(name: str) -> None:
     """What would never end ends soon after Ctrl-C, and the library is as it was."""
-    start = time.perf_counter()
-    with ctrl_c(), pytest.raises(KeyboardInterrupt):
-        ENDLESS[name]()
-    assert time.perf_counter() - start < SOON
+    start = time.process_time()
+    assert ends_by_ctrl_c(ENDLESS[name])
+    assert time.process_time() - start < SOON
     assert gc.isenabled()
     shared: list[Any] = [1]
     leaves, spec = pydag.dag_flatten({"a": shared, "b": (shared, 2)})
@@ -176,15 +178,14 @@ LONG: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", LONG)
 def test_again_and_again(name: str) -> None:
     """Walks over structures, and over trees that are known, end soon after Ctrl-C."""
-    start = time.perf_counter()
+    start = time.process_time()
 
     def work() -> None:
-        while time.perf_counter() - start < SOON:
+        while time.process_time() - start < SOON:
             LONG[name]()
 
-    with ctrl_c(), pytest.raises(KeyboardInterrupt):
-        work()
-    assert time.perf_counter() - start < SOON
+    assert ends_by_ctrl_c(work)
+    assert time.process_time() - start < SOON
     assert gc.isenabled()
 
 
@@ -205,7 +206,7 @@ def test_update_is_all_or_nothing(delay: float) -> None:
 
 def test_iterator_goes_on() -> None:
     """An iterator that was interrupted gives the other leaves when it is asked again."""
-    tree = [[[]] * 3, [()] * 400_000, 1, 2]
+    tree = [[[]] * 3, [()] * 2_000_000, 1, 2]
     leaves: list[Any] = []
     times = 0
     iterator = pydag.dag_iter(tree)
@@ -324,10 +325,13 @@ def test_other_threads_run_no_handler() -> None:
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="only Ctrl-C can be told before")
 def test_any_signal() -> None:
     """Not only Ctrl-C ends a walk that looks alone, but every signal whose handler raises."""
-    with handler(interrupt):
+
+    def work() -> None:  # on a busy machine the signal may come before the walk
         signal.setitimer(signal.ITIMER_REAL, DELAY)
-        with pytest.raises(KeyboardInterrupt):
-            pydag.dag_leaves(BOMB)
+        pydag.dag_leaves(BOMB)
+
+    with handler(interrupt), pytest.raises(KeyboardInterrupt):
+        work()
 
 
 def nested(width: int) -> Any:
@@ -348,12 +352,12 @@ def table_of(value: Any) -> Table:
 def test_interning_shared_metadata(make: Callable[[], Any]) -> None:
     """Metadata that holds itself exponentially often is hashed and compared in linear time."""
     first, other = table_of(make()), table_of(make())
-    start = time.perf_counter()
+    start = time.process_time()
     one, two, three = pydag.dag_intern([first, other, table_of([[0]])])
     assert one is first
     assert two is first
     assert three is not first
-    assert time.perf_counter() - start < SOON
+    assert time.process_time() - start < SOON
 
 
 SHARED = nested(40)

@@ -27,7 +27,7 @@ def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | variables,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -38,7 +38,7 @@ def set_up(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | variables,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 

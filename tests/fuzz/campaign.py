@@ -61,7 +61,7 @@ def rounds(options: argparse.Namespace) -> int:
         return bool(found)
     end, found_all, ran = time.monotonic() + options.seconds, 0, Counter[str]()
     sorts: set[str] = set()
-    with open(options.progress, "wb", buffering=0) as progress:
+    with open(options.progress, "r+b", buffering=0) as progress:
         for number in range(options.first, options.first + options.rounds):
             if time.monotonic() > end or len(sorts) >= options.findings:
                 break

@@ -118,7 +118,7 @@ def test_threads_that_trace_at_once() -> None:
 
     def trace(name: str) -> None:
         def step(model: Any) -> Any:
-            together.wait(30)
+            together.wait(300)
             return bool(model[name])
 
         try:

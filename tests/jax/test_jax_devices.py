@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -34,10 +35,19 @@ def start(program: str, *arguments: str, flags: str = "") -> subprocess.Popen[st
     )
 
 
+def free_port() -> int:
+    """A port that nobody is given by chance, as those are from which connections go out."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as tried, contextlib.suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
+    raise OSError("all ports from 20000 to 32000 are in use")
+
+
 def output(process: subprocess.Popen[str]) -> str:
     """What a program printed; it must succeed."""
     try:
-        out, errors = process.communicate(timeout=240)
+        out, errors = process.communicate(timeout=500)
     finally:
         process.kill()
     assert process.returncode == 0, errors
@@ -58,9 +68,7 @@ def test_eight_devices() -> None:
 
 def test_two_processes() -> None:
     """Each builds its own model; they agree on its spec and hash, and train it alike."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     processes = [start("two_processes.py", port, str(number)) for number in range(2)]
     try:
         first, second = (output(process).splitlines()[-1] for process in processes)

@@ -124,7 +124,7 @@ def doubled(depth: int, innermost: Any = 0.5) -> Any:
     return tree
 
 
-def run_apart(source: str, *options: str, timeout: float = 60) -> str:
+def run_apart(source: str, *options: str, timeout: float = 300) -> str:
     """What a program prints in an interpreter of its own, errors included. It must end well.
 
     For programs that would take the tests with them if they failed.

@@ -13,7 +13,7 @@
 namespace pydag {
 namespace {
 
-constexpr size_t kMostBytes = size_t{50} << 20;
+constexpr size_t kMostBytes = size_t{50} << 20, kMostBytesOfAnswers = size_t{16} << 10;
 
 // Adds up the sizes of distinct objects, more or less: if two objects fall on the same entry, each may be
 // counted several times.
@@ -123,24 +123,33 @@ bool KeptStructure::let_go(const Structure &structure, const std::vector<Holding
     return true;
 }
 
-std::vector<nb::object> KeptStructure::leave_out(Spec &spec, const std::vector<uint32_t> &answers) {
-    std::vector<nb::object> left_out;
-    if (answers.empty()) return left_out;
-    left_out.reserve(answers.size());
-    const nb::object no_keys = keys_of(nullptr, 0, false);
+size_t KeptStructure::leave_out(Spec &spec, const std::vector<uint32_t> &answers, std::vector<nb::object> &left_out) {
+    size_t num_bytes = 0;
+    PyObject *harmless = Py_None;  // the last one that stays; mostly the next node says the same
+    nb::object no_keys;
     for (const uint32_t i : answers) {
-        const bool are_keys = KeysBox::check(spec.structure().all_refs()[i]);
+        PyObject *const ref = spec.structure().all_refs()[i];
+        if (ref == Py_None || ref == harmless) continue;
+        const bool are_keys = KeysBox::check(ref);
+        const size_t size = are_keys ? 0 : size_to_keep(ref);
+        if (size != 0 && num_bytes + size <= kMostBytesOfAnswers) {
+            num_bytes += size;
+            harmless = ref;
+            continue;
+        }
+        if (are_keys && !no_keys.is_valid()) no_keys = keys_of(nullptr, 0, false);
         left_out.push_back(spec.replace_ref(i, are_keys ? no_keys : nb::none()));
     }
-    return left_out;
+    return num_bytes;
 }
 
 void KeptStructure::put(Spec &from, Holdings &&holdings) {
     if (!is_empty() || !holdings.may_be_kept || total_bytes_ + holdings.num_bytes > kMostBytes) return;
-    std::vector<nb::object> left_out = leave_out(from, holdings.answers);  // released last
+    std::vector<nb::object> left_out;  // released last
+    const size_t num_bytes = holdings.num_bytes + leave_out(from, holdings.answers, left_out);
     if (!let_go(from.structure(), holdings.classes)) return;
-    if (total_bytes_ + holdings.num_bytes + from.bytes_of_paths() > kMostBytes) from.forget_paths();
-    num_bytes_ = holdings.num_bytes + from.bytes_of_paths();
+    if (total_bytes_ + num_bytes + from.bytes_of_paths() > kMostBytes) from.forget_paths();
+    num_bytes_ = num_bytes + from.bytes_of_paths();
     total_bytes_ += num_bytes_;
     spec_.swap(from);
     holdings_ = std::move(holdings);
