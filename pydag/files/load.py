@@ -15,6 +15,7 @@ from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
 from pydag.typing import Dag, Leaf, Where
 
+from .arrays import of_class
 from .described import Described
 from .fill import Filler
 from .names import leaf_names
@@ -178,7 +179,8 @@ def _filled(
     asked: tuple[type, ...],
 ) -> Loaded:
     leaves, spec = _core.flatten(like, namespace=namespace)
-    own = tuple(leaf for leaf in leaves if isinstance(leaf, type))
+    are_classes = of_class(leaves, lambda cls: issubclass(cls, type))
+    own = tuple(itertools.compress(leaves, are_classes))
     classes = ClassNames(namespace, asked + own)
     chosen = [True] * len(leaves)
     if only is not None:

@@ -2,6 +2,8 @@
 # mypy: disable-error-code="attr-defined, no-untyped-call, assignment, type-arg, operator, arg-type"
 """NNX objects are opened and built by the core, and come out as flax's own functions give them."""
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -207,15 +209,19 @@ def test_random_objects(tree: Any) -> None:
 # --- what changes between calls ---
 
 
+@pytest.mark.parametrize("is_held", [False, True])
 @pytest.mark.parametrize(
     "change", ["add", "delete", "kind", "static", "metadata", "list", "reorder"]
 )
-def test_an_object_that_changes(change: str) -> None:
-    """An attribute that is added, deleted or of another kind is seen at the next call."""
+def test_an_object_that_changes(change: str, is_held: bool) -> None:
+    """An attribute that is added, deleted or of another kind is seen at the next call.
+
+    So it is where somebody holds the structure, and where only pydag remembers it.
+    """
     bag = Bag([("a", nnx.Param(ONE)), ("b", 1), ("c", nnx.List([nnx.Param(ONE)]))])
     for _ in range(3):
         pydag.dag_flatten(bag)
-    before = pydag.dag_structure(bag)
+    before = pydag.dag_structure(bag) if is_held else None
     if change == "add":
         bag.d = nnx.Param(ONE)
     elif change == "delete":
@@ -235,8 +241,27 @@ def test_an_object_that_changes(change: str) -> None:
     check_as_flax(bag)
     check_as_flax(bag.a)
     check_as_flax(bag.c)
-    assert (pydag.dag_structure(bag) == before) is (change == "reorder")
+    if is_held:
+        assert (pydag.dag_structure(bag) == before) is (change == "reorder")
     assert list(map(id, pydag.dag_leaves(bag))) == list({id(x): 0 for x in jax.tree.leaves(bag)})
+
+
+def test_what_is_remembered_keeps_nothing_of_the_users() -> None:
+    """The structure of a module is remembered; what its static attributes hold can go."""
+
+    class Setting:
+        pass
+
+    for first, second in ((Setting, str), (str, Setting), (Setting, Setting)):
+        bag = Bag([("a", nnx.Param(ONE, tag=first())), ("b", second())])
+        settings = [x for x in (bag.a.tag, bag.b) if isinstance(x, Setting)]
+        assert settings
+        gone = [weakref.ref(x) for x in (bag, *settings)]
+        for _ in range(3):
+            pydag.dag_flatten(bag)
+        del bag, settings
+        gc.collect()
+        assert [reference() for reference in gone] == [None] * len(gone)
 
 
 def test_one_metadata_value_that_changes_in_place() -> None:

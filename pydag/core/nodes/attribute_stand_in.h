@@ -26,6 +26,7 @@ public:
     bool add_layout(PyTypeObject *type, nb::handle children, nb::handle others, nb::handle names, nb::handle entries);
 
     bool open(PyObject *object, Arena<PyObject *, 24> &arena, Opened &opened) override;
+    bool is_mark(PyObject *part) const override { return kinds_class_.is(reinterpret_cast<PyObject *>(Py_TYPE(part))); }
     bool read_known(PyObject *object, PyObject *aux_data, uint32_t count, PyObject **children,
                     bool &owns_children) override;
     nb::object build(const Registration &registration, PyObject *aux_data, PyObject *const *children, uint32_t count,

@@ -111,8 +111,10 @@ nb::object names_of(PyObject *object, const Registration &registration, PyObject
 
 }  // namespace
 
-uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
-    const nb::object owned_registration = nb::borrow(registration), type = class_of(object);
+}  // namespace detail
+
+Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &options) {
+    const nb::object type = class_of(object);
     const Registration &known = RegistrationBox::of(registration);
     const nb::object flatten = known.library_flatten.is_valid() ? known.library_flatten : known.flatten;
     const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
@@ -127,23 +129,33 @@ uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions
              "Object of type '%.200s' is not an instance of 'iterable': the children that the flatten "
              "function for type %R returned",
              Py_TYPE(children)->tp_name, type.ptr());
-    const nb::object items = checked(PySequence_Tuple(children));
-    nb::object entries = nb::none();
+    Said said = {checked(PySequence_Tuple(children)), nb::borrow(PyTuple_GET_ITEM(parts.ptr(), 1)), nb::none()};
+    const Py_ssize_t count = PyTuple_GET_SIZE(said.children.ptr());
     if (options.wants_entries && size == 3 && PyTuple_GET_ITEM(parts.ptr(), 2) != Py_None) {
-        entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
-        if (PyTuple_GET_SIZE(entries.ptr()) != PyTuple_GET_SIZE(items.ptr()))
+        said.entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
+        if (PyTuple_GET_SIZE(said.entries.ptr()) != count)
             fail(PyExc_RuntimeError,
                  "PyTree custom flatten function for type %R returned inconsistent number of "
                  "children (%zd) and number of entries (%zd).",
-                 type.ptr(), PyTuple_GET_SIZE(items.ptr()), PyTuple_GET_SIZE(entries.ptr()));
-        if (!is_filled(entries)) fail_unfilled();
-    } else if (options.wants_entries && known.ask_names.is_valid() && PyTuple_GET_SIZE(items.ptr()) > 0) {
-        entries = names_of(object, known, PyTuple_GET_ITEM(parts.ptr(), 1), PyTuple_GET_SIZE(items.ptr()));
+                 type.ptr(), count, PyTuple_GET_SIZE(said.entries.ptr()));
+        if (!is_filled(said.entries)) fail_unfilled();
+    } else if (options.wants_entries && known.ask_names.is_valid() && count > 0) {
+        said.entries = detail::names_of(object, known, said.aux_data.ptr(), count);
     }
+    detail::checked_count(object, count);
+    if (!is_filled(said.children)) fail_unfilled();
+    return said;
+}
+
+namespace detail {
+
+uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
+    Said said = ask_function(object, registration, options);
     refs.push_borrowed(registration);
-    refs.push_borrowed(PyTuple_GET_ITEM(parts.ptr(), 1));
-    refs.push_new(std::move(entries));
-    return push_items(&PyTuple_GET_ITEM(items.ptr(), 0), checked_count(object, PyTuple_GET_SIZE(items.ptr())), stack);
+    refs.push_new(std::move(said.aux_data));
+    refs.push_new(std::move(said.entries));
+    return push_items(&PyTuple_GET_ITEM(said.children.ptr(), 0),
+                      static_cast<uint32_t>(PyTuple_GET_SIZE(said.children.ptr())), stack);
 }
 
 nb::object read_meta(PyObject *object, const Registration &registration) {

@@ -84,6 +84,14 @@ inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack)
 }
 }  // namespace detail
 
+// What the flatten function of a class says of an instance. The children and the entries are tuples whose items are
+// filled in; the entries may be None.
+struct Said {
+    nb::object children, aux_data, entries;
+};
+// Calls it. The caller owns the object and the registration meanwhile.
+Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &options);
+
 // How an object is opened, which may differ from its class: see Registration::is_strict. Runs no Python code.
 TypeInfo as_opened(PyObject *object, TypeInfo info);
 

@@ -17,15 +17,19 @@ bool is_pair(PyObject *object) { return object && PyTuple_CheckExact(object) && 
 PyObject *item(PyObject *tuple, Py_ssize_t i) { return PyTuple_GET_ITEM(tuple, i); }
 
 // Whether a dict has just these items, pairs of a key and a value that are the same objects.
-bool has_items(PyObject *dict, PyObject *pairs) {
+bool has_items(PyObject *dict, PyObject *pairs, SlotStandIn::Order &order) {
     const Py_ssize_t size = PyTuple_GET_SIZE(pairs);
     if (!PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) != size) return false;
     Py_ssize_t position = 0, next = 0;
     for (PyObject *key, *value; PyDict_Next(dict, &position, &key, &value); ++next) {
         const auto is_it = [=](Py_ssize_t i) { return is_pair(item(pairs, i)) && item(item(pairs, i), 0) == key; };
-        Py_ssize_t i = next < size && is_it(next) ? next : 0;  // mostly both have the same order
-        while (i < size && !is_it(i)) ++i;
+        const bool is_guessed = static_cast<size_t>(next) < order.size();
+        Py_ssize_t i = is_guessed ? order[static_cast<size_t>(next)] : 0;
+        if (i >= size || !is_it(i))
+            for (i = 0; i < size && !is_it(i); ++i) {
+            }
         if (i == size || item(item(pairs, i), 1) != value) return false;
+        if (is_guessed) order[static_cast<size_t>(next)] = static_cast<uint8_t>(std::min<Py_ssize_t>(i, UINT8_MAX));
     }
     return true;
 }
@@ -103,11 +107,11 @@ SlotStandIn::SlotStandIn(PyTypeObject *type, Slots slots) : slots_(std::move(slo
 
 bool SlotStandIn::is_of_this_version(PyTypeObject *type) const { return version_ != 0 && version_of(type) == version_; }
 
-bool SlotStandIn::has(PyObject *object, PyObject *aux_data) const {
+bool SlotStandIn::has(PyObject *object, PyObject *aux_data) {
     if (!PyTuple_CheckExact(aux_data)) return false;
     if (slots_.items) {
         PyObject *const dict = read_slot(object, slots_.items);
-        return dict && has_items(dict, aux_data);
+        return dict && has_items(dict, aux_data, order_);
     }
     if (PyTuple_GET_SIZE(aux_data) != static_cast<Py_ssize_t>(slots_.plain.size())) return false;
     for (size_t i = 0; i < slots_.plain.size(); ++i)

@@ -6,6 +6,7 @@
 
 #include "types/stand_in.h"
 
+#include <array>
 #include <vector>
 
 namespace pydag {
@@ -20,6 +21,8 @@ public:
         Py_ssize_t fresh = 0;          // where a new instance gets what `make_fresh()` returns
         nb::object make_fresh, write;  // `write(instance, child)` puts in another child, as the library does
     };
+    // Where the items of a dict stood among the sorted ones, in the order of the dict: mostly they stand there again.
+    using Order = std::array<uint8_t, 16>;
     SlotStandIn(PyTypeObject *type, Slots slots);
 
     bool open(PyObject *object, Arena<PyObject *, 24> &arena, Opened &opened) override;
@@ -32,12 +35,13 @@ public:
 
 private:
     bool is_of_this_version(PyTypeObject *type) const;
-    bool has(PyObject *object, PyObject *aux_data) const;
+    bool has(PyObject *object, PyObject *aux_data);
     nb::object aux_data_of(PyObject *object);
 
     Slots slots_;
     unsigned version_;     // that of the class when the stand-in was tried out
     nb::object last_aux_;  // the last one that holds constants alone, which most instances share
+    Order order_ = {};
 };
 
 }  // namespace pydag

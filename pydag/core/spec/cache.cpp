@@ -19,12 +19,17 @@ namespace {
 constexpr size_t kSize = 64;
 constexpr size_t kNumPairs = kSize / 2;
 
-// A number that mostly differs between structures, made of the size and the first key.
+// A number that mostly differs between structures, made of the size and the last keys of a few mappings.
 uint64_t mark_of(const Structure &structure) {
-    uint64_t mark = structure.num_nodes + (uint64_t{structure.num_refs} << 32);
-    for (PyObject *const ref : structure.all_refs())
-        if (KeysBox::check(ref) && KeysBox::of(ref).size() > 0)
-            return mark ^ hash_address(KeysBox::of(ref).inserted_key(0));
+    constexpr uint32_t kMost = 5;
+    const uint32_t count = structure.num_refs;
+    uint64_t mark = structure.num_nodes + (uint64_t{count} << 32);
+    for (uint32_t i = 0; i < std::min(count, kMost); ++i) {
+        PyObject *const ref = structure.all_refs()[count <= kMost ? i : uint64_t{count - 1} * i / (kMost - 1)];
+        if (!KeysBox::check(ref)) continue;
+        const Keys &keys = KeysBox::of(ref);
+        if (keys.size() > 0) mark = 3 * mark + hash_address(keys.inserted_key(keys.size() - 1));
+    }
     return mark;
 }
 

@@ -13,7 +13,7 @@
 namespace pydag {
 namespace {
 
-constexpr size_t kMostBytes = size_t{50} << 20;
+constexpr size_t kMostBytes = size_t{50} << 20, kMostBytesOfAnswers = size_t{16} << 10;
 
 // Adds up the sizes of distinct objects, more or less: if two objects fall on the same entry, each may be
 // counted several times.
@@ -42,11 +42,24 @@ size_t harmless_size(PyObject *ref) {
 // About how many bytes a reference keeps alive; 0 if it must not be kept.
 size_t size_to_keep(PyObject *ref) {
     if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes();
-    if (RegistrationBox::check(ref)) return RegistrationBox::of(ref).stand_in ? 0 : 1;
+    if (RegistrationBox::check(ref)) return 1;
     if (!PyTuple_CheckExact(ref)) return harmless_size(ref);
     size_t total = 64;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i) {
         const size_t size = harmless_size(PyTuple_GET_ITEM(ref, i));
+        if (size == 0) return 0;
+        total += size;
+    }
+    return total;
+}
+
+// The same of the aux_data of a node that a stand-in opens: what a library says of an instance, in tuples.
+size_t size_of_aux_data(PyObject *part, const StandIn &stand_in, int depth) {
+    constexpr size_t kSizeOfMark = 512;
+    if (!PyTuple_CheckExact(part)) return stand_in.is_mark(part) ? kSizeOfMark : harmless_size(part);
+    size_t total = 64;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(part); ++i) {
+        const size_t size = depth == 0 ? 0 : size_of_aux_data(PyTuple_GET_ITEM(part, i), stand_in, depth - 1);
         if (size == 0) return 0;
         total += size;
     }
@@ -75,7 +88,9 @@ Holdings find_holdings(const Structure &structure) {
                 holdings.answers.push_back(at.extent().ref + i);
                 continue;
             }
-            const size_t size = size_to_keep(ref);
+            const bool is_aux_data = node.role(i) == Role::kAuxData && node_registration(node.at).stand_in;
+            const size_t size =
+                is_aux_data ? size_of_aux_data(ref, *node_registration(node.at).stand_in, 3) : size_to_keep(ref);
             if (size == 0) return {};
             sizes.add(ref, size);
         }
@@ -108,24 +123,33 @@ bool KeptStructure::let_go(const Structure &structure, const std::vector<Holding
     return true;
 }
 
-std::vector<nb::object> KeptStructure::leave_out(Spec &spec, const std::vector<uint32_t> &answers) {
-    std::vector<nb::object> left_out;
-    if (answers.empty()) return left_out;
-    left_out.reserve(answers.size());
-    const nb::object no_keys = keys_of(nullptr, 0, false);
+size_t KeptStructure::leave_out(Spec &spec, const std::vector<uint32_t> &answers, std::vector<nb::object> &left_out) {
+    size_t num_bytes = 0;
+    PyObject *harmless = Py_None;  // the last one that stays; mostly the next node says the same
+    nb::object no_keys;
     for (const uint32_t i : answers) {
-        const bool are_keys = KeysBox::check(spec.structure().all_refs()[i]);
+        PyObject *const ref = spec.structure().all_refs()[i];
+        if (ref == Py_None || ref == harmless) continue;
+        const bool are_keys = KeysBox::check(ref);
+        const size_t size = are_keys ? 0 : size_to_keep(ref);
+        if (size != 0 && num_bytes + size <= kMostBytesOfAnswers) {
+            num_bytes += size;
+            harmless = ref;
+            continue;
+        }
+        if (are_keys && !no_keys.is_valid()) no_keys = keys_of(nullptr, 0, false);
         left_out.push_back(spec.replace_ref(i, are_keys ? no_keys : nb::none()));
     }
-    return left_out;
+    return num_bytes;
 }
 
 void KeptStructure::put(Spec &from, Holdings &&holdings) {
     if (!is_empty() || !holdings.may_be_kept || total_bytes_ + holdings.num_bytes > kMostBytes) return;
-    std::vector<nb::object> left_out = leave_out(from, holdings.answers);  // released last
+    std::vector<nb::object> left_out;  // released last
+    const size_t num_bytes = holdings.num_bytes + leave_out(from, holdings.answers, left_out);
     if (!let_go(from.structure(), holdings.classes)) return;
-    if (total_bytes_ + holdings.num_bytes + from.bytes_of_paths() > kMostBytes) from.forget_paths();
-    num_bytes_ = holdings.num_bytes + from.bytes_of_paths();
+    if (total_bytes_ + num_bytes + from.bytes_of_paths() > kMostBytes) from.forget_paths();
+    num_bytes_ = num_bytes + from.bytes_of_paths();
     total_bytes_ += num_bytes_;
     spec_.swap(from);
     holdings_ = std::move(holdings);

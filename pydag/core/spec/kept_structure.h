@@ -5,7 +5,7 @@
 // It keeps nothing alive that anybody could miss or that is large: its references are small constants,
 // what the registry holds anyway, and classes that aren't the user's. The classes of namedtuples are
 // known by weak references meanwhile: a structure is of no use any more once one of them is gone. What a node
-// says each time that it is asked (structure/asked_nodes.h) is left out.
+// says each time that it is asked (structure/asked_nodes.h) is left out, but for a few small constants.
 #pragma once
 
 #include "spec/spec.h"
@@ -43,8 +43,9 @@ private:
     // Gives up the references to these classes, which stand in `spec`; false if that would be the end of one.
     static bool let_go(const Structure &spec, const std::vector<Holdings::Class> &classes);
 
-    // Puts None, or no keys, in the place of what nodes said; returns that.
-    static std::vector<nb::object> leave_out(Spec &spec, const std::vector<uint32_t> &answers);
+    // Puts None, or no keys, in the place of what nodes said, into `left_out`; unless it is small and constant. Returns
+    // the size of what stays.
+    static size_t leave_out(Spec &spec, const std::vector<uint32_t> &answers, std::vector<nb::object> &left_out);
 
     Spec spec_;  // without a reference to the classes in it that must not be owned
     Holdings holdings_;

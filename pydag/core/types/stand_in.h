@@ -32,6 +32,8 @@ public:
 
     // Opens an instance of the class. False where the functions have to. Runs no Python code.
     virtual bool open(PyObject *object, Arena<PyObject *, 24> &arena, Opened &opened) = 0;
+    // Whether a part of aux_data is an object by which the library marks what is a child, and so not the user's.
+    virtual bool is_mark(PyObject *) const { return false; }
     // Reads the children of an instance into `children`, if it has this aux_data and `count` children. False if it has
     // others, or if that can't be told. Runs no Python code.
     virtual bool read_known(PyObject *object, PyObject *aux_data, uint32_t count, PyObject **children,

@@ -28,37 +28,33 @@ PyObject *const *Asking::ask(PyObject *object, Node expected, PyObject *const *r
     // Another class may differ in whether its instances have an identity, which the walk has asked the structure.
     if (info.kind != expected.kind || info.registration != NodeRefs{expected.kind, refs}.find(Role::kRegistration))
         return nullptr;
-    const NodeAnswers::Answer *const answer = answers_.ask(object, info, options, structure_.num_nodes);
-    if (!answer || answer->num_children != expected.count || generation_ != cache_generation()) return nullptr;
+    const NodeAnswers::Answer *const answer = answers_.ask(object, info, options);
+    if (!answer || answer->num_children() != expected.count || generation_ != cache_generation()) return nullptr;
     for (uint32_t i = 0; i < num_refs(expected); ++i) {
         PyObject *const said = NodeRefs{info.kind, answers_.refs(*answer)}.ref(i);
         if (!is_same_ref(NodeRefs{expected.kind, refs}.ref(i), said))
             other_refs_.push_back({static_cast<uint32_t>(refs + i - structure_.refs), nb::borrow(said)});
     }
-    return answers_.children(*answer);
+    return NodeAnswers::children(*answer);
 }
 
 // The levels below one whose children are owned were owned with it.
 bool Asking::own_all(BorrowedFrame &level, Levels &levels) {
     if (!own(level)) return false;
-    for (size_t i = levels.size(); i-- > 0 && !is_owned(levels[i]);)
+    for (size_t i = levels.size(); i-- > 0 && !levels[i].is_owned;)
         if (!own(levels[i])) return false;
     return true;
 }
 
-bool Asking::is_owned(const BorrowedFrame &level) const {
-    const auto *const first = waiting_.data(), *const end = first + waiting_.size();
-    return (level.next >= first && level.next < end) || answers_.has_child_at(level.next);
-}
-
 bool Asking::own(BorrowedFrame &level) {
-    if (level.next == level.end || is_owned(level)) return true;
+    if (level.next == level.end || level.is_owned) return true;
     if (std::find(level.next, level.end, nullptr) != level.end) return false;
     if (waiting_.empty()) waiting_.reserve(structure_.num_nodes);  // as many slots as there are: they don't move
     const auto *const first = waiting_.data() + waiting_.size();
     while (level.next != level.end) waiting_.push_borrowed(*level.next++);
     level.next = first;
     level.end = waiting_.data() + waiting_.size();
+    level.is_owned = true;
     return true;
 }
 

@@ -29,7 +29,6 @@ public:
                          BorrowedFrame &level, Levels &levels);
 
 private:
-    bool is_owned(const BorrowedFrame &level) const;
     // False if a slot isn't filled.
     bool own(BorrowedFrame &level);
     bool own_all(BorrowedFrame &level, Levels &levels);

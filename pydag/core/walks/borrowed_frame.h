@@ -12,6 +12,7 @@ struct BorrowedFrame {
     PyObject *const *next, *const *end;
     // Whether an object that only this node holds can be met only once.
     bool owns_slots;
+    bool is_owned;  // whether the walk itself owns the children
     uint32_t node;  // its position in the structure
 
     // Whether no other slot can hold the child: its only reference is that of the slot of this node.

@@ -55,7 +55,7 @@ public:
         PyObject *const *refs = structure_.refs;
         // Room for more values than all mappings together have.
         PyObject **values = values_.extend(structure_.num_nodes);
-        BorrowedFrame level = {&tree, &tree + 1, false, 0};
+        BorrowedFrame level = {&tree, &tree + 1, false, false, 0};
         // The walk borrows all objects, so no handler of a signal may run.
         while (node < end) {
             const Node *const stop = node + std::min<size_t>(LookingSteps::kBetween, static_cast<size_t>(end - node));
@@ -99,6 +99,7 @@ public:
                 level.next = children;
                 level.end = children + expected.count;
                 if (children == values) values += expected.count;
+                if constexpr (asks) level.is_owned = is_asked;
                 level.owns_slots = flattens && !is_asked && is_opened_once &&
                                    owns_its_slots(expected.kind, object, open_options, num_own);
             }
@@ -150,8 +151,10 @@ private:
 
     // Whether the object is new, as expected, and may be an anchor if it is to be one. Notes that it was met.
     [[gnu::always_inline]] bool meet(PyObject *object, Node expected, const BorrowedFrame &level) {
-        if (flattens && level.is_only_way_to(object)) [[likely]]
+        if (flattens && level.is_only_way_to(object)) [[likely]] {
+            if constexpr (asks) are_all_noted_ = false;
             return !expected.is_anchor;
+        }
         return note_met(object, expected);
     }
 
@@ -165,6 +168,7 @@ private:
     // What a node is asked may return any object, also one that was passed and not noted, since nothing but its slot
     // held it then. The walk holds all of them now, so there is more than one reference when it comes again.
     bool was_passed(PyObject *object) {
+        if (are_all_noted_) return false;
         constexpr int kFew = 8;
         const auto has = [=](const auto &objects) {
             return std::find(objects.data(), objects.data() + objects.size(), object) !=
@@ -175,6 +179,7 @@ private:
             for (; noted < objects.size(); ++noted) seen_.add(objects.data()[noted]);
         };
         note_from(taken_, num_noted_leaves_), note_from(asking_->kept(), num_noted_nodes_);
+        are_all_noted_ = true;
         return false;
     }
 
@@ -192,6 +197,7 @@ private:
     Buffer<PyObject *, 192> values_;
     Buffer<PyObject *, 16> anchors_;  // by number
     ObjectSet seen_;
+    bool are_all_noted_ = true;  // those that were passed
     int num_searches_ = 0;
     size_t num_noted_leaves_ = 0, num_noted_nodes_ = 0;  // of those passed, by number
     std::optional<GcPause> pause_;

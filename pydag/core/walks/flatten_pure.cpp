@@ -24,7 +24,7 @@ public:
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
         const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
-        BorrowedFrame level = {&tree, &tree + 1, false, 0};
+        BorrowedFrame level = {&tree, &tree + 1, false, false, 0};
         LookingSteps steps;
         for (;;) {
             while (level.next == level.end) {
@@ -73,7 +73,7 @@ private:
         levels_.push(level);
         constexpr uint32_t kFarthest = 16;
         for (uint32_t i = 1; i < std::min(count, kFarthest); ++i) prefetch(children[i]);
-        level = {children, children + count, owns_slots, node};
+        level = {children, children + count, owns_slots, false, node};
         return true;
     }
 

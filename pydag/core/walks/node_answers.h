@@ -16,30 +16,29 @@ namespace pydag {
 class NodeAnswers {
 public:
     struct Answer {
-        nb::object node, registration;
+        nb::object node, children;  // a tuple; null where the node failed
         Kind kind;
-        uint32_t num_children;
-        size_t first_child, first_ref;
-        std::exception_ptr failure = {};  // what was raised instead
+        size_t first_ref;
+        uint32_t num_children() const { return static_cast<uint32_t>(PyTuple_GET_SIZE(children.ptr())); }
     };
 
-    // Opens a node. Null if that failed, or if there are more than `room` children altogether: up to that number
-    // they stay where they are.
-    const Answer *ask(PyObject *object, const TypeInfo &info, OpenOptions &options, size_t room);
-    bool has_child_at(PyObject *const *slot) const {
-        return slot >= children_.data() && slot < children_.data() + children_.size();
-    }
-    PyObject *const *children(const Answer &answer) const { return children_.data() + answer.first_child; }
+    // Opens a node. Null if that failed: then it must be the last one.
+    const Answer *ask(PyObject *object, const TypeInfo &info, OpenOptions &options);
+    // They stay where they are.
+    static PyObject *const *children(const Answer &answer) { return &PyTuple_GET_ITEM(answer.children.ptr(), 0); }
     PyObject *const *refs(const Answer &answer) const { return refs_.data() + answer.first_ref; }
 
     // As `open_node`, for the walk that comes after: from what was said, if this node was asked next.
     uint32_t open(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs);
 
 private:
+    void add(PyObject *object, const TypeInfo &info, OpenOptions &options);
+    bool is_of(const Answer &answer, PyObject *object, const TypeInfo &info) const;
+
     std::vector<Answer> answers_;
-    size_t next_ = 0;        // of those that are given again
-    RefBuffer<1> children_;  // in the order of the structure
-    Refs refs_;
+    size_t next_ = 0;             // of those that are given again
+    Refs refs_;                   // of a callback at least the registration, even if it failed
+    std::exception_ptr failure_;  // what the last one raised instead
 };
 
 }  // namespace pydag
