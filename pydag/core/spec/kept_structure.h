@@ -3,7 +3,8 @@
 // A structure that no spec owns any more, kept for the next tree that has it.
 //
 // It keeps nothing alive that anybody could miss or that is large: its references are small constants,
-// what the registry holds anyway, and classes that aren't the user's. The classes of namedtuples are
+// what the registry holds anyway, the marks by which a library says what is a child, and classes that
+// aren't the user's. The classes of namedtuples are
 // known by weak references meanwhile: a structure is of no use any more once one of them is gone. What a node
 // says each time that it is asked (structure/asked_nodes.h) is left out, but for a few small constants.
 #pragma once
