@@ -19,6 +19,7 @@ from .save import KINDS, STRUCTURE, package
 
 _ATTEMPTS = 5
 _MOST_DIMENSIONS = 32  # that every NumPy takes
+_FEWEST_ROWS = 64  # fewer arrays stand above the memory map itself, which many check by `base`
 
 
 class File:
@@ -94,7 +95,7 @@ class File:
         """The arrays of these names: plain ones above one `numpy.memmap` of the file.
 
         To make an object of that class takes three times as long. Where all arrays are wanted,
-        those of one type and shape that lie in a row are made as the rows of one array.
+        many of one type and shape that lie in a row are made as the rows of one array.
         """
         found: dict[str, Any] = {}
         if self._runs is not None and len(names) == len(self.entries):
@@ -109,7 +110,8 @@ class File:
 
     def _rows(self, run: Run) -> Iterable[Any]:
         dtype, shape, begin, size, names = run
-        if dtype == "BOOL" or not all(shape) or len(shape) >= _MOST_DIMENSIONS:
+        is_odd = dtype == "BOOL" or not all(shape) or len(shape) >= _MOST_DIMENSIONS
+        if is_odd or len(names) < _FEWEST_ROWS:
             starts = (begin + i * size for i in range(len(names)))
             return map(self._one, names, itertools.repeat(dtype), itertools.repeat(shape), starts)
         whole = self._one(names[0], dtype, [len(names), *shape], begin)

@@ -202,6 +202,23 @@ def test_closed_over_and_passed(calls: int) -> None:
     assert float(step({"x": other})) == 0.0
 
 
+@pytest.mark.parametrize("inner", [lambda f: f, pj.checkpoint, pj.grad])
+def test_an_array_closed_over_and_passed(inner: Any) -> None:
+    """That is about refs alone: an array may be closed over and passed beside a ref."""
+    x = jnp.arange(3.0)
+    model = {"r": jax.new_ref(jnp.zeros(3))}
+
+    def f(a: Any, model: Any) -> Any:
+        model["r"][...] += 1
+        return (a * x).sum()
+
+    step = pj.jit(inner(f))
+    expected = {False: 5.0, True: [0.0, 1.0, 2.0]}[inner is pj.grad]
+    for calls in (1, 2):
+        assert step(x, model).tolist() == expected
+        assert model["r"][...].tolist() == [calls] * 3
+
+
 def test_closed_over_by_a_static_object() -> None:
     """So it is where a static object, or an inner function, holds the ref."""
 

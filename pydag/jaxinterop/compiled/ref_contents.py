@@ -7,8 +7,7 @@ import jax
 
 import pydag._core as _core
 from pydag._core import Hashed
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.refs.access import may_pass_contents
+from pydag.jaxinterop.refs.access import may_pass_contents, refs_around
 from pydag.jaxinterop.static.constants import State
 from pydag.typing import Leaf
 
@@ -47,7 +46,7 @@ class RefContents:
         self._shardings.check_refs(leaves, refs, groups.flat_arguments.groups, groups.spec)
         if not may_pass_contents([leaves[i] for i in refs]):
             arguments = groups.flat_arguments.pick(key, leaves)
-            closed_over = jax_private.closed_over(self._functions.jitted.trace(*arguments))
+            closed_over = refs_around(self._functions.jitted.trace(*arguments))
             check_not_closed_over(closed_over, leaves, groups.spec, self._functions.source.text)
             return Taken(self._functions.jitted, arguments, leaves), None, ()
         inner = groups.inner_key(key)
@@ -56,7 +55,7 @@ class RefContents:
             # At most once for arrays of the same shapes: JAX keeps what it traced.
             traced = self._functions.inner.trace(*groups.all_kept().pick(inner, leaves))
             written = written_refs(traced, groups.numbers(refs))
-            found = Extras(refs, jax_private.closed_over(traced), written)
+            found = Extras(refs, refs_around(traced), written)
             extras = groups.extras.setdefault(inner, found)
         check_not_closed_over(extras.closed_over, leaves, groups.spec, self._functions.source.text)
         return self._with_contents(groups, key, inner, leaves, extras)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.typing import Leaf
 
 REF: Any = getattr(jax, "Ref", None)
@@ -49,6 +50,12 @@ def refs_among(leaves: Sequence[Leaf]) -> tuple[int, ...]:
     if REF is None or id(REF) not in map(id, map(type, leaves)):
         return ()
     return tuple(i for i, leaf in enumerate(leaves) if type(leaf) is REF)
+
+
+def refs_around(traced: Any) -> list[Any]:
+    """The refs that a function that `jax.jit(f).trace(...)` has traced takes from around it."""
+    constants = jax_private.closed_over(traced)
+    return [jax_private.referent(constant) for constant in constants if is_ref(constant)]
 
 
 def is_ordinary(ref: Any) -> bool:

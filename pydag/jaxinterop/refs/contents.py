@@ -18,10 +18,9 @@ from jax import tree_util
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.roots import Roots, place_text
-from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.untraced import Untraced
 
-from .access import new_ref
+from .access import new_ref, refs_around
 from .interpret import UnknownStepError, run_pure
 from .steps import can_purify
 from .table import RefNumber, RefTable, both_texts
@@ -133,9 +132,7 @@ class OfContents:
         """The same with refs that the function takes from around it; their contents come last."""
         own = contents[: len(contents) - len(lent)]
         traced = self._traced(own, args)
-        around = _distinct(
-            [jax_private.referent(x) for x in jax_private.closed_over(traced) if is_ref(x)]
-        )
+        around = _distinct(refs_around(traced))
         self._around |= {id(ref): ref for ref in around}
         self._checks.check()
         if not set(map(id, lent)).issuperset(map(id, around)):
