@@ -2,6 +2,7 @@
 """Nodes that Python functions open, met again in a known structure: all is as at first sight."""
 
 import gc
+import sysconfig
 import weakref
 from random import Random
 from typing import Any
