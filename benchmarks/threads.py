@@ -110,9 +110,8 @@ def main() -> None:
     for _ in range(ROUNDS):
         for case, makers in cases.items():
             for name, work in works.items():
-                if work is with_a_list:
-                    makers = [partial(leaves_of, make) for make in makers]
-                rates[case, name].append(rate(work, makers))
+                of_lists = [partial(leaves_of, make) for make in makers]
+                rates[case, name].append(rate(work, of_lists if work is with_a_list else makers))
     best = {key: max(found) for key, found in rates.items()}
     print(
         f"Python {sys.version.split()[0]}, GIL: {getattr(sys, '_is_gil_enabled', lambda: True)()}"

@@ -120,10 +120,9 @@ def _changes(one: Record, other: Record) -> Sequence[_Attribute | _Content] | No
 def _changes_of_dags(one: Untraced, other: Untraced) -> Sequence[_Content] | None:
     if one.content == other.content:
         return ()
-    is_alike = one.positions == other.positions and one.options == other.options
-    return (
-        [_Content(other)] if is_alike and Attributes.of(one.spec, other.spec) is not None else None
-    )
+    if one.positions != other.positions or one.options != other.options:
+        return None
+    return None if Attributes.of(one.spec, other.spec) is None else [_Content(other)]
 
 
 def _way(listing: Listing, position: int) -> list[_Step]:
