@@ -110,7 +110,7 @@ def main() -> None:
     for _ in range(ROUNDS):
         for case, makers in cases.items():
             for name, work in works.items():
-                of_lists = [partial(leaves_of, make) for make in makers]
+                of_lists: list[Callable[[], Any]] = [partial(leaves_of, make) for make in makers]
                 rates[case, name].append(rate(work, of_lists if work is with_a_list else makers))
     best = {key: max(found) for key, found in rates.items()}
     print(
