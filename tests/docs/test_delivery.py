@@ -73,6 +73,15 @@ def test_pythons() -> None:
     assert f"3.{sys.version_info[1]}" in named
 
 
+def test_the_command_of_the_readme() -> None:
+    """What the README gives for the tests is what `.ci/run` and the workflow run, as it stands."""
+    [command] = re.findall(r"^(make test) +# all tests", (ROOT / "README.md").read_text(), re.M)
+    assert f"\nrun {command}\n" in (ROOT / ".ci" / "run").read_text("utf-8")
+    workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
+    steps = [step.get("run") for step in workflow["jobs"]["all"]["steps"]]
+    assert command in steps
+
+
 def test_version_of_the_citation() -> None:
     """CITATION.cff names this version."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))

@@ -60,6 +60,27 @@ def test_make_alone_says_what_there_is() -> None:
     assert listed >= set(targets[1].split()) - {"lint", "types", "pytest"}
 
 
+def test_what_a_linter_finds_stops_nothing(tmp_path: Path) -> None:
+    """`make test` runs linters, type checks and tests whichever fail, and then says which did."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "installed").touch()
+    for name, body in {
+        "ruff": "exit 1",
+        "clang-format": "true",
+        "mypy": "echo types; exit 1",
+        "pytest": "echo tests",
+    }.items():
+        program(tmp_path / "bin" / name, body)
+    done = make("test", f"test={tmp_path}")
+    assert done.returncode != 0
+    assert {"types", "tests"} <= set(done.stdout.splitlines())
+    assert "failed: lint types\n" in done.stderr
+
+    program(tmp_path / "bin" / "ruff", "true")
+    program(tmp_path / "bin" / "mypy", "true")
+    assert make("test", f"test={tmp_path}").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [("echo 3.9 False", "is Python 3.9"), ("exit 127", "does not run")],

@@ -60,7 +60,7 @@ def test_equal_values() -> None:
     config.rate, config.name = float("0.5"), "".join(["s", "gd"])
     step(W, config)
     assert len(traces) == 1
-    config.rate = jnp.float32  # type: ignore[assignment]  # another kind of value
+    vars(config)["rate"] = jnp.float32  # another kind of value
     config.inner = [1]
     config.rate = 0.5
     step(W, config)
