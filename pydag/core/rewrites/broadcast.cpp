@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/broadcast.h"
 
+#include "base/pair_set.h"
 #include "structure/descent.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
@@ -8,7 +9,6 @@
 #include "walks/same_answer.h"
 
 #include <algorithm>
-#include <set>
 
 namespace pydag {
 namespace {
@@ -78,7 +78,7 @@ private:
     bool hold_against_first(Visit &visit) {
         const uint32_t position = full_.resolve(visit.slot), first = partners_[position];
         if (visit.partner == first || visit.partner == kMisfit || first == kMisfit) return false;
-        if (!met_.emplace(position, visit.partner).second) return false;
+        if (!met_.add(position, visit.partner)) return false;
         const Node node = full_.node(position);
         if (is_leaf(visit.partner) && is_leaf(first)) {
             if (is_same_answer(*space_, answer(first), answer(visit.partner))) return false;
@@ -133,7 +133,7 @@ private:
     // The walk goes on after a conflict, since a node that doesn't fit is reported rather than any conflict.
     void add_conflict(const Visit &visit, uint32_t position, PyObject *first, PyObject *other) {
         if (!made_.conflicts.empty() && wanted_ != Wanted::kConflicts) return;
-        const std::string path = path_text(steps_to(full_.structure, {position}).front());
+        const std::string path = path_of(full_.structure, position);
         made_.conflicts.push_back({path, path_text(walk_.path_to(visit)), first ? nb::borrow(first) : nb::object(),
                                    other ? nb::borrow(other) : nb::object()});
     }
@@ -154,7 +154,7 @@ private:
     std::vector<uint32_t> written_;   // where each anchor of it is written, by its number
     std::vector<PyObject *> values_;  // of each leaf of it
     std::vector<Visit> again_;
-    std::set<std::pair<uint32_t, uint32_t>> met_;
+    PairSet<uint32_t, uint32_t> met_;
     std::vector<uint32_t> order_, in_full_;
 };
 

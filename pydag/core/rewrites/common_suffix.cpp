@@ -2,6 +2,7 @@
 #include "rewrites/common_suffix.h"
 
 #include "base/error.h"
+#include "base/pair_set.h"
 #include "structure/descent.h"
 #include "structure/namespaces.h"
 #include "structure/node_difference.h"
@@ -10,7 +11,6 @@
 #include "structure/subtree.h"
 
 #include <algorithm>
-#include <set>
 
 namespace pydag {
 namespace {
@@ -67,7 +67,7 @@ private:
     // Visits a slot again, below an alias.
     bool meet_again(const Visit &visit) {
         const uint32_t position = first_.resolve(visit.slot), partner = partners_[position];
-        if (visit.partner == partner || !met_.emplace(position, visit.partner).second) return false;
+        if (visit.partner == partner || !met_.add(position, visit.partner)) return false;
         if (!first_.node(position).is_leaf()) return true;
         const bool may_be_same = visit.partner != kLeaf && partner != kLeaf;
         if (!may_be_same || !same_.test(partner, visit.partner)) fail_conflict(visit);
@@ -98,7 +98,7 @@ private:
         }
     }
 
-    Steps steps(uint32_t slot) const { return steps_to(first_.structure, {slot}).front(); }
+    Steps steps(uint32_t slot) const { return steps_to(first_.structure, slot); }
 
     std::string outline_of(uint32_t partner) const {
         if (partner == kLeaf) return "leaf";
@@ -121,7 +121,7 @@ private:
     Descent walk_{first_};
     std::vector<uint32_t> partners_;  // of each node of the first structure, at its first slot
     std::vector<Visit> aliases_;
-    std::set<std::pair<uint32_t, uint32_t>> met_;  // objects and partners that were visited below aliases
+    PairSet<uint32_t, uint32_t> met_;  // objects and partners that were visited below aliases
     std::vector<uint32_t> order_, slots_, others_;
 };
 

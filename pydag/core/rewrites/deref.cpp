@@ -59,7 +59,7 @@ Mark mark_of(Kind kind, PyObject *const *refs) {
 uint64_t index_of(const Structure &structure, uint32_t node, PyObject *const *refs) {
     PyObject *const index = FieldsRefs{refs}.meta_values()[0];
     const char *const what = "the index of an Anchor or Alias must be an int from 0 to 2**63 - 1, got %U, at %s";
-    const auto path = [&] { return path_text(steps_to(structure, {node}).front()); };
+    const auto path = [&] { return path_of(structure, node); };
     if (!PyLong_Check(index)) fail(PyExc_TypeError, what, short_repr(index).ptr(), path().c_str());
     const long long value = PyLong_AsLongLong(index);
     PyErr_Clear();

@@ -44,7 +44,7 @@ uint32_t find_slot(const IndexedStructure &tree, nb::handle path) {
         const uint32_t position = tree.resolve(slot);
         slot = find_child(tree, position, PyTuple_GET_ITEM(path.ptr(), i));
         if (slot != UINT32_MAX) continue;
-        const std::string there = path_text(steps_to(tree.structure, {position}).front());
+        const std::string there = path_of(tree.structure, position);
         fail(PyExc_ValueError, "the tree has nothing at the path %U\n  %s %s.", short_repr(path).ptr(), there.c_str(),
              entries_text(tree, position).c_str());
     }

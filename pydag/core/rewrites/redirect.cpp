@@ -62,8 +62,7 @@ void RedirectedWalk::fail_cycle(uint32_t slot, uint32_t node) const {
     fail(cycle_error,
          "an object would contain itself: what stands at %s would stand at %s\n"
          "  A structure with a cycle is not a DAG.",
-         path_text(steps_to(tree_.structure, {node}).front()).c_str(),
-         path_text(steps_to(tree_.structure, {slot}).front()).c_str());
+         path_of(tree_.structure, node).c_str(), path_of(tree_.structure, slot).c_str());
 }
 
 }  // namespace pydag

@@ -74,7 +74,7 @@ private:
     Node node_at(uint32_t node) const { return tree_.node(node); }
     PyObject *const *refs_at(uint32_t node) const { return tree_.refs(node); }
     Mark mark_at(uint32_t node) const { return detail::mark_of(node_at(node).kind, refs_at(node)); }
-    std::string path(uint32_t node) const { return path_text(steps_to(tree_.structure, {node}).front()); }
+    std::string path(uint32_t node) const { return path_of(tree_.structure, node); }
 
     uint64_t index_at(uint32_t node) const { return detail::index_of(tree_.structure, node, refs_at(node)); }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/retie.h"
 
+#include "base/pair_set.h"
 #include "spec/spec.h"
 #include "walks/unflatten.h"
 
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,7 +20,7 @@ public:
             const nb::object a = nb::borrow(first), b = nb::borrow(other);
             return checked(PyObject_IsTrue(call(are_equal_, a, b).ptr())) != 0;
         }
-        if (met_.emplace(leaf, other).second) others_.emplace_back(leaf, nb::borrow(other));
+        if (met_.add(leaf, other)) others_.emplace_back(leaf, nb::borrow(other));
         return true;
     }
 
@@ -35,7 +35,7 @@ public:
 private:
     nb::handle are_equal_, combine_;
     std::vector<std::pair<uint32_t, nb::object>> others_;  // the further copies of each leaf
-    std::set<std::pair<uint32_t, PyObject *>> met_;
+    PairSet<uint32_t, nb::handle> met_;
 };
 
 }  // namespace

@@ -3,19 +3,16 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/pair_set.h"
 #include "rewrites/redirect.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
 #include "walks/unflatten.h"
 
-#include <set>
-
 namespace pydag {
 namespace {
 
-std::string path_to(const IndexedStructure &tree, uint32_t slot) {
-    return path_text(steps_to(tree.structure, {slot}).front());
-}
+std::string path_to(const IndexedStructure &tree, uint32_t slot) { return path_of(tree.structure, slot); }
 
 std::vector<uint32_t> find_slots(const IndexedStructure &tree, nb::handle paths) {
     std::vector<uint32_t> slots;
@@ -28,13 +25,13 @@ std::vector<uint32_t> find_slots(const IndexedStructure &tree, nb::handle paths)
 // is compared once.
 void check_alike(const IndexedStructure &tree, uint32_t first, uint32_t other) {
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{first, other}};
-    std::set<std::pair<uint32_t, uint32_t>> seen;
+    PairSet<uint32_t, uint32_t> seen;
     while (!pending.empty()) {
         interruptible_step();
         const auto [slot_a, slot_b] = pending.back();
         pending.pop_back();
         const uint32_t a = tree.resolve(slot_a), b = tree.resolve(slot_b);
-        if (a == b || !seen.emplace(a, b).second) continue;
+        if (a == b || !seen.add(a, b)) continue;
         if (!are_alike(tree.node(a), tree.refs(a), tree.node(b), tree.refs(b))) {
             const Words words = difference(tree.node(a), tree.refs(a), tree.node(b), tree.refs(b));
             fail(PyExc_ValueError,

@@ -28,7 +28,7 @@ public:
         try {
             replace_all();
         } catch (...) {
-            rethrow_at(path_text(steps_to(structure_, {current_}).front()), "transforming");
+            rethrow_at(structure_, current_, "transforming");
         }
         if (!node_function_.is_valid()) check_registrations(structure_, namespace_, "transformed");
         for (const nb::object &spec : replacements_)

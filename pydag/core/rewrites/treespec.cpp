@@ -125,8 +125,7 @@ private:
         nb::object answer = call(open_as_optree_, registration.type, registration.flatten, registration.unflatten,
                                  nb::handle(structure_.namespace_), given);
         if (PyUnicode_Check(answer.ptr()))
-            fail(PyExc_ValueError, "%U\n  at %s", answer.ptr(),
-                 path_text(steps_to(structure_, {open.position}).front()).c_str());
+            fail(PyExc_ValueError, "%U\n  at %s", answer.ptr(), path_of(structure_, open.position).c_str());
         return answer;
     }
 

@@ -36,7 +36,7 @@ struct Side {
     }
     // The position of the anchor of an alias.
     uint32_t target() const { return anchors[node().count]; }
-    std::string path(uint32_t position) const { return path_text(steps_to(structure, {position}).front()); }
+    std::string path(uint32_t position) const { return path_of(structure, position); }
 
     const Structure &structure;
     Cursor cursor;

@@ -4,12 +4,12 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/pair_set.h"
 #include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 
 #include <cmath>
-#include <set>
 #include <utility>
 
 namespace pydag {
@@ -28,12 +28,11 @@ public:
         while (!pending_.empty()) {
             interruptible_step();
             nb::object b = pending_.pop_owned(), a = pending_.pop_owned();
-            if (met_.count({a.ptr(), b.ptr()})) continue;
+            if (met_.has(a, b)) continue;
             const size_t num_pending = pending_.size();
             if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || !push_contents(a.ptr(), b.ptr())) return false;
             if (pending_.size() == num_pending) continue;
-            met_.emplace(a.ptr(), b.ptr());
-            kept_.push_new(std::move(a)), kept_.push_new(std::move(b));
+            met_.add(a, b);
         }
         return true;
     }
@@ -81,8 +80,8 @@ private:
         return true;
     }
 
-    RefBuffer<16> pending_, kept_;                     // kept_: what `met_` knows by address
-    std::set<std::pair<PyObject *, PyObject *>> met_;  // pairs with contents: lists may share them
+    RefBuffer<16> pending_;
+    PairSet<nb::handle, nb::handle> met_;  // pairs with contents: lists may share them
 };
 
 std::string with_types(nb::handle value) {

@@ -154,18 +154,22 @@ nb::object step_text(const Step &step) {
     return checked(PyUnicode_FromFormat("[%U]", text.ptr()));
 }
 
-std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes) {
+Steps steps_to(const Structure &structure, uint32_t node) {
     std::vector<ChildOf> way;
-    std::vector<Steps> found;
+    Steps steps;
     walk_entries(
         structure, [&](ChildOf at) { way.push_back(at); }, [&] { way.pop_back(); },
         [&](uint32_t i) {
-            if (found.size() == nodes.size() || nodes[found.size()] != i) return;
-            Steps steps;
+            if (i != node) return;
             for (const ChildOf at : way) steps.push_back(step_of(at.kind, at.refs, at.child));
-            found.push_back(std::move(steps));
         });
-    return found;
+    return steps;
+}
+
+std::string path_of(const Structure &structure, uint32_t node) { return path_text(steps_to(structure, node)); }
+
+void rethrow_at(const Structure &structure, uint32_t node, const char *doing) {
+    rethrow_at([&] { return path_of(structure, node); }, doing);
 }
 
 void add_paths(const Structure &structure, Ways &ways) {

@@ -25,8 +25,11 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child);
 // The step in full, as Python text: `.name` or `[entry]`. An outline stands for an entry whose `repr` raises.
 nb::object step_text(const Step &step);
 
-// The paths to the nodes at these positions, which must ascend, as an error message shows them.
-std::vector<Steps> steps_to(const Structure &structure, const std::vector<uint32_t> &nodes);
+// The path to the node at a position, as an error message shows it; and as text.
+Steps steps_to(const Structure &structure, uint32_t node);
+std::string path_of(const Structure &structure, uint32_t node);
+// Turns the exception in flight into a Python error that names the path to a node (base/error.h).
+[[noreturn]] void rethrow_at(const Structure &structure, uint32_t node, const char *doing);
 
 using Ways = RefBuffer<96>;
 // Adds the path of each leaf: a tuple of entries.

@@ -7,7 +7,7 @@
 namespace pydag {
 
 bool SameSubtree::test(uint32_t a, uint32_t b) {
-    if (known_.count({a, b})) return true;
+    if (known_.has(a, b)) return true;
     to_a_.clear(), to_b_.clear();
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{a, b}};
     while (!pending.empty()) {
@@ -24,7 +24,7 @@ bool SameSubtree::test(uint32_t a, uint32_t b) {
             slot = structure_.behind(slot);
         });
     }
-    known_.emplace(a, b);
+    known_.add(a, b);
     return true;
 }
 

@@ -3,9 +3,9 @@
 // Whether two subtrees of one structure have the same structure, sharing included.
 #pragma once
 
+#include "base/pair_set.h"
 #include "structure/indexed_structure.h"
 
-#include <set>
 #include <unordered_map>
 
 namespace pydag {
@@ -22,7 +22,7 @@ private:
     bool pairs_well(uint32_t a, uint32_t b);
 
     const IndexedStructure &structure_;
-    std::set<std::pair<uint32_t, uint32_t>> known_;
+    PairSet<uint32_t, uint32_t> known_;
     // For each shared object that was met in one subtree: the object of the other subtree that goes with it.
     std::unordered_map<uint32_t, uint32_t> to_b_, to_a_;
 };

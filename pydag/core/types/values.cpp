@@ -2,12 +2,12 @@
 #include "types/values.h"
 
 #include "base/interrupt.h"
+#include "base/pair_set.h"
 #include "base/text_hash.h"
 #include "base/tuples.h"
 
 #include <bit>
 #include <cmath>
-#include <set>
 
 namespace pydag {
 namespace {
@@ -87,22 +87,21 @@ bool is_same_value(nb::handle a, nb::handle b, Namespace *space) {
     if (a.is(b)) return true;
     if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr())) return false;
     // A pair that comes again, shared or by a cycle, is being compared already.
-    std::set<std::pair<PyObject *, PyObject *>> met;
-    RefBuffer<8> pending, kept;  // kept: what `met` knows by address
+    PairSet<nb::handle, nb::handle> met;
+    RefBuffer<8> pending;
     pending.push_borrowed(b.ptr()), pending.push_borrowed(a.ptr());
     while (!pending.empty()) {
         nb::object x = pending.pop_owned(), y = pending.pop_owned(), items, others;
         interruptible_step();
-        if (x.is(y) || met.count({x.ptr(), y.ptr()})) continue;
+        if (x.is(y) || met.has(x, y)) continue;
         const Sameness sameness = compare(x.ptr(), y.ptr(), space, items, others);
         if (sameness == Sameness::kDifferent) return false;
         if (sameness == Sameness::kSame) continue;
-        met.emplace(x.ptr(), y.ptr());
+        met.add(x, y);
         for (Py_ssize_t i = PyTuple_GET_SIZE(items.ptr()); i-- > 0;) {
             pending.push_borrowed(PyTuple_GET_ITEM(others.ptr(), i));
             pending.push_borrowed(PyTuple_GET_ITEM(items.ptr(), i));
         }
-        kept.push_new(std::move(x)), kept.push_new(std::move(y));
     }
     return true;
 }

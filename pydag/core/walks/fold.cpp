@@ -17,7 +17,7 @@ public:
         try {
             visit_children_first(structure_, *this);
         } catch (...) {
-            rethrow_at([&] { return path_text(steps_to(structure_, {position_}).front()); }, "folding");
+            rethrow_at(structure_, position_, "folding");
         }
         return values_.pop_owned();
     }

@@ -25,7 +25,7 @@ public:
                 visit(pending_.pop());
             }
         } catch (...) {
-            rethrow_at([&] { return path_text(steps_to(tree_.structure, {position_}).front()); }, "folding");
+            rethrow_at(tree_.structure, position_, "folding");
         }
         return values_.pop_owned();
     }

@@ -52,7 +52,7 @@ public:
         try {
             visit_children_first(structure_, *this);
         } catch (...) {
-            rethrow_at([&] { return path_text(steps_to(structure_, {position_}).front()); }, "interning");
+            rethrow_at(structure_, position_, "interning");
         }
         return nb::borrow(object_of(parts_.back()));
     }

@@ -128,8 +128,7 @@ nb::object next_answer(Rows &rows, uint32_t leaf) {
         return rows.next();
     } catch (...) {
         const Structure &structure = rows.structure();
-        rethrow_at([&] { return path_text(steps_to(structure, {position_of_leaf(structure, leaf)}).front()); },
-                   "mapping");
+        rethrow_at(structure, position_of_leaf(structure, leaf), "mapping");
     }
 }
 

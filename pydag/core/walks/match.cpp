@@ -2,12 +2,11 @@
 #include "walks/match.h"
 
 #include "base/interrupt.h"
+#include "base/pair_set.h"
 #include "nodes/match_node.h"
 #include "structure/cursor.h"
 #include "structure/paths.h"
 #include "walks/same_answer.h"
-
-#include <set>
 
 namespace pydag {
 namespace {
@@ -68,13 +67,11 @@ private:
     // Below an alias: notes that this object is walked at this node. False if it was before.
     bool note_walked(const Cursor &at, nb::handle object) {
         if (at.node().is_anchor && object.is(first_[at.number()])) return false;
-        if (!walked_.emplace(at.position(), object.ptr()).second) return false;
-        kept_.push_borrowed(object.ptr());
-        return true;
+        return walked_.add(at.position(), object);
     }
 
     void add_alias(uint32_t node, uint32_t number, nb::object object) {
-        if (object.is(first_[number]) || walked_.count({anchors_[number].begin.node, object.ptr()})) return;
+        if (object.is(first_[number]) || walked_.has(anchors_[number].begin.node, object)) return;
         pending_.push_back({node, number, std::move(object)});
     }
 
@@ -87,16 +84,16 @@ private:
              "  Equal copies: make them one object, with pydag.retie(spec, other). Halves of one gradient: add them\n"
              "  up, with pydag.retie(spec, other, combine=jnp.add), or take pydag.jaxinterop.grad. Where the leaves\n"
              "  are one object by accident: give them no identity, with identity=\"nodes\".",
-             path_text(steps_to(structure_, {at.position()}).front()).c_str(), path(&alias).c_str(),
-             short_repr(first).ptr(), short_repr(object).ptr());
+             path_of(structure_, at.position()).c_str(), path(&alias).c_str(), short_repr(first).ptr(),
+             short_repr(object).ptr());
     }
 
     // The path to the current node; below an alias it goes through the alias.
     std::string path(const Alias *alias) const {
-        Steps steps = steps_to(structure_, {current_}).front();
+        Steps steps = steps_to(structure_, current_);
         if (alias) {
-            const size_t depth = steps_to(structure_, {anchors_[alias->number].begin.node}).front().size();
-            Steps through = steps_to(structure_, {alias->node}).front();
+            const size_t depth = steps_to(structure_, anchors_[alias->number].begin.node).size();
+            Steps through = steps_to(structure_, alias->node);
             through.insert(through.end(), steps.begin() + static_cast<std::ptrdiff_t>(depth), steps.end());
             steps = std::move(through);
         }
@@ -107,10 +104,9 @@ private:
     Answers &answers_;
     Leaves &found_;
     const NamespaceRef space_;
-    std::vector<Subtree> anchors_, subtrees_;           // subtrees_: of all nodes, once an alias is walked
-    RefBuffer<16> first_;                               // the object at each anchor, by its number
-    RefBuffer<16> kept_;                                // what `walked_` knows by address
-    std::set<std::pair<uint32_t, PyObject *>> walked_;  // (node, object) that an alias led to
+    std::vector<Subtree> anchors_, subtrees_;  // subtrees_: of all nodes, once an alias is walked
+    RefBuffer<16> first_;                      // the object at each anchor, by its number
+    PairSet<uint32_t, nb::handle> walked_;     // (node, object) that an alias led to
     std::vector<Alias> pending_;
     uint32_t current_ = 0;
 };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/match_prefix.h"
 
+#include "base/pair_set.h"
 #include "nodes/match_node.h"
 #include "structure/descent.h"
-
-#include <set>
 
 namespace pydag {
 namespace {
@@ -31,7 +30,7 @@ private:
         const uint32_t position = prefix_.resolve(visit.slot);
         const Node node = prefix_.node(position);
         if (node.is_leaf()) return;
-        if (node.is_anchor && !met_.emplace(position, object.ptr()).second) return;
+        if (node.is_anchor && !met_.add(position, object)) return;
         opened_.push_borrowed(object.ptr());  // so its address stays its own
         opened_at_.push_back(position);
         match_node(node, prefix_.refs(position), object, *space_, objects_);
@@ -45,7 +44,7 @@ private:
     std::vector<uint32_t> &opened_at_;
     const NamespaceRef space_;
     Stack objects_;  // what stands in the slots to come
-    std::set<std::pair<uint32_t, PyObject *>> met_;
+    PairSet<uint32_t, nb::handle> met_;
 };
 
 }  // namespace

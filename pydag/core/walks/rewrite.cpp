@@ -21,7 +21,7 @@ public:
         try {
             visit_children_first(structure_, *this);
         } catch (...) {
-            rethrow_at([&] { return path_text(steps_to(structure_, {position_}).front()); }, "rewriting");
+            rethrow_at(structure_, position_, "rewriting");
         }
         return values_.pop_owned();
     }

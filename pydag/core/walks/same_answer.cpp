@@ -3,10 +3,9 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/pair_set.h"
 #include "base/tuples.h"
 #include "nodes/open.h"
-
-#include <set>
 
 namespace pydag {
 namespace {
@@ -104,17 +103,14 @@ private:
     bool note_pair(nb::handle x, nb::handle y) {
         constexpr uint32_t kFew = 32;  // so many are compared again rather than remembered
         if (++num_compared_ <= kFew) return true;
-        if (!met_.emplace(x.ptr(), y.ptr()).second) return false;
-        kept_.push_borrowed(x.ptr()), kept_.push_borrowed(y.ptr());
-        return true;
+        return met_.add(x, y);
     }
 
     Namespace &space_;
     RefBuffer<16> pending_;        // pairs
     Buffer<uint32_t, 16> depths_;  // of the pairs: in how many registered objects each lies
     uint32_t num_compared_ = 0;
-    std::set<std::pair<PyObject *, PyObject *>> met_;
-    RefBuffer<8> kept_;  // what `met_` knows by address
+    PairSet<nb::handle, nb::handle> met_;
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ public:
             current_ = 0;
             leaves_.finish();
         } catch (...) {
-            rethrow_at(path_text(steps_to(structure_, {current_}).front()), "traversing");
+            rethrow_at(structure_, current_, "traversing");
         }
         return results_.pop_owned();
     }

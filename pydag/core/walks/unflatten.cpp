@@ -108,7 +108,7 @@ nb::object build(const Structure &structure, Source &leaves, const char *doing) 
         return builder.run();
     } catch (...) {
         const uint32_t node = builder.fail();
-        rethrow_at([&] { return path_text(steps_to(structure, {node}).front()); }, doing);
+        rethrow_at(structure, node, doing);
     }
 }
 

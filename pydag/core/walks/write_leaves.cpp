@@ -84,7 +84,7 @@ public:
                 visit(at);
             }
         } catch (...) {
-            rethrow_at([&] { return path_text(steps_to(structure_, {current_}).front()); }, "updating");
+            rethrow_at(structure_, current_, "updating");
         }
     }
 
