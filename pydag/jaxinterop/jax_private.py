@@ -73,9 +73,14 @@ def is_dead(leaf: Any) -> bool:
 get_referent: Any = _optional("jax._src.core", "get_referent")
 
 
-def referent(value: Any) -> Any:
-    """The value that stands behind what JAX puts for it in a function that closes over it."""
-    return value if get_referent is None else get_referent(value)
+def identity(ref: Any) -> int:
+    """A number for a ref: the same one for each object by which code may know it.
+
+    Such are the ref itself, and the tracers that JAX has for it inside of a derivative, a map or a
+    function that closes over it. The numbers alone may be compared: what stands behind a tracer
+    isn't differentiated, nor mapped, as the tracer is.
+    """
+    return id(ref) if get_referent is None else id(get_referent(ref))
 
 
 def around() -> tuple[list[Any], list[Any]]:
@@ -85,13 +90,13 @@ def around() -> tuple[list[Any], list[Any]]:
     """
     frame: Any = getattr(getattr(_contexts, "trace", None), "frame", None)
     try:
-        values = {id(var): referent(_constant(x)) for var, x in frame.constvar_to_val.items()}
+        values = {id(var): _constant(x) for var, x in frame.constvar_to_val.items()}
         found: dict[int, Any] = {}
         for equation in frame.get_eqns() if values else ():
             for effect in equation.effects:
                 value = values.get(id(effect.input)) if isinstance(effect, write_effects) else None
                 if value is not None:
-                    found[id(value)] = value
+                    found[identity(value)] = value
     except (AttributeError, TypeError):
         return [], []
     return list(values.values()), list(found.values())

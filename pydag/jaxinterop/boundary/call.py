@@ -158,21 +158,31 @@ class Staged(NamedTuple):
 
 
 def kept_staged(
-    fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING
+    fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING, lends_read: bool = False
 ) -> tuple[Any, Staged]:
-    """As `kept_flat`, with the two forms of a function that JAX stages out."""
+    """As `kept_flat`, with the two forms of a function that JAX stages out.
+
+    Args:
+        lends_read: Whether refs from around it must be lent to it although it only reads them.
+    """
     return cached_for_function(
-        fun, ("staged", options, updated), lambda get: _staged(get, Source(fun), options, updated)
+        fun,
+        ("staged", options, updated, lends_read),
+        lambda get: _staged(get, Source(fun), options, updated, lends_read),
     )
 
 
 def _staged(
-    get: Callable[[], Callable[..., Any]], source: Source, options: Options, updated: Chosen
+    get: Callable[[], Callable[..., Any]],
+    source: Source,
+    options: Options,
+    updated: Chosen,
+    lends_read: bool,
 ) -> Staged:
     def plain(call: Call) -> Any:
         result, update = call.run_and_update(get(), updated, is_staged=True)
         outcome = to_outcome(result, options)
-        check_around()
+        check_around(lends_read)
         return outcome if update.plan is None else update.beside(outcome)
 
     def with_refs(refs: list[Any], call: Call) -> Any:

@@ -164,7 +164,9 @@ class DifferentiatedCall:
         """
         _owner, staged = kept_staged(fun, call._untraced.options, updated)
 
-        def run(lent: list[Any]) -> tuple[Any, Update]:
+        def run(lent: list[Any] | None) -> tuple[Any, Update]:
+            if lent is None:
+                return table.show(call).run_and_update(fun, updated)
             lender = staged.of_contents
             outcome = Lent([(Source(fun).text, lender)], table, call._untraced, CALL, lent).run(
                 lambda contents: lender.lent(lent, contents, call)

@@ -143,9 +143,9 @@ def check_not_closed_over(
     """
     if not closed_over:
         return
-    known = set(map(id, closed_over))
+    known = set(map(jax_private.identity, closed_over))
     for position, leaf in enumerate(leaves):
-        if id(leaf) in known:
+        if jax_private.identity(leaf) in known:
             where = argument_text(spec.accessors()[position])
             raise ValueError(both_texts(name, where))
 

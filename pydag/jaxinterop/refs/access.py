@@ -54,8 +54,7 @@ def refs_among(leaves: Sequence[Leaf]) -> tuple[int, ...]:
 
 def refs_around(traced: Any) -> list[Any]:
     """The refs that a function that `jax.jit(f).trace(...)` has traced takes from around it."""
-    constants = jax_private.closed_over(traced)
-    return [jax_private.referent(constant) for constant in constants if is_ref(constant)]
+    return list(filter(is_ref, jax_private.closed_over(traced)))
 
 
 def is_ordinary(ref: Any) -> bool:

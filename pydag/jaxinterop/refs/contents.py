@@ -17,7 +17,9 @@ import jax
 from jax import tree_util
 
 from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.jax_private import identity
 from pydag.jaxinterop.messages.roots import Roots, place_text
+from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.untraced import Untraced
 
 from .access import new_ref, refs_around
@@ -36,29 +38,49 @@ class NeedsRefsError(Exception):
         self.refs = list(refs)
 
 
-def check_around() -> None:
-    """Raises `NeedsRefsError` where what is traced writes into refs from around it."""
-    written = jax_private.around()[1]
-    if written:
-        raise NeedsRefsError(written)
+class _OwnWay(threading.local):
+    is_taken = False
 
 
-def lending(run: Callable[[list[Any]], R]) -> R:
+_own_way = _OwnWay()
+
+
+def check_around(reads: bool = False) -> None:
+    """Raises `NeedsRefsError` where what is traced needs to be lent refs from around it.
+
+    It does if it writes into them, unless JAX is left to do that in its own way.
+
+    Args:
+        reads: Whether it needs those that it reads, too.
+    """
+    taken, written = jax_private.around()
+    needed = list(filter(is_ref, taken)) if reads else written
+    if needed and not _own_way.is_taken:
+        raise NeedsRefsError(needed)
+
+
+def lending(run: Callable[[list[Any] | None], R]) -> R:
     """Runs what stages a function; if that needs refs from around it, runs it again with these.
 
     Args:
-        run: Gets the refs to lend.
+        run: Gets the refs to lend; None where a ref can't be lent, and JAX must do it in its way.
     """
-    lent: list[Any] = []
+    lent: list[Any] | None = []
     while True:
+        before, _own_way.is_taken = _own_way.is_taken, lent is None
         try:
             return run(lent)
         except NeedsRefsError as error:
-            lent = _distinct([*lent, *error.refs])
+            if lent is None:
+                raise
+            more = _distinct([*lent, *error.refs])
+            lent = more if len(more) > len(lent) and may_lend(more) else None
+        finally:
+            _own_way.is_taken = before
 
 
 def _distinct(refs: Sequence[Any]) -> list[Any]:
-    return list({id(ref): ref for ref in refs}.values())
+    return list({identity(ref): ref for ref in refs}.values())
 
 
 def _nothing() -> None:
@@ -121,7 +143,7 @@ class OfContents:
         self.written: set[int] = set()
         """Which of the refs that it is given it was seen to write into."""
         self.written_around: set[int] = set()
-        """The ids of the refs from around it into which it was seen to write."""
+        """The identities of the refs from around it into which it was seen to write."""
         self._checks = _Checks()
 
     def alone(self, contents: Sequence[Any], *args: Any) -> Any:
@@ -133,9 +155,9 @@ class OfContents:
         own = contents[: len(contents) - len(lent)]
         traced = self._traced(own, args)
         around = _distinct(refs_around(traced))
-        self._around |= {id(ref): ref for ref in around}
+        self._around |= {identity(ref): ref for ref in around}
         self._checks.check()
-        if not set(map(id, lent)).issuperset(map(id, around)):
+        if not set(map(identity, lent)).issuperset(map(identity, around)):
             raise NeedsRefsError(around)
         self.written |= {i for i in jax_private.written_inputs(traced) if i < len(own)}
         return self._run(traced, lent, contents, own, args)
@@ -161,23 +183,23 @@ class OfContents:
     ) -> Any:
         """What a traced function returns, and the contents afterwards, by its pure form."""
         jaxpr = traced.jaxpr
-        others = dict(zip(map(id, lent), range(len(own), len(contents)), strict=True))
+        others = dict(zip(map(identity, lent), range(len(own), len(contents)), strict=True))
         around = list(getattr(jaxpr, "consts", ()))
         consts = [*around, *getattr(traced, "_consts", ())]
-        indices = [others.get(id(jax_private.referent(value))) for value in consts]
+        indices = [others.get(identity(value)) for value in consts]
         given = [x if i is None else contents[i] for x, i in zip(consts, indices, strict=True)]
         rest, count = tree_util.tree_leaves(args), len(around)
         try:
             found, last = run_pure(jaxpr, given[:count], [*given[count:], *own, *rest])
         except UnknownStepError:
-            self.written_around.update(map(id, lent))
+            self.written_around.update(map(identity, lent))
             return self._run_impure(traced, indices, consts, contents, len(own), rest)
         # There is a content for each ref, in the order of the inputs.
         after = list(contents)
         order = [*(i for i in indices if i is not None), *range(len(own))]
         for number, content in zip(order, last, strict=True):
             if number >= len(own) and content is not contents[number]:
-                self.written_around.add(id(lent[number - len(own)]))
+                self.written_around.add(identity(lent[number - len(own)]))
             after[number] = content
         return tree_util.tree_unflatten(traced.out_tree, found), after
 
@@ -221,7 +243,7 @@ class OfContents:
 
     def takes(self, ref: Any) -> bool:
         """Whether the function takes a ref from around it."""
-        return id(ref) in self._around
+        return identity(ref) in self._around
 
 
 class Lent:
@@ -277,12 +299,14 @@ class Lent:
 
 
 def _writes(function: OfContents, number: int | None, ref: Any) -> bool:
-    return number in function.written if number is not None else id(ref) in function.written_around
+    if number is not None:
+        return number in function.written
+    return identity(ref) in function.written_around
 
 
 def may_lend(refs: Sequence[Any]) -> bool:
-    """Whether these refs, traced or not, are known to do nothing but hold an array."""
-    if not (jax_private.write_effects and can_purify()):
+    """Whether there are refs, traced or not, all known to do nothing but hold an array."""
+    if not (refs and jax_private.write_effects and can_purify()):
         return False
     types = [jax.typeof(ref) for ref in refs]
     return all(getattr(t, "memory_space", 0) is None and t.kind is None for t in types)

@@ -82,9 +82,8 @@ def looped(
     table = RefTable()
     bare = table.hide(carry, adds=True)
 
-    def run(lent: list[Any]) -> tuple[InnerDag, R]:
-        refs = [*table.refs, *lent]
-        if not refs or not may_lend(refs):
+    def run(lent: list[Any] | None) -> tuple[InnerDag, R]:
+        if lent is None or not may_lend([*table.refs, *lent]):
             return with_the_sharing_that_holds(plain, carry, bodies[-1][1], *others)
 
         def once(first: InnerDag) -> tuple[InnerDag, R]:

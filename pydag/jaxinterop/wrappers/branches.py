@@ -39,9 +39,8 @@ def _choose(
     call, table = Call.keyed(operands, {}, options), RefTable()
     bare = table.hide(call, adds=True)
 
-    def run(lent: list[Any]) -> Any:
-        refs = [*table.refs, *lent]
-        if not refs or not may_lend(refs):
+    def run(lent: list[Any] | None) -> Any:
+        if lent is None or not may_lend([*table.refs, *lent]):
             functions = [_Branch(staged.plain, table) for _, staged in made]
             return _chosen(choose, functions, branches, names, (call,)).tree
         lenders = [staged.of_contents for _, staged in made]

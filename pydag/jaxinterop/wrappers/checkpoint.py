@@ -75,7 +75,7 @@ def checkpoint(
         called, args, kwargs = _closing_over_unhashable(fun, arguments, args, kwargs)
         call, table = Call.keyed(args, kwargs, options, arguments), RefTable()
         bare = table.hide(call, adds=True)
-        _owner, staged = kept_staged(called, options, updated)
+        _owner, staged = kept_staged(called, options, updated, lends_read=True)
 
         def options_of(shown: Call, before: tuple[Any, ...] = ()) -> dict[str, Any]:
             cse: Any = prevent_cse
@@ -84,9 +84,9 @@ def checkpoint(
                 cse = (*before, per_leaf(call, prefixes, _CSE, options, shown))
             return {"prevent_cse": cse, "policy": policy}
 
-        def run(lent: list[Any]) -> Any:
-            refs, lender = [*table.refs, *lent], staged.of_contents
-            if not refs or not may_lend(refs):
+        def run(lent: list[Any] | None) -> Any:
+            lender = staged.of_contents
+            if lent is None or not may_lend([*table.refs, *lent]):
                 returned = jax.checkpoint(staged.plain, **options_of(call))(call)
                 return finished(returned, (args, kwargs), table.tree)
             again = jax.checkpoint(lender.for_jax(lent), **options_of(bare, (False,)))
