@@ -8,9 +8,10 @@ another one is opened by the same code. What JAX says in its errors is here, too
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import jax
+from jax import export
 
 from pydag.registry.optree_private import look_up
 
@@ -45,6 +46,36 @@ def _optional(module: str, name: str) -> Any:
         return _of_jax(module, name)
     except ImportError:
         return None
+
+
+_exported_names: Any = _optional("jax._src.export._export", "deserialization_registry")
+
+
+def exportable(
+    cls: type,
+    name: str,
+    write: Callable[[Any], bytes],
+    read: Callable[[bytes], Any],
+    make: Callable[[Any, Iterable[Any]], Any],
+) -> None:
+    """Lets `jax.export` write down a class.
+
+    Args:
+        name: Under which it is written. The class that came last under a name is the one that is
+            read.
+        write: Makes bytes of the aux_data.
+        read: Makes aux_data of the bytes.
+        make: Makes an instance of aux_data and what JAX puts for leaves.
+    """
+    if _exported_names is not None:
+        _exported_names.pop(name, None)
+    export.register_pytree_node_serialization(
+        cls,
+        serialized_name=name,
+        serialize_auxdata=write,
+        deserialize_auxdata=read,
+        from_children=cast(Any, make),
+    )
 
 
 is_top_level: "Callable[[], bool] | None" = _optional("jax._src.core", "trace_ctx.is_top_level")

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 from jax import export
 
 import pydag.jaxinterop as pj
+from pydag.jaxinterop.static.untraced import Untraced
 
 struct: Any = jax.ShapeDtypeStruct
 jit: Any = pj.jit  # the type of what it returns isn't that of JAX's
@@ -225,6 +227,107 @@ def test_classes_of_ours() -> None:
     )
     with pytest.raises(TypeError, match=r"^kwargs\['p'\]\['name'\] is no array, but .* type str"):
         exported(lambda p: p["w"], p={"w": X, "name": "net"})
+
+
+class Model(pj.Module):
+    """A module with tied weights, a number and functions."""
+
+    def __init__(self, w: Any, act: Any = jax.nn.gelu) -> None:
+        self.embed = self.head = w
+        self.act, self.dtype, self.depth = act, jnp.float32, 2
+
+
+def test_modules() -> None:
+    """A `pj.Module` goes through a file, in and out, with its ties, numbers and functions."""
+    made = round_trip(exported(lambda m: (m, m.act(m.embed)), Model(X)))
+    assert made.in_tree == jax.tree.structure(((Model(X),), {}))
+    out, y = made.call(Model(2 * X))
+    assert type(out) is Model
+    assert out.embed is out.head
+    assert out.embed.tolist() == [2.0, 20.0]
+    assert (out.act, out.dtype, out.depth) == (jax.nn.gelu, jnp.float32, 2)
+    assert y.tolist() == jax.nn.gelu(2 * X).tolist()
+
+
+def test_what_has_no_name() -> None:
+    """A function that can't be found by its name is refused when it is written, with its path."""
+    made = exported(lambda m: m.embed, Model(X, lambda x: x))
+    with pytest.raises(TypeError) as caught:
+        made.serialize()
+    assert str(caught.value).startswith(
+        "what is exported can't be written down\n  at tree.act: an object of <class 'function'>\n"
+    )
+
+
+def test_a_class_that_is_defined_anew() -> None:
+    """The class that was defined last under a name is the one that is found."""
+
+    def define() -> Any:
+        class Again(pj.Module):
+            def __init__(self) -> None:
+                self.w = X
+
+        return Again
+
+    define()
+    last = define()
+    made = round_trip(exported(lambda m: m, last()))
+    assert type(made.call(last())) is last
+
+
+class Counted:
+    """A class with functions of its own."""
+
+    built: ClassVar[int] = 0
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+        Counted.built += 1
+
+
+def test_reading_runs_no_code() -> None:
+    """Nothing is unpickled, no module imported, no function of a class called."""
+    with contextlib.suppress(ValueError):
+        pydag.register_pydag_node(Counted, lambda c: ((c.w,), None), lambda _, c: Counted(*c))
+        pj.register(Counted)
+    data = exported(lambda c: c, Counted(X)).serialize()
+    before = Counted.built
+    made = cast(Any, export.deserialize(data))
+    assert Counted.built == before
+    assert made.call(Counted(2 * X)).w.tolist() == [2.0, 20.0]
+
+
+@pytest.mark.parametrize(
+    "name", ["os:system", "builtins:eval", "antigravity:fly", "subprocess:Popen.wait", "jax:no.pe"]
+)
+def test_functions_that_are_not_the_models(name: str) -> None:
+    """A function is found in JAX and in modules with registered classes; nothing is imported."""
+    _, structure = cast(Any, jax.tree.structure(Model(X))).node_data()
+    data = structure.written()
+    assert Untraced.read(data) == structure
+    assert b"jax._src.nn.functions:gelu" in data
+    with pytest.raises(ValueError, match=f"^no loaded module has '{name}'"):
+        Untraced.read(data.replace(b"jax._src.nn.functions:gelu", name.encode()))
+    assert "antigravity" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"positions":[1,', b'"positions":[9,'),
+        (b'"positions":[1,', b'"positions":[4,'),
+        (b'"identity":"all"', b'"identity":"any"'),
+        (b'"identity"', b'"identitx"'),
+        (b'"statics":[{"fun', b'"statics":[{"fux'),
+        (b'{"pydag":1,', b'{"pydag":9,'),
+    ],
+)
+def test_damaged_structures(old: bytes, new: bytes) -> None:
+    """What somebody changed in the text is a ValueError."""
+    data = bytes(exported(lambda m: m, Model(X)).serialize())
+    assert old in data
+    with pytest.raises(ValueError, match=r"^malformed structure|unknown kind of value"):
+        export.deserialize(bytearray(data.replace(old, new)))
 
 
 def test_dags() -> None:

@@ -7,14 +7,12 @@ in that form, and uses the first copy of each shared array. Its result keeps its
 """
 
 import collections
-import pickle
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import jax
-from jax import export, tree_util
+from jax import tree_util
 
-import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
@@ -62,25 +60,9 @@ tree_util.register_pytree_with_keys(
 )
 
 
-def _dump(untraced: Untraced) -> bytes:
-    statics = tuple(static.value for static in untraced.statics)
-    parts = untraced.spec, untraced.positions, statics, tuple(untraced.options[:2])
-    return pickle.dumps(parts)
-
-
-def _load(data: bytes) -> Untraced:
-    spec, positions, statics, options = pickle.loads(data)
-    return Untraced(_core.spec_key(spec), positions, tuple(map(Static, statics)), Options(*options))
-
-
 for _cls, _make in ((Returned, Returned), (Dag, rebuilt)):
-    export.register_pytree_node_serialization(
-        _cls,
-        serialized_name=f"pydag.jaxinterop.{_cls.__name__}",
-        serialize_auxdata=_dump,
-        deserialize_auxdata=_load,
-        from_children=cast(Any, _make),
-    )
+    _name = f"pydag.jaxinterop.{_cls.__name__}"
+    jax_private.exportable(_cls, _name, Untraced.written, Untraced.read, cast(Any, _make))
 
 
 def _without_static(arguments: Arguments) -> Arguments:

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes whose instances JAX sees as it sees a `Dag` of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from jax import tree_util
 
 import pydag._core as _core
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.derivatives import noted_for_jax, opens_as_pydag
 from pydag.jaxinterop.boundary.memory import memory_of, remember
 from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags
 from pydag.jaxinterop.static.paths import keys_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.fields import module_listeners
+from pydag.registry.names import class_name
+from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing
 from pydag.typing import Identity, Leaf, Where
 
@@ -72,6 +75,29 @@ def _refuse_flags(node: Any, options: Options) -> None:
             )
 
 
+_unbuilt: WeakTable[tuple[Untraced, Sequence[Leaf]]] = WeakTable()
+
+
+def _without_building(
+    cls: type, build: Callable[[Untraced, Iterable[Leaf]], Any]
+) -> Callable[[Untraced, Iterable[Leaf]], Any]:
+    """Makes objects of a class that JAX opens as it does instances, and that nobody has built.
+
+    JAX wants one for each structure that it reads from a file. So functions of the class don't run,
+    unless it can't have such an object: a tuple's subclass, or one without weak references.
+    """
+
+    def make(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
+        try:
+            node: Any = object.__new__(cls)
+            _unbuilt.set(node, (untraced, tuple(leaves)))
+        except TypeError:
+            return build(untraced, leaves)
+        return node
+
+    return make
+
+
 class _How:
     """How JAX sees the instances of a class, and whether pydag told JAX so of its own accord."""
 
@@ -87,6 +113,8 @@ def _tell_jax(cls: type, how: _How) -> None:
             return noted.leaves, noted.untraced
         if (known := memory_of(node)) is not None:
             return known[1], known[0]
+        if (unbuilt := _unbuilt.get(node, None)) is not None:
+            return unbuilt[1], unbuilt[0]
         untraced, leaves = take_apart(node, how.options, cls.__name__)
         if untraced.spec.is_leaf():
             raise TypeError(
@@ -106,6 +134,8 @@ def _tell_jax(cls: type, how: _How) -> None:
         return node
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    make = _without_building(cls, unflatten)
+    jax_private.exportable(cls, class_name(cls), Untraced.written, Untraced.read, make)
     asked_pydag.set(cls, how)
     opens_as_pydag(cls, lambda: how.options)
 
