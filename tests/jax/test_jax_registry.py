@@ -166,6 +166,116 @@ def test_a_class_without_keys() -> None:
     assert pydag.dag_paths(Box(1.0, 2.0)) == [(0,), (1,)]
 
 
+class Named:
+    """Its only child has a name of its own, of which aux_data says nothing."""
+
+    def __init__(self, key: Any, x: Any) -> None:
+        self.key, self.x = key, x
+
+    def tree_flatten_with_keys(self) -> Any:
+        return [(self.key, self.x)], None
+
+    def tree_flatten(self) -> Any:
+        return [self.x], None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Any) -> Named:
+        return cls(tree_util.GetAttrKey("x"), *children)
+
+
+tree_util.register_pytree_with_keys_class(Named)
+
+
+def attribute(name: str, x: Any = 1.0) -> Named:
+    return Named(tree_util.GetAttrKey(name), x)
+
+
+def test_names_that_depend_on_the_instance() -> None:
+    """Each instance is asked for the names of its children, with other instances or alone."""
+    first, second = attribute("kernel"), attribute("scale")
+    assert pydag.dag_paths([first, second]) == [(0, "kernel"), (1, "scale")]
+    for node, name in ((first, "kernel"), (second, "scale"), (first, "kernel")):
+        assert pydag.dag_paths(node) == [(name,)]
+        assert pydag.dag_mask(node, f"*{name}").x is True
+        gradient = jaxinterop.grad(lambda node: node.x**2, wrt=f"*{name}")(node)
+        assert float(gradient.x) == 2.0
+
+
+def test_a_pattern_for_another_instance_selects_nothing() -> None:
+    """A pattern of one instance's path matches no path of an instance with another name."""
+    node = attribute("kernel")
+    assert pydag.dag_mask(node, "*kernel").x is True
+    assert pydag.dag_mask(attribute("scale"), "*kernel").x is False
+    with pytest.raises(ValueError, match=r"no path matches the pattern '\*kernel'"):
+        jaxinterop.grad(lambda node: node.x**2, wrt="*kernel")(attribute("scale"))
+
+
+def test_one_instance_has_names_and_another_has_none() -> None:
+    """What one instance's keys are says nothing of another's, whichever came first."""
+    number = tree_util.FlattenedIndexKey(0)
+    assert pydag.dag_paths([Named(number, 1.0), attribute("a")]) == [(0, 0), (1, "a")]
+    assert pydag.dag_paths([attribute("a"), Named(number, 1.0)]) == [(0, "a"), (1, 0)]
+
+
+def test_a_key_in_one_instance_and_an_attribute_in_another() -> None:
+    """An accessor never takes a key for an attribute: it raises where it can't tell."""
+    nodes = [attribute("a"), Named(tree_util.DictKey("a"), 1.0)]
+    assert [a.codify("x") for a in pydag.dag_accessors(nodes)] == ["x[0].a", "x[1][<flat index 0>]"]
+
+
+@tree_util.register_pytree_with_keys_class
+@dataclasses.dataclass
+class Group:
+    """A dataclass whose children are the items of its dict."""
+
+    members: dict[str, Any]
+
+    def tree_flatten_with_keys(self) -> Any:
+        names = tuple(sorted(self.members))
+        return [(tree_util.GetAttrKey(n), self.members[n]) for n in names], names
+
+    def tree_flatten(self) -> Any:
+        names = tuple(sorted(self.members))
+        return [self.members[n] for n in names], names
+
+    @classmethod
+    def tree_unflatten(cls, names: Any, children: Any) -> Group:
+        return cls(dict(zip(names, children, strict=True)))
+
+
+def test_a_dataclass_whose_names_depend_on_the_instance(tmp_path: Any) -> None:
+    """Paths, patterns and names in files are each instance's own, as JAX has them."""
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    groups = [
+        Group({"kernel": jnp.ones(1), "bias": jnp.zeros(1)}),
+        Group({"scale": jnp.ones(2), "mean": jnp.zeros(2)}),
+    ]
+    assert pydag.dag_paths(groups) == [(0, "bias"), (0, "kernel"), (1, "mean"), (1, "scale")]
+    marked = [group.members for group in pydag.dag_mask(groups, "**scale")]
+    assert marked == [{"bias": False, "kernel": False}, {"mean": False, "scale": True}]
+    jaxinterop.save(tmp_path / "groups", groups)
+    names = sorted(numpy_files.load_file(tmp_path / "groups"))
+    assert names == ["0.bias", "0.kernel", "1.mean", "1.scale"]
+
+
+def test_a_dataclass_with_code_of_its_own_has_the_names_of_its_fields() -> None:
+    """JAX names the children of `register_dataclass` by the class: no instance is asked."""
+
+    @tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Checked:
+        x: Any
+        y: Any
+
+        def __post_init__(self) -> None:
+            self.is_checked = True
+
+    jax_names = [keys for keys, _ in tree_util.tree_flatten_with_path(Checked(1.0, 2.0))[0]]
+    assert jax_names == [(tree_util.GetAttrKey("x"),), (tree_util.GetAttrKey("y"),)]
+    assert pydag.dag_paths(Checked(1.0, 2.0)) == [("x",), ("y",)]
+    assert [a.codify("c") for a in pydag.dag_accessors(Checked(1.0, 2.0))] == ["c.x", "c.y"]
+
+
 def test_a_class_registered_after_it_was_seen() -> None:
     """It is a leaf first and a node then."""
 

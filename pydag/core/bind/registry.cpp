@@ -76,17 +76,19 @@ void bind_registry(nb::module_ &module) {
         nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
                 "resolve_fields: object, is_strict: bool, is_module: bool, /) -> object"));
-    // Lets the core open the instances of a class of another library by the library's own function, and ask for the
-    // names of children, `ask_names(instance, count)`, only where it doesn't know them.
+    // Lets the core open the instances of a class of another library by the library's own function. `names` are those
+    // of the children of all instances, None if they have none, or (instance, count) -> the names or None.
     module.def(
-        "ask_names_apart",
-        [](nb::handle registration, nb::object flatten, nb::object ask_names) {
+        "name_children",
+        [](nb::handle registration, nb::object flatten, nb::object names) {
             if (!RegistrationBox::check(registration))
                 fail(PyExc_TypeError, "expected a registration, got %U.", short_repr(registration).ptr());
-            RegistrationBox::of(registration).library_flatten = std::move(flatten);
-            RegistrationBox::of(registration).ask_names = std::move(ask_names);
+            const Locked locked(registration.ptr());
+            std::swap(RegistrationBox::of(registration).library_flatten, flatten);
+            std::swap(RegistrationBox::of(registration).names, names);
         },
-        nb::sig("def ask_names_apart(registration: object, flatten: object, ask_names: object, /) -> None"));
+        nb::arg(), nb::arg(), nb::arg().none(),
+        nb::sig("def name_children(registration: object, flatten: object, names: object, /) -> None"));
     // Sets the path entry type of a class of another library, which may be known only after the class was opened.
     module.def(
         "set_path_entry_type",

@@ -97,16 +97,18 @@ bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenO
 
 namespace {
 
-// The names of an instance's children, for which the library that registered its class is asked.
-nb::object names_of(PyObject *object, const Registration &registration, PyObject *aux_data, Py_ssize_t count) {
-    nb::object names = registration.learned.get().known_names.find(aux_data, count);
-    if (names.is_valid()) return names;
-    const nb::object aux = nb::borrow(aux_data);
-    names = call(registration.ask_names, nb::handle(object), nb::int_(count));
-    const bool fits = names.is_none() || (PyTuple_CheckExact(names.ptr()) && PyTuple_GET_SIZE(names.ptr()) == count);
-    if (!fits) return nb::none();
-    registration.learned.get().known_names.add(aux, count, names);
-    return names;
+nb::object names_to_ask_for(PyObject *box) {
+    const Locked locked(box);
+    return RegistrationBox::of(box).names;
+}
+
+// The names of an instance's children, as the library says them that registered its class; or None.
+nb::object names_of(PyObject *object, PyObject *registration, Py_ssize_t count) {
+    nb::object names = names_to_ask_for(registration);
+    const bool are_known = names.is_valid() && (names.is_none() || PyTuple_CheckExact(names.ptr()));
+    if (names.is_valid() && !are_known) names = call(names, nb::handle(object), nb::int_(count));
+    const bool fit = names.is_valid() && PyTuple_CheckExact(names.ptr()) && PyTuple_GET_SIZE(names.ptr()) == count;
+    return fit ? names : nb::none();
 }
 
 }  // namespace
@@ -139,8 +141,8 @@ Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &o
                  "children (%zd) and number of entries (%zd).",
                  type.ptr(), count, PyTuple_GET_SIZE(said.entries.ptr()));
         if (!is_filled(said.entries)) fail_unfilled();
-    } else if (options.wants_entries && known.ask_names.is_valid() && count > 0) {
-        said.entries = detail::names_of(object, known, said.aux_data.ptr(), count);
+    } else if (options.wants_entries && count > 0) {
+        said.entries = detail::names_of(object, registration, count);
     }
     detail::checked_count(object, count);
     if (!is_filled(said.children)) fail_unfilled();

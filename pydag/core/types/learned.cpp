@@ -33,7 +33,7 @@ uint64_t LearnedByWalks::next_number() {
 }
 
 // Registrations that are gone leave their lessons behind, so that from time to time all are forgotten. Nothing is
-// released but strings and small constants.
+// released but strings.
 Learned &LearnedByWalks::get() {
     Lessons &lessons = own();
     Lessons::Recent &recent = lessons.recent[number_ % Lessons::kRecent];
@@ -44,7 +44,7 @@ Learned &LearnedByWalks::get() {
         std::fill(std::begin(lessons.recent), std::end(lessons.recent), Lessons::Recent());
     }
     auto &known = lessons.all[number_];
-    if (!known) known = std::make_unique<Learned>(Learned{first_order_, {}, {}});
+    if (!known) known = std::make_unique<Learned>(Learned{first_order_, {}});
     recent = {number_, known.get()};
     return *known;
 }

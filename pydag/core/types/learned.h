@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/threads.h"
-#include "types/known_names.h"
 #include "types/taken_names.h"
 
 namespace pydag {
@@ -22,7 +21,6 @@ struct Learned {
     // The named fields that aren't slots, in the order in which the last instance had them.
     std::vector<DictField> dict_order;
     TakenNames taken_names;
-    KnownNames known_names;
 };
 
 #ifdef Py_GIL_DISABLED

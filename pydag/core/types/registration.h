@@ -26,8 +26,9 @@ struct Registration {
     nb::object unflatten;   // (aux_data, children) -> object; None likewise
     nb::object path_entry_type;
     // Of another library's class whose `flatten` also asks for the names of the children, the two apart: the
-    // library's function, and (object, count) -> names or None. Null for other classes.
-    nb::object library_flatten, ask_names;
+    // library's function, and the names that all instances give to their children, None if they give none, or
+    // (object, count) -> these names where they may depend on the instance. Null for other classes.
+    nb::object library_flatten, names;
     nb::object resolve_fields;  // () -> (data, slots, meta[, cached]), until fields are first used
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
     nb::object meta_names;      // tuple of str
@@ -49,7 +50,7 @@ struct Registration {
     std::shared_ptr<StandIn> stand_in;
     auto python_refs() {
         return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names,
-                        library_flatten, ask_names);
+                        library_flatten, names);
     }
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
@@ -59,7 +60,7 @@ static_assert(sizeof(Registration) == 10 * sizeof(nb::object) + 4 * sizeof(std::
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
 
-// The one member that may be set after a registration was made: the library says it only when it is asked.
+// This and the names may be set after a registration was made: the library says them only when it is asked.
 inline nb::object path_entry_type_of(PyObject *box) {
     const Locked locked(box);
     return RegistrationBox::of(box).path_entry_type;

@@ -11,6 +11,7 @@ from jax import tree_util
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.registry import lookup
+from pydag.registry.class_table import bases_of, names_in
 from pydag.registry.weak_table import WeakTable
 
 from .known_fields import is_module, known_fields
@@ -58,7 +59,7 @@ _PLAIN: dict[type, tuple[str, str]] = {
 def _named(cls: type, keys: Iterable[Any]) -> tuple[Any, ...] | None:
     """The entries that JAX's keys say, in pydag's words; None if they say no more than a number."""
     names: list[Any] = []
-    styles: dict[type, str] = {}
+    styles = dict(_styles.get(cls, {}))
     for key in keys:
         if type(key) not in _PLAIN:
             return None
@@ -66,43 +67,54 @@ def _named(cls: type, keys: Iterable[Any]) -> tuple[Any, ...] | None:
         names.append(getattr(key, attribute))
         if styles.setdefault(type(names[-1]), style) != style:
             return None  # a key and an attribute, both strings: an entry would not tell which
-    _styles.set(cls, _styles.get(cls, {}) | styles)
+    _styles.set(cls, styles)
     return tuple(names)
+
+
+def _may_give_names(cls: type, entry: Any) -> bool:
+    """Whether a class may give names to some instances' children if it gave none to another's.
+
+    JAX doesn't say whether a class has a function for keys. One that was registered with two
+    functions, and gave one instance nothing but numbers, is taken for a class without.
+    """
+    free = getattr(getattr(entry.to_iter, "__code__", None), "co_freevars", ())
+    has_method = any("tree_flatten_with_keys" in names_in(base) for base in bases_of(cls))
+    return has_method or "flatten_with_keys" in free
 
 
 class _Opener:
     """Opens the instances of one class, and names their children.
 
-    The names of a dataclass's children are asked for once for each number of children, not at
-    every instance: asking costs as much as opening.
+    The names are asked for at every instance, since they may depend on it. They don't where the
+    children are the fields of a dataclass, or have no names.
     """
 
-    def __init__(self, cls: type, flatten: Any, trial: Trial) -> None:
-        self.flatten = flatten
+    def __init__(self, cls: type, entry: Any, trial: Trial) -> None:
+        self.flatten = entry.to_iter
         self.registration: object = None
         self.entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
-        self.is_dataclass = dataclasses.is_dataclass(cls) and trial.how is None
-        self.names: dict[int, tuple[Any, ...] | None] = {}
+        self.may_give_names = trial.how is not None or _may_give_names(cls, entry)
+        fields = jax_private.dataclass_fields(entry)
+        self.names: Any = self.ask if fields is None else fields[0]
+        if fields is not None:
+            _styles.set(cls, {str: ".{}"})
+            self.entry_type = JaxField
         self.trial = trial
 
     def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
+        """The names of a node's children, of which there are so many; None where it has none."""
         opened = jax_private.flatten_one_level_with_keys(node)
         if opened is None:
             return None
-        names = _named(type(node), (key for key, _ in opened[0]))
+        keys = [key for key, _ in opened[0]]
+        names = _named(type(node), keys)
+        if names is None and not self.may_give_names and all(map(_is_number, keys)):
+            self.names = None
+            _core.name_children(self.registration, self.flatten, None)
         if names is not None and len(names) != count:
             return None
-        if self.is_dataclass or names is None:
-            self.names[count] = names
         self.write_as(_styles.get(type(node), {}).get(str))
         return names
-
-    def names_for(self, node: Any, count: int) -> tuple[Any, ...] | None:
-        """The names of a node's children, of which there are so many; None where it has none."""
-        try:
-            return self.names[count]
-        except KeyError:
-            return self.ask(node, count)
 
     def write_as(self, style: str | None) -> None:
         """Tells the core whether the names of children are attributes."""
@@ -113,13 +125,18 @@ class _Opener:
 
     def __call__(self, node: Any) -> tuple[Any, ...]:
         children, aux_data = self.flatten(node)
-        children = tuple(children)
-        names = self.names_for(node, len(children)) if children else None
+        children, names = tuple(children), self.names
+        if callable(names):
+            names = names(node, len(children)) if children else None
         if self.trial.how is not None:
             found = self.trial.learn(node, (children, aux_data, names))
             if found is not None:
                 return found
         return (children, aux_data) if names is None else (children, aux_data, names)
+
+
+def _is_number(key: Any) -> bool:
+    return isinstance(key, tree_util.FlattenedIndexKey)
 
 
 # For each class JAX's entry, and the object that the core got for it, by which the core recognizes
@@ -154,7 +171,7 @@ def _registration(cls: type, entry: Any) -> object:
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
         _styles.set(cls, {str: ".{}"})
     trial = Trial(cls, entry)
-    opener = _Opener(cls, entry.to_iter, trial)
+    opener = _Opener(cls, entry, trial)
     opener.registration = _core.foreign_registration(
         cls,
         opener,
@@ -166,7 +183,7 @@ def _registration(cls: type, entry: Any) -> object:
     )
     trial.registration = opener.registration
     if trial.how is None:
-        _core.ask_names_apart(opener.registration, opener.flatten, opener.names_for)
+        _core.name_children(opener.registration, opener.flatten, opener.names)
     return opener.registration
 
 

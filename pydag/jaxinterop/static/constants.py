@@ -14,8 +14,8 @@ from typing import Any
 from pydag.registry.class_table import ClassTable
 from pydag.typing import Leaf
 
-from .leaves import Static, compares
-from .parts import Readers, is_of_jax, readers_of
+from .leaves import Static, compares, is_of_jax
+from .parts import Readers, readers_of
 
 # Numbers and text are compared by value, all else by identity.
 _BY_VALUE = (bool, int, float, complex, str, bytes)

@@ -24,6 +24,15 @@ def is_known_to_jax(cls: type) -> bool:
     return any(id(base) in known for base in bases_of(cls))
 
 
+def _is_of_jax(leaf: Any) -> bool:
+    module = names_in(type(leaf)).get("__module__")
+    return type(module) is str and module.split(".")[0] in ("jax", "jaxlib")
+
+
+is_of_jax = ClassTable(_is_of_jax).of
+"""Whether a leaf's class is JAX's own, such as that of a function with a derivative of its own."""
+
+
 # JAX's own classes of arrays, ordinary ones and traced ones, by id.
 _classes_of_jax: dict[int, type] = {}
 if jax_private.array_class is not None:
@@ -39,12 +48,6 @@ def are_arrays_of_jax(leaves: Iterable[Any]) -> bool:
 
 
 def _ask_jax(leaf: Any) -> bool:
-    cls = type(leaf)
-    if inherits(cls, jax.core.Tracer) and cls.__module__.partition(".")[0] == "jax":
-        _classes_of_jax[id(cls)] = cls
-    if not is_known_to_jax(type(leaf)):
-        # JAX refuses these, and says what to do.
-        return any("__jax_array__" in names_in(base) for base in bases_of(type(leaf)))
     try:
         jax.typeof(leaf)
     except TypeError:
@@ -54,14 +57,34 @@ def _ask_jax(leaf: Any) -> bool:
     return True
 
 
-_is_traced = ClassTable(_ask_jax)
+# JAX takes every instance of these, or of none of the classes below them, for an array.
+_ALIKE = (bool, int, float, complex, np.generic)
+
+
+def _ask_of_class(leaf: Any) -> bool | None:
+    cls = type(leaf)
+    if inherits(cls, jax.core.Tracer) and is_of_jax(leaf):
+        _classes_of_jax[id(cls)] = cls
+    if not is_known_to_jax(cls):
+        # JAX refuses these, and says what to do.
+        return any("__jax_array__" in names_in(base) for base in bases_of(cls))
+    are_alike = is_of_jax(leaf) or any(inherits(cls, base) for base in _ALIKE)
+    return _ask_jax(leaf) if are_alike else None
+
+
+is_class_traced = ClassTable(_ask_of_class).of
+"""Whether JAX takes all instances of a leaf's class for arrays.
+
+None where each has to be asked: an array of NumPy, of a subclass too, may hold text.
+"""
 
 
 def is_traced(leaf: Any) -> bool:
-    """Whether JAX takes this leaf for an array. Asked once per class; NumPy's vary by dtype."""
+    """Whether JAX takes this leaf for an array."""
     if type(leaf) is np.ndarray:
         return leaf.dtype in _dtypes or _ask_jax(leaf)
-    return _is_traced.of(leaf)
+    known = is_class_traced(leaf)
+    return _ask_jax(leaf) if known is None else known
 
 
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)

@@ -232,18 +232,6 @@ _COMPILED = Readers(False, (_of_jitted,), None, ())
 _CLASS = Readers(False, (_of_class,), None, ())
 
 
-def is_of_jax(leaf: Any) -> bool:
-    """Whether its class is JAX's own, such as that of a function with a derivative of its own."""
-    return _of_jax.of(leaf)
-
-
-def _is_of_jax(leaf: Any) -> bool:
-    module = names_in(type(leaf)).get("__module__")
-    return type(module) is str and module.split(".")[0] in ("jax", "jaxlib")
-
-
-_of_jax = ClassTable(_is_of_jax)
-
 NAME = type.__dict__["__name__"].__get__
 QUALNAME = type.__dict__["__qualname__"].__get__
 MODULE = type.__dict__["__module__"].__get__

@@ -7,8 +7,6 @@ through builtin containers, is a module.
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
@@ -16,7 +14,7 @@ from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
 from pydag.structure.listing import Listing, step_text
 from pydag.typing import Leaf
 
-from .leaves import is_number, is_traced
+from .leaves import is_class_traced, is_number, is_traced
 
 _MOST_WAYS = 256  # to one leaf are looked through for two to name in an error
 
@@ -40,7 +38,7 @@ def static_positions(
     numbers: Sequence[int] = ()
     if any(map(is_number, examples.values())):
         numbers = _numbers_of_modules(leaves, spec, roots)
-    if id(np.ndarray) not in examples and all(map(is_traced, examples.values())):
+    if all(map(is_class_traced, examples.values())):
         return tuple(sorted({*numbers, *selected})) if selected else tuple(numbers)
     chosen = {*numbers, *selected}
     return tuple(i for i, leaf in enumerate(leaves) if i in chosen or not is_traced(leaf))

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from pydag.jaxinterop.messages.roots import shortened
-from pydag.registry.class_table import bases_of, inherits
+from pydag.registry.class_table import bases_of, inherits, names_in
 from pydag.structure.text import short_repr
 
 from .leaves import is_traced
@@ -30,6 +30,8 @@ from .parts import (
 )
 from .search import Hidden, search
 
+_dtype_of = names_in(np.ndarray)["dtype"].__get__
+
 
 def hidden_array(leaf: Any) -> Hidden | None:
     """An array that a leaf holds which JAX takes for a constant; None if it holds none.
@@ -38,8 +40,9 @@ def hidden_array(leaf: Any) -> Hidden | None:
     method is bound to, in the arguments of a partial, and in what a view or an iterator of Python's
     leads to. Functions, classes, modules and members of enums are exempt.
     """
-    if type(leaf) is np.ndarray and leaf.dtype == object:
-        return search(leaf.ravel().tolist(), readers_of, _is_hidden_array)
+    if inherits(type(leaf), np.ndarray) and _dtype_of(leaf).hasobject:
+        items = np.ndarray.tolist(np.ndarray.ravel(leaf))
+        return search(items, readers_of, _is_hidden_array)
     return None if readers_of(leaf).is_blind() else search(leaf, readers_of, _is_hidden_array)
 
 
@@ -140,7 +143,7 @@ def _kind_and_cure(leaf: Any) -> tuple[str, str]:
             f"{kind}, {_named(leaf)}",
             "Pass a list, a tuple or a dict that holds the arrays, such as list(params.values()).",
         )
-    if type(leaf) is np.ndarray:
+    if inherits(cls, np.ndarray):
         return "an array of objects", "Pass a list or a tuple."
     if any(inherits(cls, base) for base in CONTAINERS):
         return (

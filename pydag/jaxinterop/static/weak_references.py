@@ -15,7 +15,8 @@ from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.registry.class_table import inherits
 from pydag.typing import Dag, Identity, Leaf
 
-from .parts import is_of_jax, readers_of
+from .leaves import is_of_jax
+from .parts import readers_of
 from .search import search
 
 _KINDS: tuple[type, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
