@@ -56,14 +56,15 @@ def _strides(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> tup
 def _of_numpy(numpy: Any, array: Any) -> MemoryKey | None:
     if not array.size or isinstance(array, numpy.ma.MaskedArray):
         return None
-    dtype = array.dtype
+    dtype, cls = array.dtype, type(array)
+    plain = cls in (numpy.ndarray, numpy.memmap)
     return MemoryKey(
         "cpu",
         array.__array_interface__["data"][0],
         dtype.name if dtype.isbuiltin else dtype,
         array.shape,
         _strides(array.shape, array.strides, 1),
-        None if type(array) in (numpy.ndarray, numpy.memmap) else type(array),
+        None if plain else (cls,),
     )
 
 
