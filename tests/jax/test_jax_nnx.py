@@ -371,6 +371,94 @@ def test_a_class_that_is_changed_later() -> None:
         assert len(seen) == 1
 
 
+class Shadowed(nnx.Module):
+    """Its child goes by the name of something that takes assignments to it."""
+
+    def __init__(self) -> None:
+        vars(self)["w"] = ONE
+        self._pytree__nodes = self._pytree__nodes.update({"w": True})
+        self.c = 1
+
+
+def test_a_child_behind_a_property_is_opened_as_flax_does() -> None:
+    """Flattening builds nothing. Only building raises what flax raises about the property."""
+
+    class Behind(Shadowed):
+        w = property(lambda self: 5)
+
+    for node in (Behind(), Behind()):
+        leaves, spec = pydag.dag_flatten(node)
+        (leaf,) = leaves
+        assert leaf is ONE
+        assert jax.tree.leaves(node)[0] is ONE
+        with pytest.raises(AttributeError) as from_flax:
+            jax.tree.map(lambda x: x, node)
+        with pytest.raises(AttributeError) as error:
+            spec.unflatten(leaves)
+        assert str(error.value) == str(from_flax.value)
+
+
+def test_a_property_that_came_later_is_flaxs_too() -> None:
+    """A class that was opened by the core before is opened by flax once it has the property."""
+
+    class Later(Shadowed):
+        pass
+
+    leaves, spec = pydag.dag_flatten(Later())
+    assert pydag.dag_leaves(spec.unflatten(leaves))[0] is ONE
+    node = Later()
+    assert is_opened_by_core(node)
+    Later.w = property(lambda self: 5)
+    assert pydag.dag_leaves(node)[0] is jax.tree.leaves(node)[0] is ONE
+    assert not is_opened_by_core(node)
+    with pytest.raises(AttributeError, match="has no setter"):
+        spec.unflatten(leaves)
+
+
+def test_flattening_runs_no_setter() -> None:
+    """A setter of the class runs when an instance is built, as often as in flax, and only then."""
+    written: list[Any] = []
+
+    class Counted:
+        def __get__(self, node: Any, cls: type) -> Any:
+            return vars(node)["w"]
+
+        def __set__(self, node: Any, value: Any) -> None:
+            written.append(value)
+            vars(node)["w"] = value
+
+    class Setting(Shadowed):
+        w = Counted()
+
+    for _ in range(3):
+        leaves, spec = pydag.dag_flatten(Setting())
+        assert not written
+        spec.unflatten(leaves)
+        assert len(written) == 1
+        written.clear()
+
+
+def test_a_getattribute_that_came_later_runs_as_in_flax() -> None:
+    """A class that reads attributes in its own way from now on is flax's to open."""
+
+    class Reading(nnx.Module):
+        def __init__(self) -> None:
+            self.w = nnx.Param(ONE)
+
+    node = Reading()
+    for _ in range(2):
+        pydag.dag_map(lambda x: x, node)
+    assert is_opened_by_core(node)
+
+    def read(self: Any, name: str) -> Any:
+        return {} if name == "__dict__" else object.__getattribute__(self, name)
+
+    Reading.__getattribute__ = read
+    assert jax.tree.leaves(node) == []
+    for _ in range(2):
+        assert pydag.dag_leaves(node) == []
+
+
 def test_refs_in_variables() -> None:
     """A Variable that holds a ref has the ref as its leaf."""
     variable = nnx.Param(ONE, ref=True)

@@ -86,7 +86,8 @@ nb::object build_by_stand_in(nb::handle box, nb::handle aux_data, nb::tuple chil
     if (!stand_in) return nb::none();
     MadeOnce once;
     const auto count = static_cast<uint32_t>(PyTuple_GET_SIZE(children.ptr()));
-    nb::object built = stand_in->build(registration, aux_data.ptr(), &PyTuple_GET_ITEM(children.ptr(), 0), count, once);
+    nb::object built =
+        stand_in->build(registration, aux_data.ptr(), &PyTuple_GET_ITEM(children.ptr(), 0), count, once, true);
     return built.is_valid() ? built : nb::none();
 }
 
@@ -120,6 +121,15 @@ void bind_stand_ins(nb::module_ &module) {
                        "-> tuple[tuple, object, tuple | None] | None"));
     module.def("build_by_stand_in", build_by_stand_in, nb::arg(), nb::arg().none(), nb::arg(),
                nb::sig("def build_by_stand_in(registration: object, aux_data: object, children: tuple, /) -> object"));
+    // Lets the core build such instances from now on.
+    module.def(
+        "set_stand_in_tried",
+        [](nb::handle box, nb::handle aux_data, uint32_t count) {
+            if (const std::shared_ptr<StandIn> stand_in = registration_of(box).stand_in)
+                stand_in->set_tried(aux_data.ptr(), count);
+        },
+        nb::arg(), nb::arg().none(), nb::arg(),
+        nb::sig("def set_stand_in_tried(registration: object, aux_data: object, count: int, /) -> None"));
     module.def(
         "has_stand_in", [](nb::handle box) { return registration_of(box).stand_in != nullptr; },
         nb::sig("def has_stand_in(registration: object, /) -> bool"));

@@ -21,6 +21,7 @@ public:
           kinds_(kinds) {
         for (size_t i = 0; i < size(); ++i) order_.push_back({PyTuple_GET_ITEM(names_.ptr(), i), i});
     }
+    bool is_tried = false;  // whether instances were built as the library does it
     size_t size() const { return static_cast<size_t>(PyTuple_GET_SIZE(names_.ptr())); }
     size_t num_children() const { return num_children_; }
     const nb::object &names() const { return names_; }

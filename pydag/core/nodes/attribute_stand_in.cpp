@@ -55,6 +55,7 @@ bool AttributeStandIn::add_layout(PyTypeObject *type, nb::handle children, nb::h
         if (!is_exact_str(item(names.ptr(), i))) return false;
         nb::object name = interned(item(names.ptr(), i));
         if (name.is(kinds_)) kinds = i;
+        if (takes_assignment(type, name.ptr())) return false;  // such as a property, whose code would have to run
         PyTuple_SET_ITEM(own_names.ptr(), i, name.release().ptr());
     }
     if (version_ == 0 || kinds < num_children || kinds == count) return false;
@@ -142,10 +143,10 @@ bool AttributeStandIn::read_known(PyObject *object, PyObject *aux_data, uint32_t
 }
 
 nb::object AttributeStandIn::build(const Registration &registration, PyObject *aux_data, PyObject *const *children,
-                                   uint32_t count, MadeOnce &) {
+                                   uint32_t count, MadeOnce &, bool is_trial) {
     if (!is_of_this_version(reinterpret_cast<PyTypeObject *>(registration.type.ptr()))) return nb::object();
     const Layout *const layout = find(aux_data, count);
-    if (!layout) return nb::object();
+    if (!layout || !(layout->is_tried || is_trial)) return nb::object();
     const nb::object names = layout->names();  // the layout may go when code of the class runs
     const auto size = static_cast<size_t>(PyTuple_GET_SIZE(names.ptr()));
     nb::object object = new_instance(registration);
@@ -154,6 +155,10 @@ nb::object AttributeStandIn::build(const Registration &registration, PyObject *a
         checked(PyObject_GenericSetAttr(object.ptr(), item(names.ptr(), i), value));
     }
     return object;
+}
+
+void AttributeStandIn::set_tried(PyObject *aux_data, uint32_t count) {
+    if (Layout *const layout = find(aux_data, count)) layout->is_tried = true;
 }
 
 // Assigns to the attributes: so the class decides what may be assigned, and when.

@@ -30,7 +30,8 @@ public:
     bool read_known(PyObject *object, PyObject *aux_data, uint32_t count, PyObject **children,
                     bool &owns_children) override;
     nb::object build(const Registration &registration, PyObject *aux_data, PyObject *const *children, uint32_t count,
-                     MadeOnce &once) override;
+                     MadeOnce &once, bool is_trial) override;
+    void set_tried(PyObject *aux_data, uint32_t count) override;
     void write(PyObject *object, PyObject *aux_data, PyObject *const *children, uint32_t count,
                MadeOnce &once) override;
 

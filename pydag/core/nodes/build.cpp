@@ -86,7 +86,7 @@ nb::object build_custom(PyObject *const *refs, Stack &values, size_t base, MadeO
     const Registration &registration = custom.registration();
     if (const std::shared_ptr<StandIn> stand_in = registration.stand_in) {
         const auto count = static_cast<uint32_t>(values.size() - base);
-        nb::object built = stand_in->build(registration, custom.aux_data(), values.data() + base, count, once);
+        nb::object built = stand_in->build(registration, custom.aux_data(), values.data() + base, count, once, false);
         if (built.is_valid()) {
             values.drop_to(base);
             return built;

@@ -161,8 +161,9 @@ bool SlotStandIn::read_known(PyObject *object, PyObject *aux_data, uint32_t coun
 }
 
 nb::object SlotStandIn::build(const Registration &registration, PyObject *aux_data, PyObject *const *children,
-                              uint32_t count, MadeOnce &once) {
-    const bool fits = is_of_this_version(reinterpret_cast<PyTypeObject *>(registration.type.ptr())) &&
+                              uint32_t count, MadeOnce &once, bool is_trial) {
+    const bool fits = (is_tried_ || is_trial) &&
+                      is_of_this_version(reinterpret_cast<PyTypeObject *>(registration.type.ptr())) &&
                       count == (slots_.child ? 1 : 0) && PyTuple_CheckExact(aux_data) && is_filled(aux_data) &&
                       (slots_.items || PyTuple_GET_SIZE(aux_data) == static_cast<Py_ssize_t>(slots_.plain.size()));
     if (!fits) return nb::object();

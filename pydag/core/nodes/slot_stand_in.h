@@ -29,7 +29,8 @@ public:
     bool read_known(PyObject *object, PyObject *aux_data, uint32_t count, PyObject **children,
                     bool &owns_children) override;
     nb::object build(const Registration &registration, PyObject *aux_data, PyObject *const *children, uint32_t count,
-                     MadeOnce &once) override;
+                     MadeOnce &once, bool is_trial) override;
+    void set_tried(PyObject *, uint32_t) override { is_tried_ = true; }
     void write(PyObject *object, PyObject *aux_data, PyObject *const *children, uint32_t count,
                MadeOnce &once) override;
 
@@ -39,7 +40,8 @@ private:
     nb::object aux_data_of(PyObject *object);
 
     Slots slots_;
-    unsigned version_;     // that of the class when the stand-in was tried out
+    unsigned version_;  // that of the class when the stand-in was tried out
+    bool is_tried_ = false;
     nb::object last_aux_;  // the last one that holds constants alone, which most instances share
     Order order_ = {};
 };

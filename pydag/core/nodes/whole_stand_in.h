@@ -18,10 +18,16 @@ public:
         owns_children = true;
         return object == aux_data && count == 0;
     }
-    nb::object build(const Registration &, PyObject *aux_data, PyObject *const *, uint32_t count, MadeOnce &) override {
+    nb::object build(const Registration &, PyObject *aux_data, PyObject *const *, uint32_t count, MadeOnce &,
+                     bool is_trial) override {
+        if (!is_tried_ && !is_trial) return nb::object();
         return count == 0 ? nb::borrow(aux_data) : nb::object();
     }
+    void set_tried(PyObject *, uint32_t) override { is_tried_ = true; }
     void write(PyObject *, PyObject *, PyObject *const *, uint32_t, MadeOnce &) override {}
+
+private:
+    bool is_tried_ = false;
 };
 
 }  // namespace pydag

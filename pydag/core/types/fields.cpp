@@ -64,6 +64,11 @@ Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name) {
     return is_own ? descriptor->d_member->offset : 0;
 }
 
+bool takes_assignment(PyTypeObject *type, PyObject *name) {
+    const ClassAttribute found = class_attribute(type, name);
+    return found.value.is_valid() && Py_TYPE(found.value.ptr())->tp_descr_set;
+}
+
 nb::object own_slots(nb::handle cls) {
     if (!PyType_Check(cls.ptr())) fail(PyExc_TypeError, "Expected a class, got %U.", short_repr(cls).ptr());
     nb::object names = checked(PyList_New(0));

@@ -20,6 +20,9 @@ nb::object own_slots(nb::handle type);
 // The offset of the slot that holds the attribute; 0 if that is in `__dict__`.
 Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name);
 
+// Whether an assignment to the attribute goes to something that the class has, such as a property or a slot.
+bool takes_assignment(PyTypeObject *type, PyObject *name);
+
 // The attribute, as a new reference; AttributeError if it is not set. If only the class has it, and it is
 // no descriptor, that is taken: a dataclass keeps defaults there. May run the code of a key in `__dict__`
 // that is no exact string.

@@ -6,7 +6,8 @@
 // does the same itself: it finds the same children, makes the same aux_data, and has the same names for the
 // children. So a structure doesn't show who opened a node. Instances that the core can't open, such as those of a
 // class that was changed since, are opened by the functions. Python tries a stand-in out with an instance of each
-// class, and compares what both give, before the core uses it.
+// class: when the functions have opened one, and when they have built one, the core does the same, and Python
+// compares what both give. So no function runs but those that were asked for.
 #pragma once
 
 #include "base/buffer.h"
@@ -38,9 +39,11 @@ public:
     // others, or if that can't be told. Runs no Python code.
     virtual bool read_known(PyObject *object, PyObject *aux_data, uint32_t count, PyObject **children,
                             bool &owns_children) = 0;
-    // A new instance; null where the function has to build it.
+    // A new instance; null where the function has to build it. `is_trial`: for Python to compare it.
     virtual nb::object build(const Registration &registration, PyObject *aux_data, PyObject *const *children,
-                             uint32_t count, MadeOnce &once) = 0;
+                             uint32_t count, MadeOnce &once, bool is_trial) = 0;
+    // Says that what was built for this aux_data is what the function built.
+    virtual void set_tried(PyObject *aux_data, uint32_t count) = 0;
     // Puts other children into an instance that has this aux_data.
     virtual void write(PyObject *object, PyObject *aux_data, PyObject *const *children, uint32_t count,
                        MadeOnce &once) = 0;

@@ -175,7 +175,7 @@ def _registration(cls: type, entry: Any) -> object:
     opener.registration = _core.foreign_registration(
         cls,
         opener,
-        entry.from_iter,
+        entry.from_iter if trial.how is None else trial.build,
         opener.entry_type,
         resolve,
         fields is not None and fields.is_strict,

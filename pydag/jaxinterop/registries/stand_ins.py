@@ -2,12 +2,12 @@
 """Tries out whether the core can open and build the instances of a class itself.
 
 It can where a library does that in a way that is known. What is known of a library may be wrong for
-another release, or for a class that does something else. So the first instance of each class, and
-of each layout (which attributes there are, and which of them are children), is opened and built in
-both ways. Where they differ, the library's functions are called for each instance of the class.
+another release, or for a class that does something else. So where the library has opened the first
+instance of a class, or of a layout (which attributes there are, and which of them are children),
+the core opens it, too; and so where the library has built one. Where the two differ, the library's
+functions are called for each instance of the class.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pydag._core as _core
@@ -28,12 +28,15 @@ class Trial:
     """Whether the core can stand in for the functions of one class."""
 
     def __init__(self, cls: type, entry: Any) -> None:
-        self.how: BySlots | ByAttributes | Whole | None = opened_by_flax(cls, entry)
-        if jax_private.is_by_register_static(entry):
-            self.how = Whole()
-        self.unflatten: Callable[[Any, Any], Any] = entry.from_iter
+        self._cls, self._entry = cls, entry
+        self.how = self._ask()
         self.registration: object = None
         self.failures = 0
+
+    def _ask(self) -> BySlots | ByAttributes | Whole | None:
+        if jax_private.is_by_register_static(self._entry):
+            return Whole()
+        return opened_by_flax(self._cls, self._entry)
 
     def learn(self, node: Any, opened: Opened) -> Opened | None:
         """Lets the core open such instances from now on, if it does so as the library did.
@@ -44,6 +47,7 @@ class Trial:
             return None
         if (known := _core.open_by_stand_in(self.registration, node)) is not None:
             return known  # who asks isn't the core
+        self.how = self._ask()  # the class may have been changed
         found = self._found_by_core(node, opened) if self._prepare(node, opened) else None
         if found is None:
             self.failures += 1
@@ -55,7 +59,8 @@ class Trial:
             return _core.stand_in_by_slots(self.registration, *self.how)
         if isinstance(self.how, Whole):
             return _core.stand_in_as_whole(self.registration)
-        assert self.how is not None
+        if self.how is None:
+            return False
         try:
             parts, (child_keys, other_keys, _) = vars(node), aux_data
         except (TypeError, ValueError):
@@ -73,12 +78,24 @@ class Trial:
         found = _core.open_by_stand_in(self.registration, node)
         if found is None:
             return None  # such an instance isn't the core's to open
-        built = _core.build_by_stand_in(self.registration, found[1], found[0])
-        if _is_same(found, opened) and self._is_alike(built, self.unflatten(opened[1], opened[0])):
+        if _is_same(found, opened):
             return found
-        _core.drop_stand_in(self.registration)
-        self.how = None
+        self._give_up()
         return None
+
+    def _give_up(self) -> None:
+        _core.drop_stand_in(self.registration)
+        self.failures = _MOST_FAILURES
+
+    def build(self, aux_data: Any, children: tuple[Any, ...]) -> Any:
+        """What the library builds. The core builds such instances from now on if it can."""
+        expected = self._entry.from_iter(aux_data, children)
+        built = _core.build_by_stand_in(self.registration, aux_data, children)
+        if built is not None and self._is_alike(built, expected):
+            _core.set_stand_in_tried(self.registration, aux_data, len(children))
+        elif built is not None:
+            self._give_up()
+        return expected
 
     def _is_alike(self, built: Any, expected: Any) -> bool:
         """Whether two instances are made of the same parts."""
