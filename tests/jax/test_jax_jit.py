@@ -540,6 +540,7 @@ def test_an_exception_in_the_function() -> None:
     assert params["encoder"] is params["decoder"]
 
 
+@pytest.mark.filterwarnings("ignore:.* was compiled 4 times")  # each thread sees the others' calls
 def test_threads() -> None:
     """Calls of several threads, with trees of several structures, don't meet."""
     f = jaxinterop.jit(

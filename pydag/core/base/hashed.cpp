@@ -23,7 +23,20 @@ PyObject *repr(PyObject *self) { return PyObject_CallOneArg(constants.bounded_re
 
 PyObject *get_value(PyObject *self, void *) { return incref(HashedBox::of(self).value.ptr()); }
 
-PyGetSetDef properties[] = {{"value", get_value, nullptr, "The object.", nullptr}, {nullptr}};
+PyObject *get_num_calls(PyObject *self, void *) { return PyLong_FromSize_t(HashedBox::of(self).num_calls); }
+
+PyGetSetDef properties[] = {
+    {"value", get_value, nullptr, "The object.", nullptr},
+    {"num_calls", get_num_calls, nullptr, "How many calls of a compiled function were made for this key.", nullptr},
+    {nullptr}};
+
+PyObject *note_call_of(PyObject *self, PyObject *) {
+    note_call(self);
+    return incref(Py_None);
+}
+
+PyMethodDef methods[] = {{"note_call", note_call_of, METH_NOARGS, "Counts a call that the core didn't make."},
+                         {nullptr}};
 
 }  // namespace
 
@@ -38,7 +51,8 @@ void make_hashed_type() {
                      {{Py_tp_hash, reinterpret_cast<void *>(hash_of)},
                       {Py_tp_richcompare, reinterpret_cast<void *>(compare)},
                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
-                      {Py_tp_getset, properties}});
+                      {Py_tp_getset, properties},
+                      {Py_tp_methods, methods}});
 }
 
 }  // namespace pydag

@@ -8,18 +8,26 @@
 
 #include "base/box.h"
 
+#include <atomic>
+
 namespace pydag {
 
 struct Hashed {
     nb::object value;
     Py_hash_t hash;
+    std::atomic<size_t> num_calls = 0;  // of a compiled function, for this key
     auto python_refs() { return std::tie(value); }
 };
-static_assert(sizeof(Hashed) == sizeof(nb::object) + sizeof(Py_hash_t), "list the new member in python_refs()");
+static_assert(sizeof(Hashed) == sizeof(nb::object) + sizeof(Py_hash_t) + sizeof(size_t),
+              "list the new member in python_refs()");
 using HashedBox = Box<Hashed>;
 
 // Raises what the value's own `__hash__` raises.
 nb::object make_hashed(nb::handle value);
+// Counts a call, if the key is a Hashed.
+inline void note_call(PyObject *key) {
+    if (HashedBox::check(key)) HashedBox::of(key).num_calls.fetch_add(1, std::memory_order_relaxed);
+}
 void make_hashed_type();
 
 }  // namespace pydag

@@ -2,6 +2,7 @@
 #include "walks/jit_call.h"
 
 #include "base/constants.h"
+#include "base/hashed.h"
 #include "base/tuples.h"
 #include "spec/spec_key.h"
 #include "walks/flatten.h"
@@ -109,6 +110,7 @@ nb::object follow(nb::handle recipes, const FlatCall &flat, Leaves &leaves, nb::
         PyObject *const box = PyTuple_GET_ITEM(recipes.ptr(), i);
         const Recipe &recipe = RecipeBox::of(box);
         if (!fits(recipe, leaves, access)) continue;
+        note_call(recipe.key.ptr());
         const RunningKey running(recipe.key.ptr());
         if (recipe.has_extras()) return call_with_extras(box, flat, leaves, args, kwargs);
         if (recipe.is_spread) {

@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A warning about a function that is compiled again and again for arrays of the same types."""
+"""A warning about a function that is compiled again and again for arrays of the same types.
 
+A compilation pays if it serves a few calls: sizes that stay for an epoch, a sweep over rates, the
+modes of a model are fine. So the warning comes when one place of the arguments has changed again
+and the last compilations for its values were hardly used.
+"""
+
+import functools
+import inspect
+import types
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from pydag._core import Hashed
 from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.static.leaves import Static, is_number
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
-from .changing_values import (
-    CALLS,
-    FUNCTION,
-    NUMBER,
-    STATIC_ARGUMENTS,
-    STRUCTURE,
-    TEXT,
-    different,
-    is_too_many,
-    kind_of,
-    origin,
-)
 from .compared_calls import (
     ARGUMENT,
     ATTRIBUTE,
@@ -33,9 +32,24 @@ from .compared_calls import (
     SIZE,
     ComparedCall,
     Difference,
+    Keys,
+    Size,
     differences,
 )
 from .difference import why
+
+UNUSED = 3
+"""So many compilations for values of one place, each of them used for fewer calls, are too many."""
+
+_REMEMBERED = 8  # compilations: there may be others in between
+
+NUMBER, TEXT, FUNCTION, OBJECT = "number", "text", "function", "object"
+STRUCTURE = "structure"
+
+
+class _Compiled(NamedTuple):
+    call: ComparedCall
+    key: Hashed  # counts its calls
 
 
 class Changes:
@@ -49,55 +63,105 @@ class Changes:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._calls: list[ComparedCall] = []  # the latest comes last
+        self._compiled: list[_Compiled] = []  # the latest comes last
         self._has_warned = False
 
     def forget(self) -> None:
         """Forgets all earlier calls."""
-        self._calls.clear()
+        self._compiled.clear()
 
-    def add(self, untraced: Untraced, traced: Sequence[Leaf]) -> None:
+    def add(self, key: Hashed, traced: Sequence[Leaf]) -> None:
         """Notes a call that needs a compilation; warns if one place in it changed each time.
 
         Args:
+            key: The `Key` of the call.
             traced: The leaves that JAX traces.
         """
         if self._has_warned:
             return
-        call = ComparedCall(untraced, traced)
-        if any(call.is_for_the_same(before) for before in self._calls):
+        call = ComparedCall(key.value.untraced, traced)
+        if any(call.is_for_the_same(before.call) for before in self._compiled):
             return
-        if len(self._calls) >= CALLS - 1:
+        if len(self._compiled) >= UNUSED:
             for found in self._by_place(call):
                 if self._tell(found):
                     self._has_warned = True
                     self.forget()
                     return
-        self._calls = [*self._calls[1 - STATIC_ARGUMENTS :], call]
+        self._compiled = [*self._compiled[1 - _REMEMBERED :], _Compiled(call, key)]
 
     def _by_place(self, call: ComparedCall) -> Iterator[list[Difference]]:
-        """How the last calls differ from this one, grouped by place; the latest comes last."""
+        """How the last calls differ from this one, by place; those that were used often end a list.
+
+        The latest comes last.
+        """
         found: dict[tuple[str, str], list[Difference]] = {}
-        for before in self._calls:
-            for difference in differences(before, call) or ():
-                found.setdefault((difference.where, difference.place), []).append(difference)
+        for before in self._compiled:
+            for difference in differences(before.call, call) or ():
+                place = found.setdefault((difference.where, difference.place), [])
+                if before.key.num_calls < UNUSED:
+                    place.append(difference)
+                else:
+                    place.clear()
         return iter(found.values())
 
     def _tell(self, found: Sequence[Difference]) -> bool:
         """Warns of the changes at one place if they are many; returns whether it warned."""
+        if not found:
+            return False
         last = found[-1]
         kind = kind_of(last, last.new)
         if kind is None:
             return False
         alike = takewhile(lambda d: kind_of(d, d.old) == kind, reversed(found))
         values = different([*[d.old for d in alike][::-1], last.new])
-        if not is_too_many(values, kind, last):
+        if len(values) <= UNUSED:
             return False
         warn_at_call(
             f"{self._source.text} was compiled {len(values)} times because "
             f"{_said(last, kind, values)}\n  {_advice(last, kind)}"
         )
         return True
+
+
+def kind_of(difference: Difference, value: Any) -> str | None:
+    """What kind of value stands at a place; None where another one is no mistake.
+
+    That is a kind with few values, such as flags, and a number or text that the user named static:
+    a function is compiled for each, as was asked.
+    """
+    if type(value) in (Size, Keys) or difference.where in (SHARING, ORDER):
+        return STRUCTURE
+    if value is None or isinstance(value, bool | np.bool_ | type):
+        return None
+    if is_number(value) or isinstance(value, str | bytes):
+        if difference.where == ARGUMENT:
+            return None
+        return NUMBER if is_number(value) else TEXT
+    return OBJECT if origin(value) is None else FUNCTION
+
+
+def origin(value: Any) -> Any:
+    """The code of a function, or of what a partial calls; None for what is no function."""
+    while isinstance(value, functools.partial | types.MethodType):
+        value = value.func if isinstance(value, functools.partial) else value.__func__
+    if not callable(value) or isinstance(value, type):
+        return None
+    try:
+        code = getattr(inspect.unwrap(value), "__code__", None)
+    except Exception:  # reading an attribute may run code of the class
+        return None
+    if isinstance(code, types.CodeType):
+        return code
+    return value if isinstance(value, types.BuiltinFunctionType) else None
+
+
+def different(values: Sequence[Any]) -> list[Any]:
+    """The values without those that are equal to an earlier one."""
+    found: dict[Static, Any] = {}
+    for value in values:
+        found.setdefault(Static(value), value)
+    return list(found.values())
 
 
 def _said(last: Difference, kind: str, values: Sequence[Any]) -> str:
@@ -133,8 +197,9 @@ def _advice(last: Difference, kind: str) -> str:
 
 def _made_at(function: Any) -> str:
     code = origin(function)
-    code = code[0] if type(code) is tuple else None
-    return "" if code is None else f" This one is made at {code.co_filename}:{code.co_firstlineno}."
+    if not isinstance(code, types.CodeType):
+        return ""
+    return f" This one is made at {code.co_filename}:{code.co_firstlineno}."
 
 
 _NUMBER_ADVICE = """\

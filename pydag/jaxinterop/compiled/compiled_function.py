@@ -176,6 +176,7 @@ class CompiledFunction:
         key = groups.key(leaves) if groups is not None and is_known else None
         if groups is None or key is None:
             groups, key = self._prepare(args, kwargs, leaves, spec_key, refs)
+        key.note_call()
         if refs:
             taken, recipe, states = self.contents.taken(groups, key, leaves, refs)
             if recipe is not None:
@@ -263,7 +264,7 @@ class CompiledFunction:
         key = Key(untraced, flat_arguments.donated, flat_arguments.order, gone)
         explain_cache_miss(self.source, key.untraced, self.seen())
         hashed = groups.remember(leaves, key)
-        self.changes.add(key.untraced, untraced.traced_among(leaves))
+        self.changes.add(hashed, untraced.traced_among(leaves))
         return groups, hashed
 
     def seen(self) -> Iterator[Untraced]:
