@@ -71,6 +71,18 @@ class Options(NamedTuple):
             return list(arguments)
         return separated(arguments, self.leaves)
 
+    def separated_items(self, result: Dag) -> Dag:
+        """A result in which each array that is an item of tuples alone has a leaf of its own."""
+        if not isinstance(result, tuple) or self.identity == "nodes":
+            return result
+        items, spec = _core.flatten(
+            result,
+            is_leaf=lambda x: not isinstance(x, tuple),
+            namespace=self.namespace,
+            identity="nodes",
+        )
+        return spec.unflatten(self.separated(items))
+
     def leaves(self, tree: Dag) -> list[Leaf]:
         return _core.leaves(tree, namespace=self.namespace, identity=self.identity)
 

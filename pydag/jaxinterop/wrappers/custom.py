@@ -46,8 +46,11 @@ class Arguments(NamedTuple):
         return argument(tree, self.options, root)
 
     def outcome(self, tree: Any, table: RefTable = NO_REFS) -> Outcome:
-        """The result of the function or of a rule: JAX wants them alike."""
-        return table.hide(to_outcome(tree, self.options))
+        """The result of the function or of a rule: JAX wants them alike.
+
+        Arrays that are items of a tuple are told apart, as JAX does, for which each is an output.
+        """
+        return table.hide(to_outcome(self.options.separated_items(tree), self.options))
 
     def run(
         self, function: Callable[..., Any], args: Sequence[Any], table: RefTable = NO_REFS

@@ -39,9 +39,10 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     that differ are refused; one object that was meant as two equal parts can't be told from the
     whole.
 
-    An array at several places of the result has a cotangent for each of them, and what all its uses
-    contribute is their sum: the first has the whole, the others are zero. A rule that adds them
-    counts each use once. Where a rule then gives an array of an argument different cotangents at
+    An array at several places of the result has a cotangent for each of them. Items of a tuple are
+    outputs of their own, as in JAX. In a list, a dict or a module the array stays one object, and
+    what all its uses contribute is the sum of its cotangents: the first has the whole, the others
+    are zero. A rule that adds them counts each use once. Where a rule then gives an array of an argument different cotangents at
     its places, those are added up, too. A node of the result is one, wherever it stands.
 
     Args:
@@ -108,7 +109,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             inputs = [x for i, x in enumerate(args) if i not in skipped]
             inside = tuple(_Input.of(dag, options) for dag in inputs)
             dag = arguments.outcome(result, table)
-            places = Places.of(result, dag.spec, options)
+            places = Places.of(options.separated_items(result), dag.spec, options)
             kept = table.hide(arguments.pack(saved, "saved"))
             return dag, (kept, Shell((inside, places)))
 
