@@ -42,8 +42,9 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     An array at several places of the result has a cotangent for each of them. Items of a tuple are
     outputs of their own, as in JAX. In a list, a dict or a module the array stays one object, and
     what all its uses contribute is the sum of its cotangents: the first has the whole, the others
-    are zero. A rule that adds them counts each use once. Where a rule then gives an array of an argument different cotangents at
-    its places, those are added up, too. A node of the result is one, wherever it stands.
+    are zero. A rule that adds them counts each use once. Where a rule then gives an array of an
+    argument different cotangents at its places, those are added up, too. A node of the result is
+    one, wherever it stands.
 
     Args:
         fun: The function, of positional arguments; others keep their defaults.
