@@ -4,14 +4,15 @@
 The leaves are the data, as the wrappers of `pydag.jaxinterop` see it: arrays, refs, and the numbers
 of dicts and records, each once however many paths lead to it. The numbers and flags of modules,
 text, functions and other objects belong to the structure: no function is called for them, and
-`structure` compares them. So a cast, an average, a copy, or a count needs no guard.
+`structure` compares them. So a cast, an average, or a count needs no guard. `copy` is pydag's own.
 
 >>> w = jnp.ones(2)
->>> copied = map(jnp.copy, {"encoder": w, "decoder": w, "name": "net"})
->>> copied["encoder"] is copied["decoder"], copied["name"]
+>>> doubled = map(lambda x: 2 * x, {"encoder": w, "decoder": w, "name": "net"})
+>>> doubled["encoder"] is doubled["decoder"], doubled["name"]
 (True, 'net')
 """
 
+from .trees.copied import copy as copy
 from .trees.functions import all as all
 from .trees.functions import broadcast as broadcast
 from .trees.functions import flatten as flatten
@@ -30,6 +31,7 @@ __all__ = [
     "Structure",
     "all",
     "broadcast",
+    "copy",
     "flatten",
     "flatten_with_path",
     "leaves",

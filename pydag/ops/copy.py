@@ -20,9 +20,10 @@ def dag_copy(
     leaf: Callable[[Leaf], Leaf] | None = None,
     **options: Unpack[KeywordOptions],
 ) -> T:
-    """New containers, shared as they were, around the same leaves, or around new ones.
+    """New containers around the same leaves, which are not copied; shared as they were.
 
-    Neither isolates the copy from what a leaf refers to (a view of an array has the same memory),
+    A model with arrays of its own is made by `leaf=`, or by `pydag.jaxinterop.tree.copy`. Neither
+    isolates the copy from what a leaf refers to (a view of an array has the same memory),
     nor from aux_data and meta fields, which original and copy have in common.
 
     Args:

@@ -121,8 +121,7 @@ def test_both_carried_and_scanned() -> None:
         "  init['w'] is carried",
         "  xs[0], the same object, is scanned",
         "  Carry both or scan over both: give one of them a copy.",
-        "  pj.tree.map(jnp.copy, ...) makes copies; "
-        'with identity="nodes" an array at two places is two.',
+        '  pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.',
     ]
 
 

@@ -50,10 +50,71 @@ class Slotted:
 
 def test_names_and_signatures_are_those_of_jax() -> None:
     """Each function of `jax.tree` that there is here takes the same parameters."""
-    for name in set(pj_tree.__all__) - {"Structure"}:
+    for name in set(pj_tree.__all__) - {"Structure", "copy"}:
         ours = inspect.signature(getattr(pj_tree, name)).parameters.values()
         theirs = inspect.signature(getattr(jax.tree, name)).parameters.values()
         assert [(p.name, p.kind) for p in ours] == [(p.name, p.kind) for p in theirs], name
+
+
+def test_a_real_copy() -> None:
+    """Containers, modules, arrays and refs are new, and tied as they were; all else is the same."""
+    w, ref, weak = jnp.ones(2), jax.new_ref(jnp.zeros(2)), jax.jit(lambda: 1.0)()
+    net = Net()
+    model = {
+        "net": net,
+        "again": net,
+        "w": [w, w],
+        "ref": [ref, ref],
+        "key": jax.random.key(3),
+        "host": np.arange(3),
+        "weak": weak,
+        "step": 3,
+        "name": "run",
+        "none": None,
+    }
+    new: Any = pj_tree.copy(model)
+    assert new is not model
+    assert new["net"] is new["again"]
+    assert new["net"] is not net
+    assert new["net"].w is new["net"].tied
+    assert new["net"].w.tolist() == [1.0, 1.0, 1.0]
+    assert (new["net"].depth, new["net"].act) == (3, net.act)
+    assert new["w"][0] is new["w"][1]
+    assert new["w"][0].unsafe_buffer_pointer() != w.unsafe_buffer_pointer()
+    assert new["ref"][0] is new["ref"][1]
+    new["ref"][0][...] = jnp.ones(2)
+    assert ref[...].tolist() == [0.0, 0.0]
+    assert (new["key"] == model["key"]).all()
+    assert type(new["host"]) is np.ndarray
+    new["host"][0] = 7
+    assert model["host"].tolist() == [0, 1, 2]
+    assert (new["weak"].weak_type, weak.weak_type) == (True, True)
+    assert (new["step"], new["name"], new["none"]) == (3, "run", None)
+
+
+def test_a_real_copy_is_donated_alone() -> None:
+    """The original lives on; and the copy keeps the sharding of each array."""
+    w = jax.device_put(jnp.ones(2), jax.devices()[0])
+    model = {"a": w, "b": w}
+    new: Any = pj_tree.copy(model)
+    assert new["a"].sharding == w.sharding
+    jaxinterop.jit(lambda m: jaxinterop.tree.map(lambda x: 2 * x, m), donate_argnums=0)(new)
+    assert new["a"].is_deleted()
+    assert not w.is_deleted()
+
+
+def test_a_real_copy_inside_of_a_function() -> None:
+    """There the arrays are traced."""
+
+    @jaxinterop.jit
+    def f(model: Any) -> Any:
+        new = pj_tree.copy(model)
+        assert new["a"] is new["b"]
+        assert new["a"] is not model["a"]
+        return new["a"]
+
+    w = jnp.ones(2)
+    assert f({"a": w, "b": w}).tolist() == [1.0, 1.0]
 
 
 def test_configuration_is_never_seen() -> None:

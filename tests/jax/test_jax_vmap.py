@@ -130,8 +130,7 @@ def test_two_axes_for_one_object() -> None:
         "  args[0]['a'] is mapped over axis 0",
         "  args[0]['b'], the same object, is not mapped",
         "  Give both places one axis, or one of them a copy.",
-        "  pj.tree.map(jnp.copy, ...) makes copies; "
-        'with identity="nodes" an array at two places is two.',
+        '  pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.',
     ]
     with pytest.raises(
         pydag.SharingError, match=r"args\[1\]\[0\], the same object, is mapped over axis 1"

@@ -30,7 +30,7 @@ def cut_tie(written: str, kept: str) -> SharingError:
         f"  given: {written} and {kept} are one object\n"
         f"  now: another one stands at {written} alone\n"
         "  Write it at both places; or give one of them a copy before the call "
-        '(pj.tree.map(jnp.copy, ...)), or say identity="nodes".'
+        '(pj.tree.copy(...)), or say identity="nodes".'
     )
 
 

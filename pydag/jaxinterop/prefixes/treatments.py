@@ -24,9 +24,7 @@ Way = list[tuple[optree.PyTreeAccessor, Dag]]
 """The objects from a root to one below it, each with the way there."""
 
 
-COPIES = (
-    'pj.tree.map(jnp.copy, ...) makes copies; with identity="nodes" an array at two places is two.'
-)
+COPIES = 'pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.'
 """What to do where one array is meant as two."""
 
 
