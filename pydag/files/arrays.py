@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .tensors import is_tensor_class, tensor_dtype, tensor_to_numpy
+
 # The types that NumPy and the format share: NumPy's name, then the format's.
 DTYPES = {
     "bool": "BOOL",
@@ -92,7 +94,7 @@ def dtype_name(dtype: Any) -> str:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(dtype, numpy.dtype):
         return _name_of_numpy(dtype)
-    return str(getattr(dtype, "name", dtype))
+    return str(getattr(dtype, "name", dtype)).removeprefix("torch.")
 
 
 @functools.cache
@@ -116,6 +118,8 @@ def to_numpy(leaf: Any) -> Any:
     if type(leaf) is not plain:
         if isinstance(leaf, masked):
             raise TypeError("a masked array would lose its mask")
+        if is_tensor_class(type(leaf)):
+            return _tensor_to_numpy(leaf)
         if not hasattr(type(leaf), "__array__"):
             raise TypeError(f"an object of {type(leaf)!r} only describes an array")
         array = np.asarray(leaf)
@@ -126,6 +130,13 @@ def to_numpy(leaf: Any) -> Any:
     if dtype_name(array.dtype) not in DTYPES:
         raise TypeError(f"a safetensors file can't store arrays of type {array.dtype}")
     return np.require(array, requirements=["C"])
+
+
+def _tensor_to_numpy(tensor: Any) -> Any:
+    name = tensor_dtype(tensor)
+    if name not in DTYPES:
+        raise TypeError(f"a safetensors file can't store tensors of type {tensor.dtype}")
+    return tensor_to_numpy(tensor, numpy_dtype(DTYPES[name]))
 
 
 def signature(leaf: Any) -> tuple[str, tuple[int, ...]]:

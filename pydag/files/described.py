@@ -54,10 +54,9 @@ def _field(leaf: int, found: Any, entries: Mapping[str, Entry]) -> tuple[str, An
     if kind != "value":
         if (kind != "array" and kind != "scalar") or type(content) is not str:
             raise _wrong(leaf, f"unknown kind {kind[:40]!r}")
-        entry = entries.get(content)
-        if entry is None:
+        if content not in entries:
             raise _wrong(leaf, f"there is no array {content[:200]!r}")
-        if kind == "scalar" and entry["shape"]:
+        if kind == "scalar" and entries[content]["shape"]:
             raise _wrong(leaf, f"the array {content[:200]!r} is no single number")
     return kind, content
 

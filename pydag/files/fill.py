@@ -3,7 +3,7 @@
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from pydag.structure.listing import Listing, Record
@@ -77,6 +77,17 @@ class Filler:
         """Whether a leaf has this name, is to be filled, and was given no array yet."""
         leaf = self.find(name)
         return leaf is not None and self._selected[leaf] and leaf not in self._found
+
+    def has_all(self, leaves: Collection[int]) -> bool:
+        """Whether each array that is to be filled is one of these leaves."""
+        known = set(leaves)
+        return all(
+            i in known
+            for i, (is_meant, is_an_array) in enumerate(
+                zip(self._selected, self._are_arrays, strict=True)
+            )
+            if is_meant and is_an_array
+        )
 
     def put_value(self, name: str, value: Any) -> None:
         """Gives a number, a text or another value to the leaf of this name, which `wants` it."""

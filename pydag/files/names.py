@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of leaves in a file, written as in a state dict: `layers.0.weight`.
 
-A name is the path of the leaf: indices, attributes, and keys that are text without dots, joined by
-dots. A path with any other step is written as in Python, `['a.b'][3]`. So is the second of two
-paths that would get the same name.
+A name is the path of the leaf: indices, attributes, and keys that are text, joined by dots. A key
+may have dots itself, as those of a state dict do. A path with any other step is written as in
+Python, `[(1, 2)][3]`. So is the second of two paths that would get the same name, and one whose
+name has another meaning in the format. (Older files have each path with a dotted key like that.)
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pydag.structure.kinds import NAMED
 from pydag.structure.listing import Listing, Record, step_text
 
-RESERVED = "__metadata__"
+from .package import STRUCTURE
+
+RESERVED = frozenset({"__metadata__", STRUCTURE})
 # Characters of a name on which longer ones are built. In a deep structure all names are long.
 _LONGEST = 500
 
@@ -28,15 +31,18 @@ class _Steps:
     def __init__(self, listing: Listing) -> None:
         self._listing = listing
         self._dotted: dict[int, dict[str, int]] = {}
+        self._longest: dict[int, int] = {}  # parts of the longest key in such a table
         self._python: dict[int, dict[str, int]] = {}
 
     def part(self, position: int) -> str | None:
         """The step to a node as part of a dotted name; None if it can't be one."""
         _, _, _, entry, text, _, _ = self._listing.records[position]
+        if type(text) is str and "." in text:
+            return None
         if text is None:
             text = entry
         if type(text) is str:
-            return text if text and "." not in text and _is_writable(text) else None
+            return text if text and _is_writable(text) else None
         is_index = type(text) is int and self._kind_above(position) not in NAMED
         return str(text) if is_index else None
 
@@ -57,7 +63,13 @@ class _Steps:
                 entry = self._listing.records[child].entry
                 if type(entry) is int:
                     found.setdefault(str(entry), child)
+            self._longest[position] = 1 + max((part.count(".") for part in found), default=0)
         return found
+
+    def longest(self, position: int) -> int:
+        """Of how many parts, joined by dots, a step from a node to a child may consist."""
+        self.dotted(position)
+        return self._longest[position]
 
     def python(self, position: int) -> dict[str, int]:
         """The children of a node by the step as Python text."""
@@ -89,7 +101,7 @@ class Names:
         steps = list(way)
         parts = [self._steps.part(step) for step in steps]
         dotted = ".".join(part for part in parts if part is not None)
-        if None in parts or dotted in self._taken or dotted == RESERVED:
+        if None in parts or not self._is_free(dotted, steps):
             text = "".join(step_text(self._listing.records[step]) for step in steps)
             text = text.encode("utf-8", "backslashreplace").decode()
             number = 1
@@ -100,13 +112,22 @@ class Names:
         self._taken[dotted] = steps[-1] if steps else 0
         return dotted
 
+    def _is_free(self, dotted: str, way: Sequence[int]) -> bool:
+        """Whether a dotted name means the node at the end of this way, and none beside it."""
+        if dotted in self._taken or dotted in RESERVED:
+            return False
+        if all("." not in (self._steps.part(step) or "") for step in way):
+            return True
+        found = self._find_dotted(dotted)
+        return found is not None and self._listing.target(found) == self._listing.target(way[-1])
+
     def of_leaves(self) -> list[str]:
         """The name of each distinct leaf, as `name` gives it for the path of its anchor."""
         dotted = self._dotted()
         names = []
         for leaf in self._listing.leaves:
             name = dotted[leaf]
-            if name is None or name in self._taken or name == RESERVED:
+            if name is None or name in self._taken or name in RESERVED:
                 name = self.name(self._listing.way(leaf))
             self._taken[name] = leaf
             names.append(name)
@@ -115,7 +136,9 @@ class Names:
     def _dotted(self) -> list[str | None]:
         """The dotted name of each node, as far as it can be the name of one."""
         records, parents = self._listing.records, self._listing.parents
-        parts: dict[Any, str | None] = {}  # of steps that are text: most nodes have one seen before
+        # Of steps that are text: most nodes have one seen before.
+        keys: dict[Any, str | None] = {}
+        attributes: dict[Any, str | None] = {}
         dotted: list[str | None] = [""]
         for position in range(1, len(records)):
             parent = parents[position]
@@ -124,7 +147,7 @@ class Names:
                 dotted.append(None)
                 continue
             _, _, _, entry, attribute, _, _ = records[position]
-            text = entry if attribute is None else attribute
+            text, parts = (entry, keys) if attribute is None else (attribute, attributes)
             if type(text) is not str:
                 part = self._steps.part(position)
             elif text in parts:
@@ -167,12 +190,24 @@ class Names:
         return None if position is None else self._listing.target(position)
 
     def _find_dotted(self, name: str, start: int = 0) -> int | None:
-        position: int | None = start
-        for part in name.split(".") if name else ():
-            position = self._steps.dotted(self._listing.target(position or 0)).get(part)
-            if position is None:
-                return None
-        return position
+        parts = name.split(".") if name else []
+        pending = [(start, 0)]  # a node, and the parts that led to it; the last one is next
+        seen = set()
+        while pending:
+            position, used = pending.pop()
+            if used == len(parts):
+                return position
+            target = self._listing.target(position)
+            if (target, used) in seen:
+                continue
+            seen.add((target, used))
+            steps = self._steps.dotted(target)
+            # Of a key `a` and a key `a.b` the shorter one is tried first.
+            for end in range(min(used + self._steps.longest(target), len(parts)), used, -1):
+                child = steps.get(".".join(parts[used:end]))
+                if child is not None:
+                    pending.append((child, end))
+        return None
 
     def _find_python(self, name: str, start: int = 0) -> int | None:
         position, at = start, 0

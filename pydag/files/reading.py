@@ -9,20 +9,18 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pydag.structure.document import Document, MalformedError, check_version, parse
-
 from .arrays import numpy_dtype
 from .collector import collector_paused
-from .described import Described
-from .header import LARGEST, Entry, Header, Run, checked, parsed
-from .save import KINDS, STRUCTURE, package
+from .header import LARGEST, Header, Run, checked, parsed
+from .package import STRUCTURE, package
+from .source import Source
 
 _ATTEMPTS = 5
 _MOST_DIMENSIONS = 32  # that every NumPy takes
 _FEWEST_ROWS = 64  # fewer arrays stand above the memory map itself, which many check by `base`
 
 
-class File:
+class File(Source):
     """A file that was opened and checked.
 
     Args:
@@ -35,8 +33,7 @@ class File:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self.entries: dict[str, Entry] = {}
-        self.metadata: dict[str, str] = {}
+        self.metadata: Mapping[str, str] = {}
         self._dtypes: dict[str, Any] = {}
         self._runs: list[Run] | None = None
         for _ in range(_ATTEMPTS):
@@ -45,7 +42,7 @@ class File:
         else:
             raise OSError(f"{self.path!r} is being replaced while it is read")
         self.aliases = {k: v for k, v in self.metadata.items() if k != STRUCTURE}
-        self.is_ours = STRUCTURE in self.metadata
+        self.text = self.metadata.get(STRUCTURE)
 
     @collector_paused()
     def _open(self) -> bool:
@@ -85,10 +82,6 @@ class File:
             return parsed(text)
         except ValueError as error:
             raise self.wrong(f"malformed header: {error}") from None
-
-    def array(self, name: str) -> Any:
-        """An array of the file, mapped, read-only. One of booleans is read, and checked."""
-        return self.arrays([name])[name]
 
     @collector_paused()
     def arrays(self, names: Collection[str]) -> dict[str, Any]:
@@ -132,65 +125,7 @@ class File:
             raise ValueError(f"{self.path!r}: the array {name!r} can't be read: {error}") from None
         return array
 
-    def check_aliases(self) -> None:
-        """Checks the table of aliases, in a file that has our structure."""
-        for alias, name in self.aliases.items():
-            if alias == "format" and name not in self.entries:
-                continue  # by convention the framework that wrote the file
-            if alias in self.entries:
-                raise self.wrong(f"{alias!r} is an array and an alias of {name!r}")
-            if name not in self.entries:
-                raise self.wrong(f"{alias!r} is an alias of {name!r}, which is no array in it")
-
-    def check_complete(self, described: Described) -> None:
-        """Checks that the structure uses every array."""
-        if len(described.names) < len(self.entries):
-            unused = self.entries.keys() - described.names.keys()
-            raise self.wrong(
-                f"the array {min(unused)!r} is not in the structure; strict=False leaves it out"
-            )
-
-    def names(self) -> dict[str, str]:
-        """The array that each name means: names of arrays, and aliases that lead to one.
-
-        In a file that isn't ours, other metadata may be anything, and is ignored.
-        """
-        names = {name: name for name in self.entries}
-        for alias, name in self.aliases.items():
-            if name in self.entries:
-                names.setdefault(alias, name)
-        return names
-
-    @collector_paused()
-    def structure(self) -> tuple[Document, Described] | None:
-        """The structure in the metadata, and how each of its leaves is described."""
-        if not self.is_ours:
-            return None
-        try:
-            return _checked(parse(self.metadata[STRUCTURE]), self.entries)
-        except ValueError as error:
-            raise self.wrong(str(error)) from None
-
-    def kinds(self) -> dict[str, str]:
-        """What kind of leaf each array stands for, where that was no plain array."""
-        noted = parse(self.metadata[STRUCTURE]).get(KINDS, {}) if self.is_ours else {}
-        if type(noted) is not dict or not all(type(kind) is str for kind in noted.values()):
-            raise self.wrong(f"malformed structure: {KINDS}: expected an object with text")
-        return noted
-
-    def wrong(self, what: str) -> ValueError:
-        """The error that says what is wrong in this file."""
-        return ValueError(f"{self.path!r}: {what}")
-
 
 def _check_booleans(found: Any) -> None:
     if found.size and found.max() > 1:
         raise ValueError("a boolean is a byte that is 0 or 1")
-
-
-def _checked(whole: Any, entries: Mapping[str, Entry]) -> tuple[Document, Described]:
-    if type(whole) is not dict:
-        raise MalformedError("the text", "expected an object")
-    check_version(whole.get("pydag"))
-    document = Document.read(whole.get("structure"))
-    return document, Described(whole.get("leaves"), document.num_leaves, entries)

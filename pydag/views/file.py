@@ -5,8 +5,9 @@ import os
 
 import pydag._core as _core
 from pydag.files.arrays import NUMPY_NAMES
+from pydag.files.directory import opened
 from pydag.files.header import Entry
-from pydag.files.reading import File
+from pydag.files.source import Source
 from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
 
@@ -28,7 +29,7 @@ class _Stub:
         self.info = _info(entry)
 
 
-def _model(file: File) -> Model:
+def _model(file: Source) -> Model:
     structure = file.structure()
     if structure is None:
         stubs = {name: _Stub(entry) for name, entry in file.entries.items()}
@@ -51,13 +52,14 @@ def file_view(
     width: int | None = 100,
     limit: int | None = 200,
 ) -> View:
-    """What a safetensors file holds. No class has to be registered, and no array is read.
+    """What a safetensors file, or a directory of them, holds.
 
+    No class has to be registered, and no array is read.
     A file that somebody else wrote is shown as a flat dict of its names, with the aliases of its
     table.
 
     Args:
-        path: A safetensors file.
+        path: A safetensors file, a directory of them, or its index.
         depth: How many levels below the root are shown; None: all.
         width: The longest line, in characters; None: any length.
         limit: The most lines, and rows of the table; None: all of them.
@@ -66,4 +68,6 @@ def file_view(
         ValueError: The file is damaged.
         OSError: The file can't be read.
     """
-    return View(_model(File(path)), depth, width, limit)
+    file = opened(path)
+    file.open_for(None)
+    return View(_model(file), depth, width, limit)

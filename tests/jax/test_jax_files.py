@@ -323,3 +323,29 @@ def test_an_equinox_model_with_its_structure(path: Path) -> None:
         assert pydag.dag_structure(found) == pydag.dag_structure(model)
     spec = pydag.dag_structure(model)
     assert pydag.PyDagSpec.from_json(spec.to_json()) == spec
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    """JAX's arrays are written shard by shard, and come back tied, placed, with their kinds."""
+    model = {"embed": jnp.arange(6.0), "layers": [jnp.ones(6), jnp.zeros(6, jnp.bfloat16)]}
+    run = {"model": model | {"head": model["embed"]}, "key": jax.random.key(7), "step": 3}
+    pj.save(tmp_path / "run", run, shard_size=24)
+    assert len(list((tmp_path / "run").glob("*.safetensors"))) == 4
+    like = jax.tree.map(lambda x: x, run) | {"key": jax.random.key(0), "step": 0}
+    like["model"]["head"] = like["model"]["embed"]
+    for found in (pj.load(tmp_path / "run"), pj.load(tmp_path / "run", like)):
+        assert found["model"]["embed"] is found["model"]["head"]
+        assert found["model"]["layers"][1].dtype == jnp.bfloat16
+        assert jax.random.key_data(found["key"]).tolist() == [0, 7]
+        assert found["step"] == 3
+
+
+def test_views_of_numpy_arrays(path: Path) -> None:
+    """Arrays of NumPy that are one memory are one array of JAX's when they are loaded."""
+    w = np.arange(4.0, dtype=np.float32)
+    pj.save(path, {"a": w, "b": [w[:], jnp.ones(2)]})
+    found = pj.load(path)
+    assert found["a"] is found["b"][0]
+    assert isinstance(found["a"], jax.Array)
+    with pytest.raises(ValueError, match="share a part of their memory"):
+        pj.save(path, {"a": w, "b": w[1:]})

@@ -3,7 +3,6 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from operator import is_not
 from typing import Any
 
 import jax
@@ -13,8 +12,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.files.load import Loaded, read
 from pydag.files.names import leaf_names
-from pydag.files.reading import File
-from pydag.files.save import progress_bar
+from pydag.files.replacing import progress_bar
 from pydag.jaxinterop.prefixes.treatments import Question, shortened, treatments
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.listing import Listing
@@ -54,7 +52,7 @@ def load(
     file, and no more.
 
     Args:
-        path: A safetensors file.
+        path: A safetensors file, a directory of them, or its index.
         like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays, such as a
             model and the state that its optimizer begins with.
         only: Which leaves are read (see `pydag.dag_mask`); elsewhere stands None, or the leaf of
@@ -75,14 +73,12 @@ def load(
     opened = Opened(like, namespace or "", "all")
     wanted, spec = _core.flatten(opened.tree, namespace=namespace or "")
     outlines = list(map(outline, wanted))
-    if any(map(is_not, outlines, wanted)):
-        loaded = read(path, _core.unflatten(spec, outlines), only, strict, namespace, classes)
-    else:
-        loaded = read(path, opened.tree, only, strict, namespace, classes)
+    outlined = None if like is None else (outlines, spec)
+    loaded = read(path, outlined, only, strict, namespace, classes)
     if like is not None:
         loaded.wanted = wanted
     given = _shardings(loaded, shardings)
-    kinds = _kinds(path, loaded, wanted if like is not None else None)
+    kinds = _kinds(loaded, wanted if like is not None else None)
     total = sum(loaded.leaves[i].nbytes for i in loaded.from_file)
     # A number in `like` has become one.
     arrays = [i for i in sorted(loaded.from_file) if hasattr(loaded.leaves[i], "shape")]
@@ -103,15 +99,13 @@ def load(
     return opened.close(loaded.tree())
 
 
-def _kinds(
-    path: str | os.PathLike[str], loaded: Loaded, wanted: Sequence[Any] | None
-) -> dict[int, str]:
+def _kinds(loaded: Loaded, wanted: Sequence[Any] | None) -> dict[int, str]:
     """What each leaf is to be that is more than an array of its type, by its number.
 
     Args:
         wanted: The leaves of `like`; None where there is none.
     """
-    file = File(path)
+    file = loaded.source
     noted = file.kinds()
     names = leaf_names(Listing.of(loaded.spec))[1]
     if wanted is None:
@@ -121,7 +115,7 @@ def _kinds(
         kind, other = kinds.get(i), noted.get(names[i])
         if other == WEAK and kind is None:
             kinds[i] = WEAK
-        elif kind == WEAK and other is None and file.is_ours and names[i] in file.entries:
+        elif kind == WEAK and other is None and file.text is not None and names[i] in file.entries:
             del kinds[i]  # it has become strongly typed since
         elif kind is not None and other is not None and _generator(kind) != _generator(other):
             raise ValueError(

@@ -9,7 +9,7 @@ import jax
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.files.arrays import is_array, is_array_class, of_class
-from pydag.files.save import write
+from pydag.files.write import write
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.unregistered import hidden_array, refusal
@@ -27,6 +27,7 @@ def save(
     namespace: str = "",
     identity: Identity = "all",
     structure: bool = True,
+    shard_size: int | str | None = None,
     progress: bool = False,
 ) -> None:
     """As `pydag.files.save`, of a model or of a whole training run: each array once across all.
@@ -43,12 +44,15 @@ def save(
             array is then written for each of its places.
         structure: False leaves out the structure and configuration: text, functions, the numbers of
             modules. `load(path, like)` takes them from `like`.
+        shard_size: The bytes of one file, as a number or as text such as "5GB"; `path` is then a
+            directory (see `pydag.files.save`).
         progress: Shows a bar, with tqdm, while the arrays are brought to the host.
 
     Raises:
         TypeError: A leaf can't be written, and its path is told: a function where the structure is
             written, a number that is data where it isn't, an unregistered object that holds arrays.
-        ValueError: The structure is too large for the format.
+        ValueError: Two of NumPy's arrays share a part of their memory; the structure is too large
+            for the format.
         OSError: What the system says.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
 
@@ -70,7 +74,7 @@ def save(
     contents = leaves.copy()
     for i in others:
         contents[i] = content(leaves[i])
-    write(path, contents, spec, structure, progress, kinds)
+    write(path, contents, spec, identity, structure, shard_size, progress, kinds)
 
 
 def _check_concrete(leaves: list[Leaf], spec: PyDagSpec) -> None:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory of safetensors files, whose index says which array is in which of them."""
+
+import errno
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from .header import Entry
+from .index import Index, indices_in, is_index, read_index
+from .reading import File
+from .source import Source
+
+_PART = re.compile(r".*-\d+-of-(\d+)\.safetensors")
+_SHOWN = 5
+
+
+def opened(path: str | os.PathLike[str]) -> Source:
+    """What arrays are read from at this path: a file, an index, or a directory with one of these.
+
+    Raises:
+        ValueError: It is damaged, or it isn't clear which file of a directory is meant.
+        OSError: It can't be read, or is a directory without such files.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        return _in_folder(path)
+    return Directory(path) if is_index(path) else File(path)
+
+
+def _in_folder(folder: str) -> Source:
+    indices = indices_in(folder)
+    files = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    if len(indices) == 1:
+        return Directory(os.path.join(folder, indices[0]))
+    if not indices and not files:
+        raise IsADirectoryError(
+            errno.EISDIR, "it is a directory without a safetensors file or an index", folder
+        )
+    if indices or len(files) > 1:
+        raise ValueError(
+            f"{folder!r}: it isn't clear which file is meant: {_listed(indices or files)}\n"
+            f"  Give the path of one of them{'' if indices else '; there is no index'}."
+        )
+    part = _PART.fullmatch(files[0])
+    if part is not None and int(part[1]) != 1:
+        raise ValueError(f"{folder!r}: there is no index, and {files[0]!r} is a part of a model")
+    return File(os.path.join(folder, files[0]))
+
+
+class Directory(Source):
+    """Files with an index. Each is opened when something of it is needed.
+
+    Args:
+        path: The index.
+
+    Raises:
+        ValueError: The index is none, or names what isn't there; a file is damaged.
+        OSError: The index, or a file, can't be read.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._version = _version(path)
+        self._index = read_index(path)
+        self._files: dict[str, File] = {}
+        self._named: dict[str, list[str]] = {}  # the arrays that should be in each file
+        for array, file in self._index.files.items():
+            self._named.setdefault(file, []).append(array)
+        self._aliases: dict[str, str] = {}
+        self.entries = _Entries(self, self._index)
+        self.aliases = self._aliases
+        self.text = self._index.structure
+
+    def open_for(self, names: Collection[str] | None) -> None:
+        """Opens the files that have these arrays; None: all of them."""
+        files = self._index.files
+        for file in dict.fromkeys(files.values() if names is None else map(files.get, names)):
+            if file is not None:
+                self.file(file)
+
+    def file(self, name: str) -> File:
+        """One of the files."""
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = self._opened(name)
+            self._aliases.update(file.aliases)
+        return file
+
+    def _opened(self, name: str) -> File:
+        own = self._named[name]
+        try:
+            file = File(self._index.path_of(name))
+        except FileNotFoundError:
+            self._check_version()
+            raise self.wrong(
+                f"the index names the file {name!r}, which isn't there, for {_listed(own)}"
+            ) from None
+        self._check_version()
+        missing = [array for array in own if array not in file.entries]
+        if missing:
+            raise self.wrong(
+                f"by the index {_listed(missing)} should be in {name!r}, and isn't there"
+            )
+        for array in file.entries:
+            other = self._index.files.get(array)
+            if other is None:
+                raise self.wrong(f"{array!r} is in {name!r}, and the index doesn't name it")
+            if other != name:
+                raise self.wrong(f"{array!r} is in {name!r}, and by the index in {other!r}")
+        return file
+
+    def _check_version(self) -> None:
+        if _version(self.path) != self._version:
+            raise OSError(f"{self.path!r} is being replaced while it is read")
+
+    def arrays(self, names: Collection[str]) -> dict[str, Any]:
+        """The arrays of these names, mapped, read-only. One of booleans is read, and checked."""
+        by_file: dict[str, list[str]] = {}
+        for name in names:
+            by_file.setdefault(self._index.files[name], []).append(name)
+        found: dict[str, Any] = {}
+        for file, own in by_file.items():
+            found.update(self.file(file).arrays(own))
+        return {name: found[name] for name in names}
+
+
+class _Entries(Mapping[str, Entry]):
+    """What is known of each array. The index has the names; for more a file is opened."""
+
+    def __init__(self, directory: Directory, index: Index) -> None:
+        self._directory, self._files = directory, index.files
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._directory.file(self._files[name]).entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def _version(path: str) -> tuple[int, ...] | None:
+    """What changes when a file is replaced; None: there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(repr(name[:120]) for name in list(names)[:_SHOWN])
+    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index of a directory of safetensors files: which array is in which file."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pydag.structure.document import parse
+
+from .header import LARGEST
+from .package import STRUCTURE
+
+INDEX = "model.safetensors.index.json"
+_ENDING = ".safetensors.index.json"
+
+
+class Index(NamedTuple):
+    """What an index says."""
+
+    path: str
+    folder: str
+    files: dict[str, str]  # the file of each array: a name in the folder
+    structure: str | None  # as pydag writes it; None: it wrote no structure
+
+    def path_of(self, file: str) -> str:
+        """The path of a file that it names."""
+        return os.path.join(self.folder, file)
+
+
+def is_index(path: str) -> bool:
+    """Whether a path is that of an index, by its name."""
+    return path.endswith(_ENDING)
+
+
+def indices_in(folder: str) -> list[str]:
+    """The names of the indices in a folder: the usual one, else all that there are."""
+    names = sorted(name for name in os.listdir(folder) if is_index(name))
+    return [INDEX] if INDEX in names else names
+
+
+def read_index(path: str) -> Index:
+    """Reads an index, and checks it.
+
+    Raises:
+        ValueError: It is none, or it names a file outside of its folder.
+        OSError: It can't be read.
+    """
+    with open(path, "rb") as file:
+        text = file.read(LARGEST + 1)
+    if len(text) > LARGEST:
+        raise ValueError(f"{path!r} is no index: it has more than {LARGEST} bytes")
+    try:
+        whole = parse(text.decode())
+    except ValueError as error:
+        raise ValueError(f"{path!r} is no index of safetensors files: {error}") from None
+    files = whole.get("weight_map") if type(whole) is dict else None
+    if type(files) is not dict or not all(type(file) is str for file in files.values()):
+        raise ValueError(
+            f"{path!r} is no index of safetensors files: `weight_map` must name a file for each "
+            "array"
+        )
+    for name, file in files.items():
+        if not is_plain_name(file):
+            raise ValueError(
+                f"{path!r}: {name!r} is said to be in {file[:200]!r}, and only a file beside the "
+                "index may be named"
+            )
+    return Index(path, os.path.dirname(path), files, _structure(whole))
+
+
+def is_plain_name(file: str) -> bool:
+    """Whether a text names a file of the folder itself, on any system."""
+    return file not in ("", ".", "..") and not any(c in file for c in "/\\:\0")
+
+
+def _structure(whole: Mapping[str, Any]) -> str | None:
+    metadata = whole.get("metadata")
+    found = metadata.get(STRUCTURE) if type(metadata) is dict else None
+    return found if type(found) is str else None

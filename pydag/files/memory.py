@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which arrays of NumPy, and tensors of torch, are one memory, and which overlap.
+
+A module's `state_dict()` makes a new tensor for each name at each call, and `array[:]` a new array:
+what says that two of them are one array is the memory, not the object.
+"""
+
+import itertools
+import operator
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.structure.merged import with_merged_leaves
+from pydag.typing import Leaf
+
+from .arrays import dtype_name, of_class
+from .place import HOST, Place
+from .tensors import is_tensor_class, tensor_place
+
+_WORK = 10_000  # for NumPy's answer; it takes overlap for granted where that is not enough
+
+
+class _Outline:
+    """What NumPy takes for an array that is never read."""
+
+    def __init__(self, place: Place) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (place.address, True),
+            "typestr": f"|V{place.item}",
+            "shape": place.shape,
+            "strides": place.strides,
+        }
+
+
+def _is_numpy_class(cls: type) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and issubclass(cls, numpy.ndarray)
+
+
+def _place(leaf: Any) -> Place | None:
+    """Where an array has its numbers; None for one that has none, or keeps them elsewhere."""
+    if not _is_numpy_class(type(leaf)):
+        return tensor_place(leaf)
+    if not leaf.size:
+        return None
+    dtype = dtype_name(leaf.dtype) + " big-endian" * (leaf.dtype.byteorder == ">")
+    address = leaf.__array_interface__["data"][0]
+    return Place.of(HOST, address, dtype, leaf.shape, leaf.strides, leaf.itemsize)
+
+
+class OneEach(NamedTuple):
+    """Leaves of which none is the memory of another one, and their structure."""
+
+    leaves: list[Leaf]
+    spec: PyDagSpec
+    kept: Sequence[int]  # the former number of each leaf
+    overlap: tuple[int, int] | None  # two leaves that share bytes, and aren't one array
+
+
+def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
+    """Makes leaves that are one memory one leaf. Those without elements, or on `meta`, have none.
+
+    Args:
+        leaves: The leaves of a DAG.
+        spec: Its structure.
+    """
+    same: dict[int, int] = {}  # the number of a leaf that goes, and of the one that stays
+    overlap = None
+    for cluster in _clusters(leaves):
+        first: dict[Place, int] = {}
+        for i in sorted(cluster):
+            place = _place(leaves[i])
+            if place is not None and first.setdefault(place, i) != i:
+                same[i] = first[place]
+        overlap = overlap or _overlap(first)
+    if not same:
+        return OneEach(list(leaves), spec, range(len(leaves)), overlap)
+    kept = [i for i in range(len(leaves)) if i not in same]
+    new = {i: number for number, i in enumerate(kept)}
+    if overlap is not None:
+        overlap = new[overlap[0]], new[overlap[1]]
+    return OneEach([leaves[i] for i in kept], with_merged_leaves(spec, same), kept, overlap)
+
+
+def _overlap(leaves: dict[Place, int]) -> tuple[int, int] | None:
+    """Two of these leaves that have a byte in common."""
+    import numpy as np
+
+    rows = [(*place.span(), i, np.asarray(_Outline(place))) for place, i in leaves.items()]
+    rows.sort(key=operator.itemgetter(0))
+    for at, (_, high, i, one) in enumerate(rows):
+        for low, _, j, other in itertools.islice(rows, at + 1, None):
+            if low >= high:
+                break
+            try:
+                is_shared = np.shares_memory(one, other, max_work=_WORK)
+            except np.exceptions.TooHardError:
+                is_shared = True
+            if is_shared:
+                return min(i, j), max(i, j)
+    return None
+
+
+def _clusters(leaves: Sequence[Leaf]) -> Iterator[list[int]]:
+    """Leaves whose spans of memory meet; most have one of their own."""
+    spans: dict[str, list[tuple[int, int, int]]] = {}
+    are_tensors = of_class(leaves, is_tensor_class)
+    are_numpy = of_class(leaves, _is_numpy_class)
+    for i, leaf in enumerate(leaves):
+        array: Any = leaf
+        if are_numpy[i] and array.flags.c_contiguous:  # most are, and quicker than `_place`
+            if array.nbytes:
+                start = _core.buffer_address(array)
+                spans.setdefault(HOST, []).append((start, start + array.nbytes, i))
+        elif are_numpy[i] or are_tensors[i]:
+            place = _place(array)
+            if place is not None:
+                spans.setdefault(place.device, []).append((*place.span(), i))
+    for of_device in spans.values():
+        of_device.sort()
+        cluster: list[int] = []
+        end = 0
+        for low, high, i in of_device:
+            if low >= end:
+                if len(cluster) > 1:
+                    yield cluster
+                cluster = []
+            cluster.append(i)
+            end = max(end, high)
+        if len(cluster) > 1:
+            yield cluster

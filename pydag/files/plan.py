@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a DAG is in a file: arrays by name, other names, the structure."""
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydag._core import PyDagSpec
+from pydag.registry.names import ClassNames
+from pydag.structure.json import document_of
+from pydag.structure.listing import Listing, shorten
+from pydag.structure.values import UnwritableError, encode_leaf
+from pydag.typing import Identity, Leaf
+
+from .arrays import is_array_class, is_scalar_class, of_class, signature_text, to_numpy
+from .memory import one_each
+from .names import leaf_names, other_ways
+from .package import KINDS
+from .tensors import check_no_modules
+
+
+class Plan:
+    """What is to be written.
+
+    Args:
+        leaves: The leaves of a DAG.
+        spec: Its structure.
+        identity: "nodes": leaves that are one memory are written for each of their places.
+        structure: Whether the structure is written, and the leaves that are no arrays.
+        kinds: What kind of leaf an array stands for, by the number of the leaf.
+
+    Attributes:
+        numbers: The number of the leaf that is each array, by name.
+        aliases: The array that each further name means.
+        structure: The structure as JSON; None where it isn't written.
+
+    Raises:
+        TypeError: A leaf, or the structure, can't be written.
+        ValueError: Two arrays overlap; two registered classes have one name.
+    """
+
+    def __init__(
+        self,
+        leaves: Sequence[Leaf],
+        spec: PyDagSpec,
+        identity: Identity,
+        structure: bool,
+        kinds: Mapping[int, str],
+    ) -> None:
+        self.leaves, overlap = list(leaves), None
+        kept: Sequence[int] = range(len(leaves))
+        if identity == "all":
+            self.leaves, spec, kept, overlap = one_each(leaves, spec)
+        self._listing = Listing.of(spec)
+        check_no_modules(self.leaves, self._listing)
+        namer, names = leaf_names(self._listing)
+        if overlap is not None:
+            raise _overlap_error([(names[i], self.leaves[i]) for i in overlap])
+        are_arrays = of_class(self.leaves, is_array_class)
+        arrays = list(itertools.compress(range(len(self.leaves)), are_arrays))
+        self.numbers = {names[i]: i for i in arrays}
+        self.structure = None
+        if structure:
+            described = self._described(names, are_arrays, ClassNames(spec.namespace))
+            whole = {"pydag": 1, "structure": document_of(spec), "leaves": described}
+            if kinds:
+                new = {i: number for number, i in enumerate(kept)}
+                whole[KINDS] = {names[new[i]]: kind for i, kind in kinds.items()}
+            self.structure = json.dumps(whole, separators=(",", ":"), allow_nan=False)
+        ways = other_ways(self._listing, arrays)
+        self.aliases = {namer.name(way): names[leaf] for leaf, way in ways}
+
+    def _described(
+        self, names: Sequence[str], are_arrays: Sequence[bool], classes: ClassNames
+    ) -> list[Any]:
+        """The description of each leaf."""
+        described: list[Any] = []
+        are_scalars = of_class(self.leaves, is_scalar_class)
+        for i, (leaf, name) in enumerate(zip(self.leaves, names, strict=True)):
+            if are_arrays[i]:
+                described.append({"scalar": name} if are_scalars[i] else name)
+                continue
+            try:
+                described.append({"value": encode_leaf(leaf, classes)})
+            except UnwritableError as error:
+                raise TypeError(self._refusal(i, error)) from None
+        return described
+
+    def size(self) -> int:
+        """How many bytes all arrays have."""
+        return sum(map(self.size_of, self.numbers))
+
+    def size_of(self, name: str) -> int:
+        """How many bytes an array has; 0 of one that can't be written."""
+        return int(getattr(self.leaves[self.numbers[name]], "nbytes", 0))
+
+    def arrays(self, names: Iterable[str], bar: Any) -> dict[str, Any]:
+        """Arrays of NumPy, as they are written.
+
+        Args:
+            names: Their names.
+            bar: Is told of the bytes of each.
+        """
+        found = {}
+        for name in names:
+            i = self.numbers[name]
+            try:
+                found[name] = array = to_numpy(self.leaves[i])
+            except Exception as error:  # `__array__` may raise anything
+                raise TypeError(self._refusal(i, error)) from error
+            if bar is not None:
+                bar.update(array.nbytes)
+        return found
+
+    def _refusal(self, leaf: int, error: Exception) -> str:
+        where = shorten(self._listing.path_text(self._listing.leaves[leaf], "tree"))
+        return (
+            f"a leaf can't be written to a safetensors file\n  at {where}: {error}\n"
+            "  Leaves may be arrays and values: numbers, text, bytes, None. Register the class of "
+            "what holds arrays (pydag.register_fields). save(..., structure=False) writes arrays "
+            "alone, for load(..., like=)."
+        )
+
+
+def _overlap_error(arrays: Sequence[tuple[str, Any]]) -> ValueError:
+    return ValueError(
+        "two arrays share a part of their memory, and aren't one array: no file can keep that\n"
+        + "".join(f"  {shorten(name)!r}: {signature_text(array)}\n" for name, array in arrays)
+        + "  Save a copy of one of them: array.copy(), tensor.clone()."
+    )

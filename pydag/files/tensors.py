@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's tensors, as far as files need them. Nothing here imports torch.
+
+Whoever has a tensor has imported torch, so it is found among the modules that are.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pydag.structure.listing import Listing, shorten
+from pydag.typing import Leaf
+
+from .place import Place
+
+
+def _class(name: str, module: str = "torch") -> type | None:
+    found = getattr(sys.modules.get(module), name, None)
+    return found if isinstance(found, type) else None
+
+
+def is_tensor_class(cls: type) -> bool:
+    """Whether the instances of a class are tensors."""
+    tensor = _class("Tensor")
+    return tensor is not None and issubclass(cls, tensor)
+
+
+def _is_module_class(cls: type) -> bool:
+    module = _class("Module", "torch.nn")
+    return module is not None and issubclass(cls, module)
+
+
+def check_no_modules(leaves: Sequence[Leaf], listing: Listing) -> None:
+    """Raises TypeError where a leaf is a module of torch: a file has its state dict."""
+    modules = {cls for cls in set(map(type, leaves)) if _is_module_class(cls)}
+    for i, leaf in enumerate(leaves if modules else ()):
+        if type(leaf) in modules:
+            where = shorten(listing.path_text(listing.leaves[i], "tree"))
+            raise TypeError(
+                f"{where} is a torch.nn.Module ({type(leaf).__qualname__})\n"
+                "  Save its state dict: save(path, module.state_dict())."
+            )
+
+
+def check_plain(tensor: Any) -> None:
+    """Checks that a tensor has its numbers in one memory.
+
+    Raises:
+        TypeError: It is on `meta`, sparse, quantized, or of a class that keeps them elsewhere.
+    """
+    torch: Any = sys.modules["torch"]
+    if tensor.is_meta:
+        raise TypeError(
+            "a tensor on the meta device has no numbers\n"
+            "  Give it some first: module.to_empty(device=...), or "
+            "load_state_dict(..., assign=True)."
+        )
+    if hasattr(tensor, "full_tensor"):
+        raise TypeError("a distributed tensor: save tensor.full_tensor()")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"a tensor of layout {tensor.layout}: save tensor.to_dense()")
+    if tensor.is_quantized:
+        raise TypeError("a quantized tensor: save tensor.dequantize(), or its parts")
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise TypeError(
+            f"a tensor of the class {type(tensor).__qualname__}, which keeps its numbers elsewhere"
+        )
+
+
+def tensor_dtype(tensor: Any) -> str:
+    """The name of a tensor's type, which NumPy and ml_dtypes have, too."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:
+    """A tensor's numbers as an array of NumPy: contiguous, of this type, on the host.
+
+    Raises:
+        TypeError: It has none, or keeps them elsewhere.
+    """
+    import numpy as np
+
+    torch: Any = sys.modules["torch"]
+    check_plain(tensor)
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    # As bytes, for NumPy may not know the type.
+    flat = plain.reshape(-1).view(torch.uint8).numpy().view(np.dtype(numpy_type))
+    return flat.reshape(tuple(tensor.shape))
+
+
+def tensor_place(tensor: Any) -> Place | None:
+    """Where a tensor has its numbers; None: it has none, or is refused when it is written."""
+    try:
+        check_plain(tensor)
+        address, shape = tensor.data_ptr(), tuple(tensor.shape)
+        if 0 in shape:
+            return None
+    except (TypeError, ValueError, RuntimeError):  # torch's, of tensors without an address
+        return None
+    item = tensor.element_size()
+    marks = " conj" * tensor.is_conj() + " neg" * tensor.is_neg()
+    strides = tuple(step * item for step in tensor.stride())
+    return Place.of(str(tensor.device), address, tensor_dtype(tensor) + marks, shape, strides, item)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files with PyTorch's tensors, held against safetensors' own functions for torch."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import safetensors
+from safetensors.torch import load_file, load_model, save_file, save_model
+from torch import nn
+from torch.nn.utils import parametrizations
+
+from pydag.files import load, save
+from pydag.files.package import STRUCTURE
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+def tied() -> Any:
+    module = nn.ModuleDict({"embed": nn.Embedding(5, 3), "head": nn.Linear(3, 5, bias=False)})
+    module["head"].weight = module["embed"].weight
+    return module
+
+
+def with_buffers() -> Any:
+    module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    module.register_buffer("one", torch.arange(6.0).reshape(2, 3))
+    module.register_buffer("other", module.one)
+    module.register_buffer("scale", torch.tensor(3.5))
+    module.register_buffer("turned", torch.arange(6).reshape(2, 3).T)
+    return module
+
+
+def with_a_shared_submodule() -> Any:
+    layer = nn.Linear(3, 3)
+    return nn.ModuleDict({"first": layer, "second": nn.Sequential(layer, nn.Linear(3, 2))})
+
+
+def of_small_floats() -> Any:
+    module = nn.Linear(4, 4).to(torch.bfloat16)
+    for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float16"):
+        number = torch.randn(3, 4).to(getattr(torch, name))
+        setattr(module, name, nn.Parameter(number, requires_grad=False))
+    module.dot = nn.Parameter(torch.tensor(2.5, dtype=torch.bfloat16))
+    return module
+
+
+def parametrized() -> Any:
+    return nn.Sequential(parametrizations.weight_norm(nn.Linear(3, 3)), nn.Linear(3, 2))
+
+
+MODULES = [tied, with_buffers, with_a_shared_submodule, of_small_floats, parametrized]
+
+
+def contents(path: Path) -> dict[str, tuple[Any, Any, bytes]]:
+    """Type, shape and bytes for every name, aliases included."""
+    with safetensors.safe_open(path, framework="pt") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict)
+        aliases = {k: v for k, v in (file.metadata() or {}).items() if k != STRUCTURE}
+    arrays.update({alias: arrays[name] for alias, name in aliases.items()})
+    return {
+        name: (x.dtype, x.shape, x.reshape(-1).view(torch.uint8).numpy().tobytes())
+        for name, x in arrays.items()
+    }
+
+
+@pytest.mark.parametrize("make", MODULES)
+def test_the_same_file_as_save_model(tmp_path: Path, make: Any) -> None:
+    """Names, bytes and aliases are those of `save_model`, also in shards."""
+    module = make()
+    ours, theirs = tmp_path / "ours.safetensors", tmp_path / "theirs.safetensors"
+    save(ours, module.state_dict())
+    save_model(module, str(theirs))
+    assert contents(ours) == contents(theirs)
+    assert set(load_file(ours)) | {*load(ours)} == {*module.state_dict()}
+    assert len(load_file(ours)) == len(load_file(theirs))
+    save(tmp_path / "shards", module.state_dict(), shard_size=100)
+    whole: dict[str, Any] = {}
+    for shard in (tmp_path / "shards").glob("*.safetensors"):
+        whole |= contents(shard)
+    assert whole == contents(theirs)
+
+
+@pytest.mark.parametrize("make", MODULES)
+def test_their_reader_takes_our_file(path: Path, make: Any) -> None:
+    """`load_model` fills a module from a file of ours, strictly."""
+    module, other = make(), make()
+    save(path, module.state_dict())
+    missing, unexpected = load_model(other, path)
+    assert not missing
+    assert not unexpected
+    for name, tensor in module.state_dict().items():
+        assert torch.equal(other.state_dict()[name].float(), tensor.float())
+
+
+@pytest.mark.parametrize("make", MODULES)
+def test_we_take_their_file(path: Path, make: Any) -> None:
+    """`load` reads what `save_model` wrote, tied as the module is, with `like` and without."""
+    module = make()
+    save_model(module, str(path))
+    groups: dict[int, set[str]] = {}
+    for name, tensor in module.state_dict().items():
+        groups.setdefault(tensor.data_ptr(), set()).add(name)
+    for found in (load(path), load(path, module.state_dict())):
+        found_groups: dict[int, set[str]] = {}
+        for name, array in found.items():
+            found_groups.setdefault(id(array), set()).add(name)
+        assert {*map(frozenset, found_groups.values())} == {*map(frozenset, groups.values())}
+    for name, tensor in module.state_dict().items():
+        bits = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        assert found[name].tobytes() == bits
+        assert str(found[name].dtype) == str(tensor.dtype).removeprefix("torch.")
+
+
+def test_a_file_of_copies(path: Path) -> None:
+    """`load(like=)` of a tied module takes equal copies as one, and refuses those that differ."""
+    module = tied()
+    w = module["embed"].weight.detach()
+    save_file({"embed.weight": w, "head.weight": w.clone()}, path)
+    found = load(path, module.state_dict())
+    assert found["embed.weight"] is found["head.weight"]
+    save_file({"embed.weight": w, "head.weight": w + 1}, path)
+    with pytest.raises(ValueError, match=r"'head\.weight'"):
+        load(path, module.state_dict())
+
+
+def test_numpy_and_torch_over_one_memory(path: Path) -> None:
+    """An array of NumPy and tensors over one memory are one array; parts of it are two."""
+    w = torch.arange(12.0).reshape(3, 4)
+    save(path, {"a": w, "b": w.numpy(), "c": nn.Parameter(w), "d": w.detach()})
+    found = load(path)
+    assert found["a"] is found["b"] is found["c"] is found["d"]
+    q, k, v = torch.arange(18.0).reshape(2, 9).chunk(3, dim=1)
+    save(path, [q, k, v, v.numpy()])
+    assert [x.tolist() for x in load(path)] == [x.tolist() for x in (q, k, v, v)]
+    assert load_file(path).keys() == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        *(lambda w: w.T, lambda w: w[1:], lambda w: w.view(torch.int32), lambda w: w.numpy()[:, 1]),
+        *(lambda w: w.reshape(-1), lambda w: w.expand(2, 3, 3)),
+    ],
+)
+def test_overlap(path: Path, view: Any) -> None:
+    """Tensors that share bytes and aren't one are refused, with both names."""
+    w = torch.randn(3, 3)
+    with pytest.raises(ValueError, match=r"(?s)'w'.*'x'.*clone"):
+        save(path, {"w": w, "x": view(w)})
+    assert not path.exists()
+
+
+def test_conjugates(path: Path) -> None:
+    """A lazy conjugate has the memory of another tensor, and other numbers."""
+    w = torch.tensor([1 + 2j, 3 - 1j], dtype=torch.complex64)
+    with pytest.raises(ValueError, match="share a part"):
+        save(path, [w, w.conj()])
+    save(path, [w.conj(), w.conj()])
+    found = load(path)
+    assert found[0] is found[1]
+    assert found[0].tolist() == [1 - 2j, 3 + 1j]
+
+
+class Wrapper(torch.Tensor):
+    """A tensor that keeps its numbers elsewhere, as distributed and quantized ones do."""
+
+    @staticmethod
+    def __new__(cls, inner: Any) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    @classmethod
+    def __torch_dispatch__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: torch.empty(2, device="meta"), "to_empty"),
+        (lambda: torch.eye(2).to_sparse(), "to_dense"),
+        (lambda: nn.UninitializedParameter(), "uninitialized"),
+        (lambda: torch.zeros(2, dtype=torch.complex128), "complex128"),
+        (lambda: Wrapper(torch.zeros(2)), "Wrapper"),
+        (lambda: nn.Linear(2, 2), r"state_dict\(\)"),
+    ],
+)
+@pytest.mark.parametrize("structure", [True, False])
+def test_what_has_no_numbers(path: Path, make: Any, words: str, structure: bool) -> None:
+    """Tensors on `meta` and the like, and modules, are refused with their place and the cure."""
+    with pytest.raises(TypeError, match=rf"(?s)tree\['head\.weight'\].*{words}"):
+        save(path, {"a": torch.zeros(2), "head.weight": make()}, structure=structure)
+    assert not path.exists()
+
+
+def test_a_module_itself(path: Path) -> None:
+    """A module is no tree of arrays: save its state dict."""
+    with pytest.raises(TypeError, match=r"save\(path, module\.state_dict\(\)\)"):
+        save(path, nn.Linear(2, 2))
+
+
+def test_empty_tensors_are_no_aliases(path: Path) -> None:
+    """Tensors without elements are as many as there are objects."""
+    one = torch.empty(0, 3)
+    save(path, {"a": one, "b": torch.empty(0, 3), "c": one})
+    assert load_file(path).keys() == {"a", "b"}
