@@ -8,7 +8,7 @@ from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.ops.select import is_prefix, select
+from pydag.ops.select import select
 from pydag.registry.names import ClassNames, UnaskedError
 from pydag.structure.document import Document
 from pydag.structure.listing import Listing
@@ -19,40 +19,11 @@ from .arrays import of_class
 from .described import Described
 from .directory import opened
 from .fill import Filler
+from .flat import read_flat
+from .loaded import Loaded, chosen_by_path, selected
 from .memory import one_each
 from .names import leaf_names
 from .source import Source
-
-
-class Loaded:
-    """What was read: the leaves, which of them are arrays of the file, and the structure.
-
-    Args:
-        source: What it was read from.
-        wanted: The leaves of `like`; None where the structure is that of the source.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        spec: PyDagSpec,
-        leaves: list[Leaf],
-        from_file: set[int],
-        wanted: Sequence[Leaf] | None = None,
-    ) -> None:
-        self.source, self.spec, self.leaves, self.from_file = source, spec, leaves, from_file
-        self.wanted = [None] * len(leaves) if wanted is None else wanted
-        self._is_own = wanted is None
-
-    def tree(self) -> Dag:
-        """The DAG."""
-        try:
-            return _core.unflatten(self.spec, self.leaves)
-        except (TypeError, AttributeError) as error:
-            ran = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-            if ran or not self._is_own:  # errors of the class's own function pass unchanged
-                raise
-            raise self.source.wrong(f"an object can't be built: {error}") from None
 
 
 def load(
@@ -126,7 +97,7 @@ def read(
     if wanted is not None:
         return _filled(source, structure, *wanted, only, strict, namespace or "", asked)
     if structure is None:
-        return _flat(source, only)
+        return read_flat(source, only)
     document, described = structure
     if strict and only is None:
         source.check_complete(described)
@@ -135,7 +106,7 @@ def read(
         names = ClassNames(spec.namespace if namespace is None else namespace, asked)
     except ValueError as error:
         raise source.wrong(str(error)) from None
-    chosen = _chosen_by_path(only, spec, described.contents)
+    chosen = chosen_by_path(only, spec, described.contents)
     rows = list(zip(described.kinds, described.contents, chosen, strict=True))
     arrays = source.arrays({name: None for kind, name, keep in rows if keep and kind != "value"})
     leaves: list[Leaf] = [None] * len(rows)
@@ -144,21 +115,7 @@ def read(
             array = arrays[content] if kind != "value" else None
             leaves[i] = array if kind == "array" else _no_array(source, i, content, names, array)
     are_arrays = {i for i, (kind, _, keep) in enumerate(rows) if keep and kind != "value"}
-    return _selected(Loaded(source, spec, leaves, are_arrays), only)
-
-
-def _chosen_by_path(only: Where | None, spec: PyDagSpec, names: Sequence[Any]) -> list[bool]:
-    """Which leaves may be selected, as far as that doesn't depend on what they are."""
-    if only is None or not _is_by_path(only, spec.namespace):
-        return [True] * len(names)
-    return select(only, spec, names, spec.namespace)
-
-
-def _is_by_path(only: Where, namespace: str) -> bool:
-    """Whether a selection asks for no leaf, and for the class of none."""
-    if type(only) is list and not is_prefix(only, namespace):
-        return all(_is_by_path(item, namespace) for item in only)
-    return isinstance(only, str) or is_prefix(only, namespace)
+    return selected(Loaded(source, spec, leaves, are_arrays), only)
 
 
 def _checked_classes(classes: type | Iterable[type]) -> tuple[type, ...]:
@@ -179,57 +136,6 @@ def _no_array(source: Source, i: int, content: Any, names: ClassNames, array: An
         raise source.wrong(str(UnaskedError(error.classes, f"in leaves[{i}]: "))) from None
     except ValueError as error:
         raise source.wrong(f"malformed structure: leaves[{i}]: {error}") from None
-
-
-class _Unread:
-    """Stands for an array that isn't read yet."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-def _unread(source: Source) -> tuple[list[Any], PyDagSpec]:
-    """A flat dict of the names in a source, as its leaves and structure."""
-    arrays = {name: _Unread(name) for name in source.entries}
-    return _core.flatten({name: arrays[kept] for name, kept in source.names().items()})
-
-
-def _flat(source: Source, only: Where | None) -> Loaded:
-    """Reads a file that another program wrote: a flat dict of its names."""
-    patterns = _patterns(only)
-    if patterns is None:
-        source.open_for(None)
-    else:
-        leaves, spec = _unread(source)
-        for pattern in patterns:
-            chosen = select(pattern, spec, leaves)
-            found = [leaf.name for leaf in itertools.compress(leaves, chosen)]
-            source.open_for(found or None)  # it may mean an alias, in any of the files
-    leaves, spec = _unread(source)
-    chosen = _chosen_by_path(only, spec, leaves)
-    arrays = source.arrays([leaf.name for leaf in itertools.compress(leaves, chosen)])
-    read = [arrays.get(leaf.name) for leaf in leaves]
-    are_arrays = set(itertools.compress(range(len(leaves)), chosen))
-    return _selected(Loaded(source, spec, read, are_arrays), only)
-
-
-def _patterns(only: Where | None) -> list[str] | None:
-    """The patterns of a selection that has nothing else."""
-    listed = only if type(only) is list else [only]
-    texts = [item for item in listed if isinstance(item, str)]
-    return texts if len(texts) == len(listed) else None
-
-
-def _selected(loaded: Loaded, only: Where | None) -> Loaded:
-    """What was read, with None in the place of each leaf that isn't selected."""
-    if only is None:
-        return loaded
-    chosen = select(only, loaded.spec, loaded.leaves, loaded.spec.namespace)
-    loaded.leaves = [
-        leaf if keep else None for leaf, keep in zip(loaded.leaves, chosen, strict=True)
-    ]
-    loaded.from_file = {i for i in loaded.from_file if chosen[i]}
-    return loaded
 
 
 def _filled(

@@ -167,16 +167,14 @@ def test_conjugates(path: Path) -> None:
     assert found[0].tolist() == [1 - 2j, 3 + 1j]
 
 
-class Wrapper(torch.Tensor):
+def wrapper(inner: Any) -> Any:
     """A tensor that keeps its numbers elsewhere, as distributed and quantized ones do."""
 
-    @staticmethod
-    def __new__(cls, inner: Any) -> Any:
-        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
-
-    @classmethod
-    def __torch_dispatch__(cls, *args: Any, **kwargs: Any) -> Any:
+    def dispatch(cls: Any, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
+
+    cls = type("Wrapper", (torch.Tensor,), {"__torch_dispatch__": classmethod(dispatch)})
+    return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +184,7 @@ class Wrapper(torch.Tensor):
         (lambda: torch.eye(2).to_sparse(), "to_dense"),
         (lambda: nn.UninitializedParameter(), "uninitialized"),
         (lambda: torch.zeros(2, dtype=torch.complex128), "complex128"),
-        (lambda: Wrapper(torch.zeros(2)), "Wrapper"),
+        (lambda: wrapper(torch.zeros(2)), "Wrapper"),
         (lambda: nn.Linear(2, 2), r"state_dict\(\)"),
     ],
 )

@@ -10,7 +10,8 @@ import numpy as np
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.files.load import Loaded, read
+from pydag.files.load import read
+from pydag.files.loaded import Loaded
 from pydag.files.names import leaf_names
 from pydag.files.replacing import progress_bar
 from pydag.jaxinterop.prefixes.treatments import Question, shortened, treatments

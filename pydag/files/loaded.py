@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was read from a source, and which part of it was asked for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.ops.select import is_prefix, select
+from pydag.typing import Dag, Leaf, Where
+
+from .source import Source
+
+
+class Loaded:
+    """What was read: the leaves, which of them are arrays of the file, and the structure.
+
+    Args:
+        source: What it was read from.
+        wanted: The leaves of `like`; None where the structure is that of the source.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        spec: PyDagSpec,
+        leaves: list[Leaf],
+        from_file: set[int],
+        wanted: Sequence[Leaf] | None = None,
+    ) -> None:
+        self.source, self.spec, self.leaves, self.from_file = source, spec, leaves, from_file
+        self.wanted = [None] * len(leaves) if wanted is None else wanted
+        self._is_own = wanted is None
+
+    def tree(self) -> Dag:
+        """The DAG."""
+        try:
+            return _core.unflatten(self.spec, self.leaves)
+        except (TypeError, AttributeError) as error:
+            ran = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            if ran or not self._is_own:  # errors of the class's own function pass unchanged
+                raise
+            raise self.source.wrong(f"an object can't be built: {error}") from None
+
+
+def chosen_by_path(only: Where | None, spec: PyDagSpec, names: Sequence[Any]) -> list[bool]:
+    """Which leaves may be selected, as far as that doesn't depend on what they are."""
+    if only is None or not _is_by_path(only, spec.namespace):
+        return [True] * len(names)
+    return select(only, spec, names, spec.namespace)
+
+
+def _is_by_path(only: Where, namespace: str) -> bool:
+    """Whether a selection asks for no leaf, and for the class of none."""
+    if type(only) is list and not is_prefix(only, namespace):
+        return all(_is_by_path(item, namespace) for item in only)
+    return isinstance(only, str) or is_prefix(only, namespace)
+
+
+def selected(loaded: Loaded, only: Where | None) -> Loaded:
+    """What was read, with None in the place of each leaf that isn't selected."""
+    if only is None:
+        return loaded
+    chosen = select(only, loaded.spec, loaded.leaves, loaded.spec.namespace)
+    loaded.leaves = [
+        leaf if keep else None for leaf, keep in zip(loaded.leaves, chosen, strict=True)
+    ]
+    loaded.from_file = {i for i in loaded.from_file if chosen[i]}
+    return loaded
