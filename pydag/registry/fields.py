@@ -51,7 +51,7 @@ def check_distinct(data: Names, meta: Names) -> None:
             raise ValueError(f"{what} fields are named twice: {twice}")
 
 
-def _cached(cls: type) -> Iterator[str]:
+def cached_names(cls: type) -> Iterator[str]:
     """The names under which a `functools.cached_property` stores what it has computed."""
     names = {name: None for base in cls.__mro__ for name in base.__dict__}
     for name in names:
@@ -77,7 +77,7 @@ def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, N
         () if data is not None else tuple(dict.fromkeys(s for s in _slots(cls) if s not in meta))
     )
     check_distinct(data or (), meta)
-    cached = () if data is not None else tuple(n for n in _cached(cls) if n not in meta)
+    cached = () if data is not None else tuple(n for n in cached_names(cls) if n not in meta)
     return data, slots, meta, cached
 
 

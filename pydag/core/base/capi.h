@@ -182,7 +182,6 @@ inline unsigned assign_version(PyTypeObject *type) {
 #endif
     return version_of(type);
 }
-
 // Whether an object is meant as a yes or no: None, or an instance of a class that has a `__bool__`. Other
 // objects are true by default, or by their length, which nobody meant as an answer.
 inline bool has_truth(nb::handle object) {

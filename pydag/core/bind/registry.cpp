@@ -53,12 +53,12 @@ void bind_registry(nb::module_ &module) {
         nb::sig("def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, "
                 "has_identity: bool, is_module: bool, /) -> None"));
     // Makes a registration for a class of another library, for the lookup that `set_lookup` is given. The class is
-    // opened by its fields if `resolve_fields` is given and its instances hold nothing but attributes; else by the
-    // two functions.
+    // opened by its fields if `resolve_fields` is given and its instances hold nothing but attributes, as long as
+    // `look_again()` is true, which is asked whenever the class was changed; else by the two functions.
     module.def(
         "foreign_registration",
         [](nb::object type, nb::object flatten, nb::object unflatten, nb::object path_entry_type,
-           nb::object resolve_fields, bool is_strict, bool is_module) {
+           nb::object resolve_fields, nb::object look_again, bool is_strict, bool is_module) {
             nb::object box = RegistrationBox::make();
             Registration &registration = RegistrationBox::of(box);
             registration.is_fields = !resolve_fields.is_none() && has_plain_layout(type);
@@ -68,14 +68,15 @@ void bind_registry(nb::module_ &module) {
             registration.path_entry_type = std::move(path_entry_type);
             registration.namespace_ = nb::borrow(constants.empty_text);
             registration.resolve_fields = std::move(resolve_fields);
+            registration.look_again = std::move(look_again);
             registration.is_foreign = true;
             registration.is_strict = is_strict;
             registration.is_module = is_module;
             return box;
         },
-        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
+        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
-                "resolve_fields: object, is_strict: bool, is_module: bool, /) -> object"));
+                "resolve_fields: object, look_again: object, is_strict: bool, is_module: bool, /) -> object"));
     // Lets the core open the instances of a class of another library by the library's own function. `names` are those
     // of the children of all instances, None if they have none, or (instance, count) -> the names or None.
     module.def(

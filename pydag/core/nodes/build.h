@@ -39,9 +39,12 @@ inline bool is_built_by_core(Kind kind, PyObject *const *refs) {
         case Kind::kDefaultDict:
         case Kind::kFrozenDict:
             return MappingRefs{refs}.keys().has_constant_hashes;
-        case Kind::kFields:  // Python says which methods of an abstract class are missing
-            return !PyType_HasFeature(reinterpret_cast<PyTypeObject *>(FieldsRefs{refs}.registration().type.ptr()),
+        case Kind::kFields: {  // Python says which methods of an abstract class are missing
+            const Registration &registration = FieldsRefs{refs}.registration();
+            return registration.is_plain_now() &&
+                   !PyType_HasFeature(reinterpret_cast<PyTypeObject *>(registration.type.ptr()),
                                       Py_TPFLAGS_IS_ABSTRACT);
+        }
         default:
             return true;
     }

@@ -166,9 +166,31 @@ nb::object read_meta(PyObject *object, const Registration &registration) {
     return values.take_tuple();
 }
 
+namespace {
+
+// The function of another library says the same as the fields: their values, and those of the meta fields.
+uint32_t open_fields_by_function(PyObject *object, PyObject *box, Stack &stack, Refs &refs) {
+    OpenOptions options{nullptr};
+    options.wants_entries = false;
+    Said said = ask_function(object, box, options);
+    const Registration &registration = RegistrationBox::of(box);
+    const auto count = static_cast<uint32_t>(PyTuple_GET_SIZE(said.children.ptr()));
+    const bool fits = count == registration.data_access.size() && PyTuple_CheckExact(said.aux_data.ptr()) &&
+                      PyTuple_GET_SIZE(said.aux_data.ptr()) == static_cast<Py_ssize_t>(registration.meta_access.size());
+    if (!fits) fail(PyExc_RuntimeError, "%R was not flattened to its fields.", registration.type.ptr());
+    refs.push_borrowed(box);
+    refs.push_borrowed(registration.data.ptr());
+    refs.push_new(std::move(said.aux_data));
+    return push_items(&PyTuple_GET_ITEM(said.children.ptr(), 0), count, stack);
+}
+
+}  // namespace
+
 uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) {
     const nb::object owned_registration = nb::borrow(box);
     const Registration &registration = RegistrationBox::of(box);
+    // What isn't in `__dict__` or a slot, the other library may find elsewhere.
+    if (registration.is_foreign && !registration.is_strict) return open_fields_by_function(object, box, stack, refs);
     nb::object meta = read_meta(object, registration);
 
     if (!registration.data.is_none()) {

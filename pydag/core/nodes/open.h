@@ -92,7 +92,8 @@ struct Said {
 // Calls it. The caller owns the object and the registration meanwhile.
 Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &options);
 
-// How an object is opened, which may differ from its class: see Registration::is_strict. Runs no Python code.
+// How an object is opened, which may differ from its class: see Registration::is_strict. May run Python code where a
+// class was changed; the caller owns the object. The result holds as that of the lookup does.
 TypeInfo as_opened(PyObject *object, TypeInfo info);
 
 // The children of `object`, in the order of the structure, if it is what the node says: of this kind and size,

@@ -21,12 +21,38 @@ nb::object dict_of(PyObject *object) {
     return dict;
 }
 
+// The index of the field of this name; the number of fields if there is none.
+size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
+    size_t i = 0;
+    while (i < fields.size() && !is_same_name(fields[i].name.ptr(), name)) ++i;
+    return i;
+}
+
+// Whether a dict has all fields, and nothing else but what was computed from them and cached.
+bool has_just_fields(const Registration &registration, const std::vector<DictField> &fields, PyObject *dict) {
+    const auto &cached = registration.cached_access;
+    const auto size = static_cast<size_t>(PyDict_GET_SIZE(dict));
+    if (size < fields.size() || size > fields.size() + cached.size()) return false;
+    size_t num_met = 0;
+    Py_ssize_t position = 0;
+    // No two exact strings in a dict are equal: so each field has a key of its own.
+    for (PyObject *key, *value; PyDict_Next(dict, &position, &key, &value);) {
+        const auto is_it = [=](const DictField &field) { return is_same_name(field.name, key); };
+        if (!is_exact_str(key)) return false;
+        if (std::any_of(fields.begin(), fields.end(), is_it)) ++num_met;
+        else if (find_name(cached, key) == cached.size()) return false;
+    }
+    return num_met == fields.size();
+}
+
 // Remembers the order in which an instance has the fields that are in its `__dict__`: mostly the next instance of
 // the class has them in the same order. Other attributes may stand between them.
 bool read_dict_fields(const Registration &registration, std::vector<DictField> &order, PyObject *dict,
                       PyObject **values, PyObject **meta, HeldBy held) {
     const Locked locked(dict);
-    if (registration.is_strict && PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(order.size())) return false;
+    if (registration.is_strict && PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(order.size()) &&
+        !has_just_fields(registration, order, dict))
+        return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
     for (auto field = order.begin(); field != order.end();) {
@@ -78,13 +104,6 @@ bool read_named(PyObject *object, const Registration &registration, OpenOptions 
     return true;
 }
 
-// The index of the field of this name; the number of fields if there is none.
-size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
-    size_t i = 0;
-    while (i < fields.size() && !is_same_name(fields[i].name.ptr(), name)) ++i;
-    return i;
-}
-
 // All attributes but the meta fields and what is cached: those in `__dict__`, then the `__slots__` members that are
 // set. Calls `add(name, value)`, which says whether to go on. False also for a name in `__dict__` that
 // is a slot's, set or not: written back it could go to either. And for a meta field's name that is no exact
@@ -128,17 +147,9 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
 bool has_just_its_fields(PyObject *object, const Registration &registration) {
     const GcPause pause;  // making the dict could start a collection, which runs finalizers
     const nb::object dict = dict_of(object);
-    const auto &fields = registration.learned.get().dict_order;
     if (!dict.is_valid()) return false;
     const Locked locked(dict.ptr());
-    if (PyDict_GET_SIZE(dict.ptr()) != static_cast<Py_ssize_t>(fields.size())) return false;
-    Py_ssize_t position = 0;
-    // As many keys as fields, and no two exact strings in a dict are equal: so each field has a key of its own.
-    for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) {
-        const auto is_it = [=](const DictField &field) { return is_same_name(field.name, key); };
-        if (!is_exact_str(key) || std::none_of(fields.begin(), fields.end(), is_it)) return false;
-    }
-    return true;
+    return has_just_fields(registration, registration.learned.get().dict_order, dict.ptr());
 }
 
 }  // namespace
@@ -146,7 +157,8 @@ bool has_just_its_fields(PyObject *object, const Registration &registration) {
 bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values, HeldBy held) {
     const FieldsRefs fields{refs};
     const Registration &registration = fields.registration();
-    if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr()) return false;
+    if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr() || !registration.is_plain_now())
+        return false;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size());
     if (fields.keys_box() == registration.data.ptr()) [[likely]] {
@@ -171,6 +183,7 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *opt
 
 PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs, uint32_t &count) {
     const Registration &registration = RegistrationBox::of(box);
+    if (!registration.is_plain_now()) return nullptr;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size()), **values;
     nb::object keys;
@@ -204,8 +217,10 @@ namespace pydag {
 
 TypeInfo as_opened(PyObject *object, TypeInfo info) {
     if (info.kind != Kind::kFields) return info;
-    const Registration &registration = RegistrationBox::of(info.registration);
-    if (registration.is_strict && !detail::has_just_its_fields(object, registration)) info.kind = Kind::kCustom;
+    Registration &registration = RegistrationBox::of(info.registration);
+    const bool has_plain_class = is_plain(registration);
+    if (registration.is_strict && !(has_plain_class && detail::has_just_its_fields(object, registration)))
+        info.kind = Kind::kCustom;
     return info;
 }
 

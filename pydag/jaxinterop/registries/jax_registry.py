@@ -2,7 +2,8 @@
 """JAX's registry, as the last place where pydag looks for a class."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import optree
@@ -12,9 +13,10 @@ import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.registry import lookup
 from pydag.registry.class_table import bases_of, names_in
+from pydag.registry.fields import cached_names
 from pydag.registry.weak_table import WeakTable
 
-from .known_fields import is_module, known_fields
+from .known_fields import LookAgain, is_module, known_fields
 from .stand_ins import Trial
 
 # How JAX sees the instances of a class whose entry in its registry asks pydag.
@@ -49,26 +51,12 @@ class JaxField(JaxEntry, optree.GetAttrEntry):
     __slots__: ClassVar[tuple[()]] = ()
 
 
-_PLAIN: dict[type, tuple[str, str]] = {
-    tree_util.GetAttrKey: ("name", ".{}"),
-    tree_util.DictKey: ("key", "[{!r}]"),
-    tree_util.SequenceKey: ("idx", "[{!r}]"),
+# Of the keys that say what the entries do: how that is got, and how it is written.
+_PLAIN: dict[type, tuple[Callable[[Any], Any], str]] = {
+    tree_util.GetAttrKey: (attrgetter("name"), ".{}"),
+    tree_util.DictKey: (attrgetter("key"), "[{!r}]"),
+    tree_util.SequenceKey: (attrgetter("idx"), "[{!r}]"),
 }
-
-
-def _named(cls: type, keys: Iterable[Any]) -> tuple[Any, ...] | None:
-    """The entries that JAX's keys say, in pydag's words; None if they say no more than a number."""
-    names: list[Any] = []
-    styles = dict(_styles.get(cls, {}))
-    for key in keys:
-        if type(key) not in _PLAIN:
-            return None
-        attribute, style = _PLAIN[type(key)]
-        names.append(getattr(key, attribute))
-        if styles.setdefault(type(names[-1]), style) != style:
-            return None  # a key and an attribute, both strings: an entry would not tell which
-    _styles.set(cls, styles)
-    return tuple(names)
 
 
 def _may_give_names(cls: type, entry: Any) -> bool:
@@ -96,8 +84,10 @@ class _Opener:
         self.may_give_names = trial.how is not None or _may_give_names(cls, entry)
         fields = jax_private.dataclass_fields(entry)
         self.names: Any = self.ask if fields is None else fields[0]
+        self.styles: dict[type, str] = {}
+        _styles.set(cls, self.styles)
         if fields is not None:
-            _styles.set(cls, {str: ".{}"})
+            self.styles[str] = ".{}"
             self.entry_type = JaxField
         self.trial = trial
 
@@ -106,20 +96,38 @@ class _Opener:
         opened = jax_private.flatten_one_level_with_keys(node)
         if opened is None:
             return None
-        keys = [key for key, _ in opened[0]]
-        names = _named(type(node), keys)
-        if names is None and not self.may_give_names and all(map(_is_number, keys)):
+        names: list[Any] = []
+        pairs = tuple(opened[0])
+        for key, _ in pairs:
+            plain = _PLAIN.get(type(key))
+            if plain is None:
+                self.note_numbers(pairs)
+                return None
+            get, style = plain
+            name = get(key)
+            if self.styles.get(type(name)) != style and not self.add_style(type(name), style):
+                return None  # a key and an attribute, both strings: an entry would not tell which
+            names.append(name)
+        return tuple(names) if len(names) == count else None
+
+    def note_numbers(self, children: Iterable[tuple[Any, Any]]) -> None:
+        """Asks no instance any more if JAX's keys say no more than numbers."""
+        if not self.may_give_names and all(_is_number(key) for key, _ in children):
             self.names = None
             _core.name_children(self.registration, self.flatten, None)
-        if names is not None and len(names) != count:
-            return None
-        self.write_as(_styles.get(type(node), {}).get(str))
-        return names
 
-    def write_as(self, style: str | None) -> None:
+    def add_style(self, kind: type, style: str) -> bool:
+        """Notes how entries of a type are written; False where they are written otherwise."""
+        if self.styles.setdefault(kind, style) != style:
+            return False
+        if kind is str:
+            self.write_as(style)
+        return True
+
+    def write_as(self, style: str) -> None:
         """Tells the core whether the names of children are attributes."""
         entry_type = JaxField if style == ".{}" else JaxEntry
-        if style is not None and entry_type is not self.entry_type:
+        if entry_type is not self.entry_type:
             self.entry_type = entry_type
             _core.set_path_entry_type(self.registration, entry_type)
 
@@ -165,19 +173,23 @@ def _look_up(cls: type) -> "lookup.Foreign | None":
 
 
 def _registration(cls: type, entry: Any) -> object:
-    fields, resolve = known_fields(cls, entry), None
+    fields, resolve, look_again = known_fields(cls, entry), None, None
     if fields is not None:
-        answer = fields.data, (), fields.meta
+        names = fields.data + fields.meta
+        answer = fields.data, (), fields.meta, tuple(n for n in cached_names(cls) if n not in names)
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
-        _styles.set(cls, {str: ".{}"})
+        look_again = LookAgain(cls, entry, fields)
     trial = Trial(cls, entry)
     opener = _Opener(cls, entry, trial)
+    if fields is not None:
+        opener.styles[str] = ".{}"
     opener.registration = _core.foreign_registration(
         cls,
         opener,
         entry.from_iter if trial.how is None else trial.build,
         opener.entry_type,
         resolve,
+        look_again,
         fields is not None and fields.is_strict,
         is_module(cls),
     )

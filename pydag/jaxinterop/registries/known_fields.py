@@ -8,6 +8,7 @@ of chex dataclasses. It is not so where the class has code of its own that would
 import dataclasses
 import sys
 import types
+from operator import is_
 from typing import Any, NamedTuple
 
 from pydag.jaxinterop import chex_private, equinox_private, jax_private
@@ -43,6 +44,36 @@ def known_fields(cls: type, entry: Any) -> KnownFields | None:
     if found is None or any(_is_taken(cls, n, found.is_strict) for n in found.data + found.meta):
         return None
     return found
+
+
+# What the answer of `known_fields` depends on, beside the fields' own names.
+_DECIDING = (
+    "__init__", "__new__", "__post_init__", "__setattr__", "__getattribute__", "__getattr__",
+    "__dataclass_fields__", "__dataclass_params__",
+)  # fmt: skip
+
+
+class LookAgain:
+    """Says whether a class, which was changed, still has the fields that were known."""
+
+    def __init__(self, cls: type, entry: Any, fields: KnownFields) -> None:
+        self._cls, self._entry, self._fields = cls, entry, fields
+        self._last = self._deciding(), True
+
+    def __call__(self) -> bool:
+        now = self._deciding()
+        before, is_same = self._last
+        if len(now) != len(before) or not all(map(is_, now, before)):
+            is_same = known_fields(self._cls, self._entry) == self._fields
+            self._last = now, is_same
+        return is_same
+
+    def _deciding(self) -> list[Any]:
+        names = (*_DECIDING, *self._fields.data, *self._fields.meta)
+        bases, metaclasses = bases_of(self._cls), bases_of(type(self._cls))
+        found = [names_in(base).get(name) for base in bases for name in names]
+        calls = [names_in(meta).get("__call__") for meta in metaclasses]
+        return [*bases, *found, *metaclasses, *calls]
 
 
 def _of_equinox(cls: type) -> KnownFields | None:
