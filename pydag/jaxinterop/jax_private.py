@@ -133,6 +133,17 @@ def around() -> tuple[list[Any], list[Any]]:
     return list(values.values()), list(found.values())
 
 
+def writes_into_inputs() -> bool:
+    """Whether the function that is traced now writes into refs that it was given."""
+    frame: Any = getattr(getattr(_contexts, "trace", None), "frame", None)
+    try:
+        inputs = {id(var) for var in frame.invars}
+        effects = (effect for equation in frame.get_eqns() for effect in equation.effects)
+        return any(isinstance(x, write_effects) and id(x.input) in inputs for x in effects)
+    except AttributeError:
+        return False
+
+
 def _constant(value: Any) -> Any:
     return getattr(value, "canonical", value)
 
@@ -195,6 +206,12 @@ def written_inputs(traced: Any) -> frozenset[int]:
     effects = (effect for effect in jaxpr.effects if isinstance(effect, write_effects))
     found = (numbers.get(id(effect.input), -1) - skipped for effect in effects)
     return frozenset(number for number in found if number >= 0)
+
+
+def writes(traced: Any) -> bool:
+    """Whether a traced function writes into refs that it is given or takes from around it."""
+    jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+    return any(isinstance(effect, write_effects) for effect in jaxpr.effects)
 
 
 PRIVATE_PARAMETERS = "_private_parameters"

@@ -20,7 +20,8 @@ from pydag.jaxinterop.prefixes.arguments import (
     wrap_static,
 )
 from pydag.jaxinterop.prefixes.treatments import Question, treatments
-from pydag.jaxinterop.refs.contents import OfContents, check_around
+from pydag.jaxinterop.refs.contents import OfContents
+from pydag.jaxinterop.refs.lending import check_around
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call that is differentiated: its leaves in two groups, how it is run, and its gradient."""
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +16,8 @@ from pydag.jaxinterop.prefixes.arguments import (
 )
 from pydag.jaxinterop.prefixes.treatments import LeafNumbers
 from pydag.jaxinterop.refs.access import is_top_level, new_ref
-from pydag.jaxinterop.refs.contents import Lent, OutOfReachError, lending, may_lend
+from pydag.jaxinterop.refs.contents import Lent
+from pydag.jaxinterop.refs.lending import lending, may_lend
 from pydag.jaxinterop.refs.table import RefNumber, RefTable
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_ref
@@ -146,8 +146,7 @@ class DifferentiatedCall:
         call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
         try:
             if self._is_staged and may_lend(table.refs):
-                with contextlib.suppress(OutOfReachError):
-                    return *self._run_lent(fun, call, table, updated), table
+                return *self._run_lent(fun, call, table, updated), table
             return *table.show(call).run_and_update(fun, updated), table
         except Exception as error:
             blame_write(error, self._ref_paths())
@@ -169,7 +168,7 @@ class DifferentiatedCall:
                 return table.show(call).run_and_update(fun, updated)
             lender = staged.of_contents
             outcome = Lent([(Source(fun).text, lender)], table, call._untraced, CALL, lent).run(
-                lambda contents: lender.lent(lent, contents, call)
+                lambda contents: lender.lent(lent, contents, call, may_give_refs=True)
             )
             return table.show(result_of(outcome)).tree, Update.of(outcome)
 

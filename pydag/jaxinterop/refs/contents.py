@@ -19,104 +19,19 @@ from jax import tree_util
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.jax_private import identity
 from pydag.jaxinterop.messages.roots import Roots, place_text
-from pydag.jaxinterop.static.differentiable import is_ref
+from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Untraced
 
 from .access import new_ref, refs_around
 from .interpret import UnknownStepError, run_pure
-from .steps import can_purify
+from .lending import NeedsRefsError, ask_for_refs, distinct, staging
 from .table import RefNumber, RefTable, both_texts
 
 R = TypeVar("R")
 
 
-class NeedsRefsError(Exception):
-    """A function that is staged writes into refs from around it; it has to be lent these."""
-
-    def __init__(self, refs: Sequence[Any]) -> None:
-        super().__init__(refs)
-        self.refs = list(refs)
-
-
-class _OwnWay(threading.local):
-    is_taken = False
-
-
-_own_way = _OwnWay()
-
-
-def check_around(reads: bool = False) -> None:
-    """Raises `NeedsRefsError` where what is traced needs to be lent refs from around it.
-
-    It does if it writes into them, unless JAX is left to do that in its own way.
-
-    Args:
-        reads: Whether it needs those that it reads, too.
-    """
-    taken, written = jax_private.around()
-    needed = list(filter(is_ref, taken)) if reads else written
-    if needed and not _own_way.is_taken:
-        raise NeedsRefsError(needed)
-
-
-def lending(run: Callable[[list[Any] | None], R]) -> R:
-    """Runs what stages a function; if that needs refs from around it, runs it again with these.
-
-    Args:
-        run: Gets the refs to lend; None where a ref can't be lent, and JAX must do it in its way.
-    """
-    lent: list[Any] | None = []
-    while True:
-        before, _own_way.is_taken = _own_way.is_taken, lent is None
-        try:
-            return run(lent)
-        except NeedsRefsError as error:
-            if lent is None:
-                raise
-            more = _distinct([*lent, *error.refs])
-            lent = more if len(more) > len(lent) and may_lend(more) else None
-        finally:
-            _own_way.is_taken = before
-
-
-def _distinct(refs: Sequence[Any]) -> list[Any]:
-    return list({identity(ref): ref for ref in refs}.values())
-
-
 def _nothing() -> None:
     pass
-
-
-class OutOfReachError(ValueError):
-    """A rule that runs after a staged function was traced writes into refs from inside of it."""
-
-
-class Staged:
-    """A function while it is traced, and afterwards."""
-
-    is_over = False
-
-
-class _Active(threading.local):
-    def __init__(self) -> None:
-        self.found: list[Staged] = []
-
-
-_active = _Active()
-
-
-def staged_around() -> Sequence[Staged]:
-    """The functions that are being traced."""
-    return tuple(_active.found)
-
-
-@contextmanager
-def _staging() -> Iterator[None]:
-    _active.found.append(Staged())
-    try:
-        yield
-    finally:
-        _active.found.pop().is_over = True
 
 
 class _Checks(threading.local):
@@ -134,7 +49,7 @@ class OfContents:
 
         @wraps(function)
         def traced(refs: list[Any], *args: Any) -> Any:
-            with _staging():
+            with staging():
                 return function(refs, *args)
 
         self._inner: Any = jax.jit(traced, inline=True)
@@ -150,17 +65,26 @@ class OfContents:
         """What the function returns, and the contents afterwards."""
         return self.lent((), contents, *args)
 
-    def lent(self, lent: Sequence[Any], contents: Sequence[Any], *args: Any) -> Any:
-        """The same with refs that the function takes from around it; their contents come last."""
+    def lent(
+        self, lent: Sequence[Any], contents: Sequence[Any], *args: Any, may_give_refs: bool = False
+    ) -> Any:
+        """The same with refs that the function takes from around it; their contents come last.
+
+        Args:
+            may_give_refs: Whether the caller can do without contents, whatever the function writes.
+
+        Raises:
+            NeedsOwnWayError: The function gives refs to another one that has rules.
+        """
         own = contents[: len(contents) - len(lent)]
         traced = self._traced(own, args)
-        around = _distinct(refs_around(traced))
+        around = distinct(refs_around(traced))
         self._around |= {identity(ref): ref for ref in around}
         self._checks.check()
         if not set(map(identity, lent)).issuperset(map(identity, around)):
             raise NeedsRefsError(around)
         self.written |= {i for i in jax_private.written_inputs(traced) if i < len(own)}
-        return self._run(traced, lent, contents, own, args)
+        return self._run(traced, lent, contents, own, args, may_give_refs)
 
     def _traced(self, contents: Sequence[Any], args: tuple[Any, ...]) -> Any:
         """What JAX traces for refs of these contents: at most once for the same types."""
@@ -180,6 +104,7 @@ class OfContents:
         contents: Sequence[Any],
         own: Sequence[Any],
         args: tuple[Any, ...],
+        may_give_refs: bool,
     ) -> Any:
         """What a traced function returns, and the contents afterwards, by its pure form."""
         jaxpr = traced.jaxpr
@@ -192,6 +117,8 @@ class OfContents:
         try:
             found, last = run_pure(jaxpr, given[:count], [*given[count:], *own, *rest])
         except UnknownStepError:
+            if may_give_refs or not jax_private.writes(traced):
+                ask_for_refs(is_lent=True)
             self.written_around.update(map(identity, lent))
             return self._run_impure(traced, indices, consts, contents, len(own), rest)
         # There is a content for each ref, in the order of the inputs.
@@ -304,14 +231,23 @@ def _writes(function: OfContents, number: int | None, ref: Any) -> bool:
     return identity(ref) in function.written_around
 
 
-def may_lend(refs: Sequence[Any]) -> bool:
-    """Whether there are refs, traced or not, all known to do nothing but hold an array."""
-    if not (refs and jax_private.write_effects and can_purify()):
-        return False
-    types = [jax.typeof(ref) for ref in refs]
-    return all(getattr(t, "memory_space", 0) is None and t.kind is None for t in types)
-
-
 def read(refs: Sequence[Any]) -> list[Any]:
     """The contents."""
     return [ref[...] for ref in refs]
+
+
+@jax.custom_jvp
+def _with_derivative_of(old: Any, new: Any) -> Any:
+    return new
+
+
+_with_derivative_of.defjvp(lambda primals, tangents: (primals[1], tangents[0]))
+
+
+def exchange(ref: Any, old: Any, new: Any) -> None:
+    """Writes the content that a function with rules has left in a ref.
+
+    The derivative stays that of the old content, as in JAX: the rules say nothing about it.
+    """
+    new = jax.lax.stop_gradient(new)
+    ref[...] = _with_derivative_of(old, new) if is_differentiable(old) else new

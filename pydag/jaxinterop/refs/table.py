@@ -7,7 +7,7 @@ them stands, so the caller gets the very object that he passed.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from pydag.jaxinterop.static.differentiable import holds_ref, is_ref
 from pydag.jaxinterop.static.leaves import Static
@@ -135,6 +135,37 @@ class RefTable:
 
 NO_REFS = RefTable()
 """An empty table, to which nobody adds."""
+
+
+class TracedRefs(NamedTuple):
+    """An untraced part in which refs count as traced leaves: a derivative has arrays for them.
+
+    Args:
+        numbers: For each of its traced leaves the number of the ref there; None for an array.
+    """
+
+    untraced: Untraced
+    numbers: tuple[int | None, ...]
+
+    @classmethod
+    def of(cls, untraced: Untraced) -> "TracedRefs":
+        """The refs whose numbers are static in this untraced part."""
+        pairs = list(zip(untraced.positions, untraced.statics, strict=True))
+        known = {p: x.value.number for p, x in pairs if type(x.value) is RefNumber}
+        kept = [(p, x) for p, x in pairs if p not in known]
+        shown = untraced._replace(
+            positions=tuple(p for p, _ in kept), statics=tuple(x for _, x in kept)
+        )
+        return cls(shown, tuple(known.get(p) for p in shown.traced_positions()))
+
+    def joined(self, leaves: Iterable[Leaf], of_refs: Sequence[Leaf]) -> list[Leaf]:
+        """All leaves: those of arrays, and those of refs, by number."""
+        rest = iter(leaves)
+        return [next(rest) if n is None else of_refs[n] for n in self.numbers]
+
+    def place(self, i: int, root: str) -> str:
+        """The path of one of the leaves."""
+        return self.untraced.spec.accessors()[self.untraced.traced_positions()[i]].codify(root)
 
 
 def _with_statics(dag: D, untraced: Untraced, statics: dict[int, Static], leaves: Any) -> D:

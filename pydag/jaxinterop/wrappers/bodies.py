@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
-from pydag.jaxinterop.refs.contents import Lent, OfContents, check_around, lending, may_lend
-from pydag.jaxinterop.refs.table import RefTable
+from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.refs.contents import Lent, OfContents
+from pydag.jaxinterop.refs.lending import check_around, check_own_way, lending, may_lend
+from pydag.jaxinterop.refs.table import RefNumber, RefTable
 
 from .coming_apart import with_the_sharing_that_holds
 
@@ -84,6 +86,8 @@ def looped(
 
     def run(lent: list[Any] | None) -> tuple[InnerDag, R]:
         if lent is None or not may_lend([*table.refs, *lent]):
+            if table.refs:
+                check_own_way(f"a loop carries the ref {_place(bare, root)}")
             return with_the_sharing_that_holds(plain, carry, bodies[-1][1], *others)
 
         def once(first: InnerDag) -> tuple[InnerDag, R]:
@@ -98,3 +102,11 @@ def looped(
 
     last, rest = lending(run)
     return table.show(last), rest, table
+
+
+def _place(bare: InnerDag, root: str) -> str | None:
+    """The path of the first ref in a carry."""
+    untraced = bare._untraced
+    pairs = zip(untraced.positions, untraced.statics, strict=True)
+    position = next(i for i, static in pairs if type(static.value) is RefNumber)
+    return place_text(untraced.spec.accessors()[position], root)

@@ -13,7 +13,8 @@ from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.meet import meet
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
-from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
+from pydag.jaxinterop.refs.contents import Lent
+from pydag.jaxinterop.refs.lending import lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity

@@ -14,7 +14,8 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
-from pydag.jaxinterop.refs.contents import Lent, lending, may_lend
+from pydag.jaxinterop.refs.contents import Lent
+from pydag.jaxinterop.refs.lending import lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options

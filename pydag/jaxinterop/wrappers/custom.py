@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
 
-import jax
 import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.argnums import QUESTION
@@ -22,14 +21,19 @@ from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
-from pydag.jaxinterop.refs.contents import OfContents, read
-from pydag.jaxinterop.refs.table import NO_REFS, RefTable
+from pydag.jaxinterop.refs.contents import exchange, read
+from pydag.jaxinterop.refs.rules import RefCall
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.text import short_repr
 from pydag.typing import Identity
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+GiveRules = Callable[[Any, RefCall], None] | None
+"""Gives rules to JAX's function for a call with refs."""
 
 
 class Arguments(NamedTuple):
@@ -89,37 +93,39 @@ class Custom(Generic[P, R]):
         def flat(*args: Any) -> Dag:
             return arguments.outcome(arguments.run(fun, args))
 
-        def lent(contents: list[Any], *args: Any) -> tuple[Dag, list[Any]]:
-            skipped = arguments.nondiff_argnums
-            constant = {i: x for i, x in enumerate(args) if i in skipped}
-
-            def with_refs(refs: list[Any], *dags: Any) -> Dag:
-                rest, table = iter(dags), RefTable(refs)
-                given = [constant[i] if i in constant else next(rest) for i in range(len(args))]
-                return arguments.outcome(arguments.run(fun, given, table), table)
-
-            # Without refs inside: else JAX might forget that there is a rule.
-            dags = [x for i, x in enumerate(args) if i not in skipped]
-            outcome, after = OfContents(with_refs).alone(contents, *dags)
-            return outcome, after
-
         transformation = type(self)._transformation
         self._jax: Any = transformation(
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
         )
-        # The same for arguments with refs: their contents come first.
-        self._lent_function = named(lent, Source(fun), ARGUMENTS)
-        self._lent: Any = self._make_lent()
 
-    def _make_lent(self) -> Any:
-        """JAX's object for arguments with refs."""
-        return type(self)._transformation(
-            self._lent_function, nondiff_argnums=tuple(i + 1 for i in self.nondiff_argnums)
-        )
+    _give_rules: GiveRules = None
+    """None where there are no rules."""
 
-    def _lent_to(self, refs: Sequence[Any]) -> Any:
-        """The same with its rules, which may write into these refs of the caller's."""
-        return self._lent
+    def _made_for_refs(self, flat: Callable[..., Any]) -> Any:
+        """What JAX makes of a function that gets a list before the arguments."""
+        numbers = tuple(i + 1 for i in self.nondiff_argnums)
+        function = named(flat, Source(self.fun), ARGUMENTS)
+        return type(self)._transformation(function, nondiff_argnums=numbers)
+
+    def _run_with_refs(self, table: RefTable, given: Sequence[Any], give: GiveRules) -> Any:
+        """What a call with refs returns. JAX gets their contents in a list before the arguments."""
+        call, arguments, fun = RefCall(), self._arguments, self.fun
+
+        def flat(refs: list[Any], *args: Any) -> Any:
+            def of_refs(refs: list[Any]) -> Outcome:
+                inside = RefTable(refs)
+                return arguments.outcome(arguments.run(fun, args, inside), inside)
+
+            return call.run(refs, of_refs)
+
+        function = self._made_for_refs(flat)
+        if give is not None:
+            give(function, call)
+        before = read(table.refs)
+        outcome, after = function(before, *given)
+        for number in sorted(call.written):
+            exchange(table.refs[number], before[number], after[number])
+        return table.show(outcome).tree
 
     def __getattr__(self, name: str) -> Any:
         """The flags of JAX's object about its rules, which `defjvp` and `defvjp` set."""
@@ -154,10 +160,7 @@ class Custom(Generic[P, R]):
         if not table.refs:
             result: R = self._jax(*given).tree
             return result
-        outcome, contents = self._lent_to(table.refs)(read(table.refs), *given)
-        for ref, content in zip(table.refs, contents, strict=True):
-            ref[...] = jax.lax.stop_gradient(content)
-        shown: R = table.show(outcome).tree
+        shown: R = self._run_with_refs(table, given, self._give_rules)
         return shown
 
 
@@ -173,9 +176,17 @@ def opened(dag: Dag, root: str, table: RefTable = NO_REFS) -> GivenTree:
     return GivenTree(table.shown(dag._untraced), leaves, root)
 
 
-def opened_derivative(dag: Dag) -> Any:
-    """A tangent or cotangent as a rule gets it: None stands at what has no derivative."""
-    return derivative(dag._untraced, without_float0(dag._leaves))
+def opened_derivative(dag: Dag, of_refs: Sequence[Any] = ()) -> Any:
+    """A tangent or cotangent as a rule gets it: None stands at what has no derivative.
+
+    Args:
+        of_refs: The tangents of the contents of refs, if they have any.
+    """
+    leaves, untraced = without_float0(dag._leaves), dag._untraced
+    if of_refs:
+        refs = TracedRefs.of(untraced)
+        untraced, leaves = refs.untraced, refs.joined(leaves, without_float0(of_refs))
+    return derivative(untraced, leaves)
 
 
 def two(found: Any, rule: Callable[..., Any], form: str, second: str) -> Sequence[Any]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.custom_jvp` for functions of DAGs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -12,8 +12,7 @@ from pydag.jaxinterop.boundary.derivatives import derivative, tangents_for
 from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
-from pydag.jaxinterop.refs.access import new_ref
-from pydag.jaxinterop.refs.contents import read
+from pydag.jaxinterop.refs.rules import RefCall
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.differentiable import is_differentiable
 
@@ -27,7 +26,8 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
     Identity spans each argument: an object in two arguments is two inputs, whose tangents JAX adds
     up. Inside of one argument, what is one object is one in the rule, and has one tangent; None
-    stands in the tangents at what has no derivative.
+    stands in the tangents at what has no derivative. The tangent of a ref is that of its content,
+    an array.
 
     Args:
         fun: The function, of positional arguments; others keep their defaults.
@@ -61,11 +61,12 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         """
         arguments = self._arguments
 
-        def called(others: Any, primals: Any, tangents: Any, table: RefTable) -> tuple[Dag, Dag]:
+        def called(
+            others: Any, primals: Any, tangents: Any, table: RefTable, of_refs: Sequence[Any] = ()
+        ) -> tuple[Dag, Dag]:
             point = [opened(x, f"primals[{i}]", table) for i, x in enumerate(primals)]
-            found = jvp(
-                *others, tuple(x.tree for x in point), tuple(map(opened_derivative, tangents))
-            )
+            along = tuple(opened_derivative(x, of_refs) for x in tangents)
+            found = jvp(*others, tuple(x.tree for x in point), along)
             tell_lost(point, found, jvp)
             result, tangent = two(found, jvp, "(result, tangent)", "its tangent")
             dag = arguments.outcome(result, table)
@@ -79,16 +80,21 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             *others, primals, tangents = args
             return called(others, primals, tangents, NO_REFS)
 
-        def lent_jvp(*args: Any) -> tuple[Any, Any]:
-            *others, (contents, *primals), (_, *tangents) = args
-            table = RefTable(list(map(new_ref, contents)))
-            dag, tangent = called(others, primals, tangents, table)
-            after = read(table.refs)
-            zeros = [jnp.zeros_like(x) if is_differentiable(x) else None for x in after]
-            return (dag, after), (tangent, tangents_for(after, zeros))
+        self._jax.defjvp(named(flat_jvp, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
 
-        for function, rule in ((self._jax, flat_jvp), (self._lent, lent_jvp)):
-            function.defjvp(named(rule, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
+        def give_rules(function: Any, call: RefCall) -> None:
+            def lent_jvp(*args: Any) -> tuple[Any, Any]:
+                *others, (contents, *primals), (of_refs, *tangents) = args
+                (dag, tangent), after = call.run(
+                    contents,
+                    lambda refs: called(others, primals, tangents, RefTable(refs), of_refs),
+                )
+                zeros = [jnp.zeros_like(x) if is_differentiable(x) else None for x in after]
+                return (dag, after), (tangent, tangents_for(after, zeros))
+
+            function.defjvp(named(lent_jvp, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
+
+        self._give_rules = give_rules
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:

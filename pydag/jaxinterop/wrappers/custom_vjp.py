@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.custom_vjp` for functions of DAGs."""
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
@@ -18,14 +16,15 @@ from pydag.jaxinterop.boundary.outputs import Shell
 from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.prefixes.treatments import shortened
-from pydag.jaxinterop.refs.access import new_ref
-from pydag.jaxinterop.refs.contents import OfContents, OutOfReachError, read, staged_around
-from pydag.jaxinterop.refs.table import NO_REFS, RefTable
-from pydag.jaxinterop.static.differentiable import is_differentiable
+from pydag.jaxinterop.refs.lending import ask_for_refs
+from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs
+from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.structure.text import short_repr
 
-from .custom import Custom, P, R, opened, opened_derivative, two
+from .custom import Custom, GiveRules, P, R, opened, opened_derivative, two
+from .custom_vjp_refs import Cotangents, RefRules
 
 _REMAT = "Take defvjp, and pydag.jaxinterop.checkpoint around the call."
 
@@ -92,8 +91,9 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             fwd: `fwd(*args)` returns `(result, saved)`.
             bwd: `bwd(*nondiff_args, saved, cotangent)` returns a tuple or list with a cotangent for
                 each differentiable argument. Each is structured as its argument is, and shares at
-                least as much; or it is a leaf, where the argument has but one. None stands for
-                zero; anything may stand for leaves that JAX can't trace.
+                least as much; or it is a leaf, where the argument has but one. For a ref it has the
+                cotangent of the content, an array. None stands for zero; anything may stand for
+                leaves that JAX can't trace.
             symbolic_zeros, optimize_remat, jax_options: As in JAX.
 
         Raises:
@@ -116,7 +116,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def backward(
             others: Any, saved: Dag, shell: Shell, cotangent: Dag, table: RefTable
-        ) -> tuple[Dag | None, ...]:
+        ) -> Cotangents:
             inputs, places = shell.content
             kept = opened(saved, "saved", table)
             found = bwd(*others, kept.tree, _opened_cotangent(cotangent, places))
@@ -128,10 +128,13 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
                     f"{shortened(repr(found))}"
                 )
             what = f"the cotangent for differentiable argument {{}} of {name}"
-            return tuple(
-                None if part is None else x.cotangent(part, what.format(i), places is not None)
+            of_refs: list[Any] = [None] * len(table.refs)
+            return [
+                None
+                if part is None
+                else x.cotangent(part, what.format(i), places is not None, table, of_refs)
                 for i, (x, part) in enumerate(zip(inputs, found, strict=True))
-            )
+            ], of_refs
 
         self.fwd, self.bwd = fwd, bwd
 
@@ -140,7 +143,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:
             *others, (saved, shell), cotangent = args
-            return backward(others, saved, shell, cotangent, NO_REFS)
+            return tuple(backward(others, saved, shell, cotangent, NO_REFS)[0])
 
         jax_options |= {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
         self._jax.defvjp(
@@ -149,117 +152,83 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             **jax_options,
         )
 
-        def give_rules(function: Any, refs: Sequence[Any]) -> Any:
-            lent = _LentRules(forward, backward, refs, Source(bwd))
-            function.defvjp(
-                named(lambda *args: lent.fwd(*args), Source(fwd), ARGUMENTS),
-                named(lambda *args: lent.bwd(*args), Source(bwd), ARGUMENTS),
-                **jax_options,
+        self._ref_rules = RefRules(forward, backward, Source(fwd), Source(bwd), jax_options)
+        self._give_rules = self._ref_rules.give
+
+    _ref_rules: RefRules | None = None
+
+    def _run_with_refs(self, table: RefTable, given: Sequence[Any], give: GiveRules) -> Any:
+        rules, skipped = self._ref_rules, self.nondiff_argnums
+        if rules is None or not rules.write_backward(table.refs, given, skipped):
+            return super()._run_with_refs(table, given, give)
+        error = ask_for_refs()
+        if error is not None:
+            return super()._run_with_refs(
+                table, given, lambda function, call: rules.give(function, call, error)
             )
-            return function
+        arguments, fun = self._arguments, self.fun
 
-        self._give_rules = give_rules
+        def flat(refs: list[Any], *args: Any) -> Dag:
+            inside = RefTable(refs)
+            return arguments.outcome(arguments.run(fun, args, inside), inside)
 
-    _give_rules: Callable[[Any, Sequence[Any]], Any] | None = None
-
-    def _lent_to(self, refs: Sequence[Any]) -> Any:
-        return self._lent if self._give_rules is None else self._give_rules(self._make_lent(), refs)
-
-
-class _LentRules:
-    """Rules of a function that is given contents of refs. The one backward may write into refs.
-
-    Args:
-        refs: The caller's.
-        source: The rule backward.
-    """
-
-    def __init__(
-        self,
-        forward: Callable[..., Any],
-        backward: Callable[..., Any],
-        refs: Sequence[Any],
-        source: Source,
-    ) -> None:
-        self._forward, self._backward, self._refs, self._source = forward, backward, refs, source
-        self._around = staged_around()
-
-    def fwd(self, contents: list[Any], *args: Any) -> Any:
-        table = RefTable(list(map(new_ref, contents)))
-        dag, kept = self._forward(args, table)
-        after = read(table.refs)
-        if any(found.is_over for found in self._around):
-            self._check_writes(dag, kept, after)
-        return (dag, after), (*kept, after)
-
-    def bwd(self, *args: Any) -> tuple[Any, ...]:
-        *others, (saved, shell, contents), (cotangent, _) = args
-        staged = self._staged(others, saved, shell, cotangent)
-        found, _ = staged.alone(contents)
-        if staged.written:  # it sees what the refs hold by now
-            found, after = staged.alone(read(self._refs))
-            for number in staged.written:
-                self._refs[number][...] = after[number]
-        return None, *found
-
-    def _staged(self, others: Any, saved: Dag, shell: Shell, cotangent: Dag) -> OfContents:
-        def with_refs(inside: list[Any]) -> tuple[Dag | None, ...]:
-            return self._backward(others, saved, shell, cotangent, RefTable(inside))  # type: ignore[no-any-return]  # mypy sees a Callable
-
-        return OfContents(with_refs)
-
-    def _check_writes(self, dag: Dag, kept: tuple[Dag, Shell], contents: list[Any]) -> None:
-        """Checks that the rule backward doesn't write: it will run when the refs are gone.
-
-        Raises:
-            OutOfReachError: It does.
-        """
-        cotangent = rebuilt(dag._untraced, map(_zeros, dag._leaves), type(dag))
-        staged = self._staged((), *kept, cotangent)
-        with contextlib.suppress(Exception):  # what it raises, it raises when it runs
-            jax.eval_shape(staged.alone, contents)
-        if staged.written:
-            raise OutOfReachError(
-                f"the rule {self._source.text} writes into a ref, and runs when the ref is out of "
-                "reach: JAX differentiates scan, checkpoint, cond and loops as a whole\n"
-                "  Call the function outside of them; or give it another argument, zeros, and let "
-                "the rule return what it would write as the cotangent of that."
-            )
-
-
-def _zeros(leaf: Any) -> Any:
-    if is_differentiable(leaf):
-        return jnp.zeros_like(leaf)
-    return np.zeros(jnp.shape(leaf), jax.dtypes.float0)
+        function = self._made_for_refs(flat)
+        rules.give_to_refs(function)
+        return table.show(function(table.refs, *given)).tree
 
 
 class _Input(NamedTuple):
     """What a backward rule's cotangent for an argument is matched with."""
 
     untraced: Untraced
+    refs: TracedRefs
     places: Places | None
 
     @classmethod
     def of(cls, dag: InnerDag, options: Options) -> "_Input":
-        return cls(dag._untraced, Places.of(dag.tree, dag.spec, options))
+        untraced = dag._untraced
+        return cls(untraced, TracedRefs.of(untraced), Places.of(dag.tree, dag.spec, options))
 
-    def cotangent(self, found: Any, what: str, adds: bool) -> Dag:
+    def cotangent(
+        self, found: Any, what: str, adds: bool, table: RefTable, of_refs: list[Any]
+    ) -> Dag:
         """The Dag of a cotangent that a rule gave.
 
         Args:
             adds: Whether different parts for one array are added up.
+            of_refs: The cotangents of the contents of refs, by number. Those for refs that are in
+                the argument are added.
         """
-        return rebuilt(self.untraced, self._leaves(found, what, adds), InnerDag)
+        leaves = self._leaves(found, what, adds)
+        rest = []
+        for i, (number, part) in enumerate(zip(self.refs.numbers, leaves, strict=True)):
+            if number is None:
+                rest.append(part)
+            elif part is not None and is_differentiable(shape := shape_of(table.refs[number])):
+                self._check_ref(i, part, shape, what)
+                known = of_refs[number]
+                of_refs[number] = part if known is None else known + part
+        return rebuilt(self.untraced, rest, InnerDag)
+
+    def _check_ref(self, i: int, part: Any, shape: Any, what: str) -> None:
+        """Checks that what a rule gave for a ref is a cotangent of its content."""
+        if is_ref(part) or not is_traced(part) or jnp.shape(part) != shape.shape:
+            given = "the ref itself" if is_ref(part) else shortened(short_repr(part))
+            raise TypeError(
+                f"{self.refs.place(i, 'cotangent')} in {what} stands for a ref, and must be None "
+                f"or an array like its content, {shape.dtype}{list(shape.shape)}, but is {given}"
+            )
 
     def _leaves(self, found: Any, what: str, adds: bool) -> list[Any]:
+        untraced = self.refs.untraced
         try:
-            return matched(self.untraced, found, what, "cotangent")
+            return matched(untraced, found, what, "cotangent")
         except SharingError:
             if not adds or self.places is None:
                 raise
-            return self.places.sums(found, self.untraced)
+            return self.places.sums(found, untraced)
         except TypeError:
-            if len(self.untraced.traced_positions()) == 1 and is_traced(found):
+            if len(untraced.traced_positions()) == 1 and is_traced(found):
                 return [found]  # as in JAX, a leaf for a node with one leaf
             raise
 
