@@ -6,6 +6,7 @@
 # make dev TEST=tests/core/test_values.py   and run these tests; options of pytest, too
 # make test      linters, type checks and all tests
 # make test-core the core's tests alone, which need nothing of JAX
+# make test-torch  the tests with PyTorch, which takes 5 GB; make test does without it
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make test-threads PYTHON=python3.14t   the core's tests without the GIL, and a minute of stress
 # make fuzz      random campaigns against the core, under the sanitizers, a minute long
@@ -51,6 +52,7 @@ core := .venv/core-$(version)
 test := .venv/test-$(version)
 bench := .venv/bench-$(version)
 lowest := .venv/lowest-$(version)
+torch := .venv/torch-$(version)
 sanitized := .venv/sanitize-$(version)
 docs := .venv/docs-$(version)
 covered := .venv/coverage-$(version)
@@ -59,8 +61,8 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo dev test test-core test-threads test-lowest wheels lint types pytest sanitize fuzz coverage bench \
-    bench-instructions docs format stub clean
+.PHONY: help demo dev test test-core test-threads test-lowest test-torch wheels lint types pytest sanitize fuzz \
+    coverage bench bench-instructions docs format stub clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -87,6 +89,10 @@ test-core: $(core)/installed
 
 test-lowest: $(lowest)/installed
 	$(lowest)/bin/pytest -n auto --dist worksteal -m "not once" $(or $(PYTEST_ARGS),tests/core tests/api tests/jax)
+
+# What else needs PyTorch, too: pages, docstrings, and those of the tests that take any library.
+test-torch: $(torch)/installed
+	$(torch)/bin/pytest -n 2 -k torch $(or $(PYTEST_ARGS),tests/torch tests/api tests/docs)
 
 wheels:
 	$(PYTHON) .ci/wheels.py out/wheels $(or $(PYTHONS),$(PYTHON))
@@ -170,6 +176,7 @@ $(dev)/installed: group := test
 $(dev)/installed: settings := --editable --config-settings cmake.build-type=Debug --config-settings cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON
 $(bench)/installed: group := bench
 $(lowest)/installed: group := lowest
+$(torch)/installed: group := test-torch
 $(docs)/installed: group := docs
 $(docs)/installed: settings := --requirements-only
 $(test)/installed: group := test

@@ -85,3 +85,19 @@ assert memory_of([1.0]) is None
 print(sorted(set(sys.modules) - loaded), "torch" in sys.modules)
 """
     assert run_apart(source).strip() == "[] False"
+
+
+def test_without_pytorch_its_package_says_what_to_install() -> None:
+    """An ImportError with the command."""
+    source = """
+import sys
+sys.modules["torch"] = None
+import pydag.integrations
+try:
+    pydag.integrations.torch
+except ImportError as error:
+    print(str(error)[:61])
+"""
+    assert run_apart(source).strip() == (
+        "pydag.integrations.torch needs PyTorch: pip install torch (im"
+    )

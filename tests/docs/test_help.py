@@ -16,6 +16,8 @@ from pydag.public.options import HELP
 PACKAGES = ["pydag", "pydag.files", "pydag.integrations.numpy", "pydag.jaxinterop"]
 if importlib.util.find_spec("jax") is None:
     PACKAGES.remove("pydag.jaxinterop")
+if importlib.util.find_spec("torch") is not None:
+    PACKAGES.append("pydag.integrations.torch")
 
 
 def is_optrees(thing: Any) -> bool:

@@ -3,21 +3,13 @@
 
 from typing import Unpack
 
-try:
-    import torch
-    from optree.integrations.torch import TensorTree as TensorTree
-    from optree.integrations.torch import tree_ravel as optree_ravel
-except ImportError as error:
-    raise ImportError(
-        f"pydag.integrations.torch needs PyTorch: pip install torch ({error})"
-    ) from error
+import torch
+from optree.integrations.torch import TensorTree as TensorTree
+from optree.integrations.torch import tree_ravel as optree_ravel
 
+from pydag.integrations._ravel import Unravel, ravel
 from pydag.public.options import with_options
 from pydag.typing import IsLeaf, KeywordOptions
-
-from ._ravel import Unravel, ravel
-
-__all__ = ["TensorTree", "dag_ravel"]
 
 
 @with_options

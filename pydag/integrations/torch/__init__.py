@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: which parameters of a module are one, what cuts that, and modules as DAGs.
+
+* To see: `ties`, `same_ties`.
+* To keep: `keeping_ties`, `fsdp_groups`, `tied_weights_keys`, `check_tied_weights_keys`.
+* To compute: `module_tree`, `load_module_tree`, `dag_ravel`.
+"""
+
+try:
+    import torch as torch
+except ImportError as error:
+    raise ImportError(
+        f"pydag.integrations.torch needs PyTorch: pip install torch ({error})"
+    ) from error
+
+from .declared import check_tied_weights_keys as check_tied_weights_keys
+from .declared import tied_weights_keys as tied_weights_keys
+from .fsdp import fsdp_groups as fsdp_groups
+from .keep import keeping_ties as keeping_ties
+from .load_tree import load_module_tree as load_module_tree
+from .ravel import TensorTree as TensorTree
+from .ravel import dag_ravel as dag_ravel
+from .same import same_ties as same_ties
+from .tied_names import ties as ties
+from .tree import module_tree as module_tree
+
+__all__ = [
+    "TensorTree",
+    "check_tied_weights_keys",
+    "dag_ravel",
+    "fsdp_groups",
+    "keeping_ties",
+    "load_module_tree",
+    "module_tree",
+    "same_ties",
+    "tied_weights_keys",
+    "ties",
+]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two modules' names in common: what wrappers put before and between them is left out."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+# What torch.compile, FSDP and checkpointing put into names, wherever a module was wrapped.
+WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
+
+
+def unwrapped(name: str) -> str:
+    """A name without the parts that wrappers put into it."""
+    if "_wrapped_module" not in name and "_orig_mod" not in name:
+        return name
+    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
+
+
+def in_common(first: Iterable[str], second: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """For each side, its names by those that both are compared under.
+
+    One prefix, such as `module.`, is taken from the names of one side, if more of them are names of
+    the other side then.
+    """
+    sides = [{unwrapped(name): name for name in names} for names in (first, second)]
+    prefixes = [_prefix(sides[0], sides[1]), _prefix(sides[1], sides[0])]
+    counts = [count for _, count in prefixes]
+    number = counts.index(max(counts))
+    if counts[number] > len(sides[0].keys() & sides[1].keys()):
+        prefix = prefixes[number][0]
+        sides[number] = {short.removeprefix(prefix): name for short, name in sides[number].items()}
+    return sides[0], sides[1]
+
+
+def _prefix(names: Iterable[str], others: Iterable[str]) -> tuple[str, int]:
+    """The prefix without which the most names are names of the others, and how many are."""
+    known = set(others)
+    found: Counter[str] = Counter()
+    for name in names:
+        dot = name.find(".")
+        while dot >= 0:
+            if name[dot + 1 :] in known:
+                found[name[: dot + 1]] += 1
+            dot = name.find(".", dot + 1)
+    best = found.most_common(2)
+    if not best or (len(best) == 2 and best[0][1] == best[1][1]):  # none, or one as good as another
+        return "", 0
+    return best[0]

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tied_weights_keys` and `check_tied_weights_keys`: what transformers is told of ties."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn
+from torch_models import Language, Repeated, Translator
+
+from pydag.integrations.torch import check_tied_weights_keys, tied_weights_keys
+
+
+def test_each_alias_by_its_anchor() -> None:
+    """As transformers 5 has them, also of a model on `meta`."""
+    with torch.device("meta"):
+        model = Translator()
+    assert tied_weights_keys(model) == {
+        "encoder.embed.weight": "shared.weight",
+        "decoder.embed.weight": "shared.weight",
+        "head.weight": "shared.weight",
+        "decoder.positions": "encoder.positions",
+    }
+    assert tied_weights_keys(Language(tied=False)) == {}
+
+
+def test_a_shared_module() -> None:
+    """Each of its parameters and buffers is named."""
+    keys = tied_weights_keys(Repeated())
+    assert len(keys) == 14
+    assert keys["layers.2.1.running_mean"] == "layers.0.1.running_mean"
+
+
+def test_buffers_that_are_not_saved() -> None:
+    """They are in no file, and don't count."""
+    model = Language()
+    table = torch.ones(3)
+    for part in (model.embed, model.head):
+        part.register_buffer("table", table, persistent=False)
+    assert tied_weights_keys(model) == {"head.weight": "embed.weight"}
+    model._tied_weights_keys = {"head.weight": "embed.weight"}
+    assert check_tied_weights_keys(model) == ""
+
+
+@pytest.mark.parametrize("make", [Language, Translator, Repeated])
+def test_what_is_made_is_right(make: Any) -> None:
+    """A model with the keys that `tied_weights_keys` gives differs nowhere."""
+    model = make()
+    assert check_tied_weights_keys(model) != ""
+    model._tied_weights_keys = tied_weights_keys(model)
+    assert check_tied_weights_keys(model) == ""
+
+
+def test_modules_and_patterns() -> None:
+    """Keys may name modules, or be patterns of names."""
+    model = Repeated()
+    model._tied_weights_keys = {r"layers\.[12]": "layers.0"}
+    assert check_tied_weights_keys(model) == ""
+    model._tied_weights_keys = {"layers.1": "layers.0", "layers.2": "layers.1"}
+    assert check_tied_weights_keys(model) == ""
+    model._tied_weights_keys = {"layers.1": "layers.0"}
+    assert check_tied_weights_keys(model).splitlines()[0] == (
+        "layers.2.0.weight is layers.0.0.weight, and _tied_weights_keys doesn't say so"
+    )
+    model._tied_weights_keys = {"layers.1": "layers.0", "layers.2": "out"}
+    assert "layers.2 is out, and these are 7 and 2 tensors" in check_tied_weights_keys(model)
+
+
+def test_a_name_means_itself() -> None:
+    """One that is the beginning of another name doesn't mean that, too."""
+    model = Language()
+    model.head.register_buffer("weight_scale", torch.ones(3))
+    model._tied_weights_keys = {"head.weight": "embed.weight"}
+    assert check_tied_weights_keys(model) == ""
+
+
+def test_a_key_without_a_tie() -> None:
+    """It says so, and how the two compare."""
+    model = Language(tied=False)
+    model._tied_weights_keys = {"head.weight": "embed.weight", "gone.weight": "embed.weight"}
+    said = "_tied_weights_keys says that head.weight is embed.weight: a tensor of its own"
+    gone = "_tied_weights_keys has gone.weight, which is no parameter or buffer"
+    assert check_tied_weights_keys(model).splitlines() == [f"{said} (different)", gone]
+    model.head.weight = nn.Parameter(model.embed.weight.detach().clone())
+    assert check_tied_weights_keys(model).splitlines() == [f"{said} (equal)", gone]
+    assert check_tied_weights_keys(model.to("meta")).splitlines() == [f"{said} (on meta)", gone]
+
+
+def test_a_tie_without_a_key() -> None:
+    """It says what is tied."""
+    model = Translator()
+    said = "{} is {}, and _tied_weights_keys doesn't say so"
+    assert check_tied_weights_keys(model).splitlines() == [
+        said.format("encoder.embed.weight", "shared.weight"),
+        said.format("decoder.embed.weight", "shared.weight"),
+        said.format("head.weight", "shared.weight"),
+        said.format("decoder.positions", "encoder.positions"),
+    ]
+    model._tied_weights_keys = {
+        "decoder.positions": "encoder.positions",
+        "head.weight": "decoder.embed.weight",
+        "encoder.embed.weight": "shared.weight",
+    }
+    assert check_tied_weights_keys(model) == said.format("decoder.embed.weight", "shared.weight")
+
+
+def test_a_config_that_says_untied() -> None:
+    """Its model's keys don't count then, and a tie is one too many."""
+    for tied, said in (
+        (False, ""),
+        (True, "head.weight is embed.weight, and config.tie_word_embeddings is false"),
+    ):
+        model = Language(tied)
+        model._tied_weights_keys = {"head.weight": "embed.weight"}
+        model.config = SimpleNamespace(tie_word_embeddings=False)
+        assert check_tied_weights_keys(model) == said
+        model.config.tie_word_embeddings = True
+        assert bool(check_tied_weights_keys(model)) is not tied
+
+
+def test_the_keys_of_a_model_within_a_model() -> None:
+    """They count, under its name."""
+    model = nn.ModuleDict({"text": Language(), "image": nn.Linear(2, 2)})
+    said = "text.head.weight is text.embed.weight, and _tied_weights_keys doesn't say so"
+    assert check_tied_weights_keys(model) == said
+    model["text"]._tied_weights_keys = {"head.weight": "embed.weight"}
+    assert check_tied_weights_keys(model) == ""
+
+
+def test_the_list_of_transformers_4() -> None:
+    """Patterns of the names that are tied to something."""
+    model = Language()
+    model._tied_weights_keys = ["head.weight"]
+    assert check_tied_weights_keys(model) == ""
+    untied = Language(tied=False)
+    untied._tied_weights_keys = ["head.weight", "gone"]
+    assert check_tied_weights_keys(untied).splitlines() == [
+        "_tied_weights_keys says that head.weight is tied: a tensor of its own",
+        "_tied_weights_keys has gone, which is no parameter or buffer",
+    ]
+    model = Translator()
+    model._tied_weights_keys = [r"(en|de)coder\.embed\.weight", "positions"]
+    assert check_tied_weights_keys(model) == (
+        "head.weight is shared.weight, and _tied_weights_keys doesn't say so"
+    )

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`keeping_ties`: what a block cuts is tied again at its end, or an error comes."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn
+from torch_models import LANGUAGE, MODELS, Language, Recurrent, Repeated, Translator, bytes_of, cut
+
+from pydag import SharingError
+from pydag.integrations.torch import keeping_ties, ties
+
+models = pytest.mark.parametrize(("make", "tied"), MODELS)
+
+
+@models
+def test_loading_by_assignment(make: Any, tied: Any) -> None:
+    """The names of a tie hold one parameter again, with the values that were loaded."""
+    model, source = make(), make()
+    with keeping_ties(model) as kept:
+        assert kept == tied
+        cut(model)
+        model.load_state_dict({k: v.clone() for k, v in source.state_dict().items()}, assign=True)
+        if make is not Repeated:  # there it is modules that are shared
+            assert ties(model) == ()
+    assert ties(model) == tied
+    assert bytes_of(model) == bytes_of(source)
+    named = dict(model.named_parameters(remove_duplicate=False))
+    for group in tied:
+        assert len({id(named[name]) for name in group if name in named}) <= 1
+
+
+def test_one_memory_is_not_yet_one_parameter() -> None:
+    """A tied state dict gives two parameters of one memory, which an optimizer would step twice."""
+    model, source = Language(), Language()
+    with keeping_ties(model):
+        model.load_state_dict(source.state_dict(), assign=True)
+        assert ties(model) == LANGUAGE
+        assert model.head.weight is not model.embed.weight
+    assert model.head.weight is model.embed.weight
+    assert len(list(model.parameters())) == 3
+
+
+@models
+@pytest.mark.parametrize("again", range(3))
+def test_to_empty(make: Any, tied: Any, again: int) -> None:
+    """What it makes has no values yet, and so no two that differ."""
+    [torch.full((7, 4), float(i)) for i in range(20)]  # what the next ones find in memory
+    with torch.device("meta"):
+        model = make()
+    with keeping_ties(model):
+        model.to_empty(device="cpu")
+    assert ties(model) == tied
+    assert not any(tensor.is_meta for tensor in model.state_dict().values())
+
+
+def test_from_meta_to_values() -> None:
+    """Made on `meta`, given memory, loaded: the ways that large models are made."""
+    source = Language()
+    loads: list[Callable[[Any], Any]] = [
+        lambda model: model.load_state_dict(cloned(source), assign=True),
+        lambda model: model.to_empty(device="cpu").load_state_dict(cloned(source)),
+        # The file has the anchor alone, or the alias alone.
+        lambda model: model.load_state_dict(without(source, "head.weight"), False, True),
+        lambda model: model.load_state_dict(without(source, "embed.weight"), False, True),
+    ]
+    for load in loads:
+        with torch.device("meta"):
+            model = Language()
+        with keeping_ties(model):
+            load(model)
+        assert model.head.weight is model.embed.weight
+        assert bytes_of(model) == bytes_of(source)
+
+
+def cloned(module: Any) -> dict[str, Any]:
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}
+
+
+def without(module: Any, name: str) -> dict[str, Any]:
+    state = cloned(module)
+    del state[name]
+    return state
+
+
+def test_a_part_that_is_still_on_meta() -> None:
+    """Both ends on `meta` are tied again there."""
+    with torch.device("meta"):
+        model = Language()
+    with keeping_ties(model):
+        model.head = copy.deepcopy(model.head)
+        assert ties(model) == ()
+    assert ties(model) == LANGUAGE
+    assert model.head.weight.is_meta
+
+
+@pytest.mark.parametrize("on_meta", [False, True])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_cast_of_the_whole(on_meta: bool, overwrite: bool) -> None:
+    """`.to(dtype)` of all parts, with PyTorch's two ways to write the result."""
+    with torch.device("meta" if on_meta else "cpu"):
+        model = Language()
+    torch.__future__.set_overwrite_module_params_on_conversion(overwrite)
+    try:
+        with keeping_ties(model):
+            model.to(torch.bfloat16)
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
+    assert ties(model) == LANGUAGE
+    assert model.head.weight is model.embed.weight
+    assert model.head.weight.dtype == torch.bfloat16
+
+
+def test_a_cast_of_one_end() -> None:
+    """The two differ then: an error names both, and nothing is changed."""
+    model = Language()
+    with (
+        pytest.raises(SharingError, match=r"(?s)embed\.weight and head\.weight were one.*bfloat16"),
+        keeping_ties(model),
+    ):
+        model.head = copy.deepcopy(model.head).to(torch.bfloat16)
+    assert model.head.weight.dtype == torch.bfloat16
+    assert model.embed.weight.dtype == torch.float32
+
+
+def test_a_deep_copy_of_a_part() -> None:
+    """It is cut from the rest without a word, and tied again."""
+    model = Translator()
+    kept = model.shared.weight
+    with keeping_ties(model):
+        model.decoder = copy.deepcopy(model.decoder)
+    assert model.decoder.embed.weight is model.shared.weight is kept
+    assert model.decoder.positions is model.encoder.positions
+
+
+def test_a_deep_copy_of_a_shared_module() -> None:
+    """The copy is a module of its own, which holds the same tensors."""
+    model = Repeated()
+    before = ties(model)
+    with keeping_ties(model):
+        model.layers[1] = copy.deepcopy(model.layers[1])
+    assert model.layers[1] is not model.layers[0]
+    assert ties(model) == before
+
+
+def test_two_that_differ() -> None:
+    """An error names both with their shapes, before any tie is set."""
+    model = Translator()
+
+    def change() -> None:
+        cut(model)
+        with torch.no_grad():
+            model.head.weight.add_(1)
+
+    with pytest.raises(SharingError) as caught, keeping_ties(model):
+        change()
+    assert str(caught.value).splitlines() == [
+        "shared.weight and head.weight were one tensor, and differ now",
+        "  shared.weight: float32[7,4] on cpu",
+        "  head.weight: float32[7,4] on cpu",
+        '  Nothing was tied again. To take the first: on_conflict="first".',
+    ]
+    assert ties(model) == ()
+
+
+def test_the_first_of_two_that_differ() -> None:
+    """By `on_conflict="first"` the anchor's values are taken; on `meta` it has none."""
+    for on_meta in (False, True):
+        model = Language()
+        with keeping_ties(model, on_conflict="first"):
+            cut(model)
+            with torch.no_grad():
+                model.head.weight.add_(1)
+            wanted = (model.head if on_meta else model.embed).weight
+            if on_meta:
+                model.embed.to("meta")
+        assert model.head.weight is model.embed.weight is wanted
+    wrong: Any = "last"
+    with pytest.raises(ValueError, match="on_conflict is 'raise' or 'first', and not 'last'"):
+        keeping_ties(model, on_conflict=wrong).__enter__()
+
+
+def test_another_shape_on_meta() -> None:
+    """Without values it still is no tensor that could be the other one."""
+    model = Language()
+    with pytest.raises(SharingError, match=r"float32\[9,4\] on meta"), keeping_ties(model):
+        model.head = nn.Linear(4, 9, bias=False, device="meta")
+
+
+def test_a_block_that_raises() -> None:
+    """Nothing is done then, and its exception passes."""
+    model = Language()
+
+    def fail() -> None:
+        cut(model)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"), keeping_ties(model):
+        fail()
+    assert ties(model) == ()
+
+
+def test_initialization() -> None:
+    """In place it cuts nothing; what was cut before it, and has two values then, is an error."""
+    model = Language()
+    with keeping_ties(model):
+        for part in (model.embed, model.head):
+            nn.init.normal_(part.weight)
+    assert model.head.weight is model.embed.weight
+    with torch.device("meta"):
+        model = Language()
+
+    def initialize() -> None:
+        model.to_empty(device="cpu")
+        for part in (model.embed, model.head):
+            nn.init.normal_(part.weight)
+
+    with pytest.raises(SharingError), keeping_ties(model):
+        initialize()
+
+
+def test_one_end_quantized() -> None:
+    """A quantized layer has no such parameter: an error says what stands there now."""
+    model = Language()
+    with (
+        pytest.raises(SharingError, match=r"head\.weight is gone: head is a .*Linear\n"),
+        keeping_ties(model),
+    ):
+        quantized(model)
+    with keeping_ties(model2 := Language(), on_conflict="first"):
+        quantized(model2)
+    assert ties(model2) == ()
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch moves this to another package
+def quantized(model: Any) -> None:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dynamic = torch.ao.nn.quantized.dynamic.Linear
+        model.head.qconfig = torch.ao.quantization.default_dynamic_qconfig
+        model.head = dynamic.from_float(model.head)
+
+
+def test_a_module_that_is_gone() -> None:
+    """The error says where its name ends."""
+    model = Language()
+    with (
+        pytest.raises(SharingError, match=r"head\.weight is gone: the module has no head\n"),
+        keeping_ties(model),
+    ):
+        del model.head
+
+
+def test_recurrent_layers() -> None:
+    """They keep a list of their parameters, which follows."""
+    model = Recurrent()
+    with keeping_ties(model):
+        cut(model)
+    assert any(w is model.first.weight_ih_l0 for w in model.second._flat_weights)
+    x = torch.ones(2, 1, 4)
+    with torch.no_grad():
+        before = model(x)
+        model.first.weight_ih_l0.zero_()
+        assert not torch.equal(before, model(x))
+
+
+def test_wrapped_within_the_block() -> None:
+    """A part that is compiled there is found under its new name; so is a parametrized tensor."""
+    model = Language()
+    with keeping_ties(model):
+        model.head = torch.compile(copy.deepcopy(model.head))
+    assert model.head._orig_mod.weight is model.embed.weight
+    model = Language()
+    with keeping_ties(model):
+        nn.utils.parametrize.register_parametrization(model.head, "weight", nn.Identity())
+    assert model.head.parametrizations.weight.original is model.embed.weight
+
+
+def test_parameters_and_buffers_of_one_memory() -> None:
+    """Each keeps its kind: two parameters stay two, a buffer stays a buffer."""
+    model = Language(tied=False)
+    model.head.weight = nn.Parameter(model.embed.weight.data, requires_grad=False)
+    model.register_buffer("view", model.embed.weight.data)
+    model.register_buffer("same", model.embed.weight)
+    before = ties(model)
+    with keeping_ties(model):
+        for part in (model.embed, model.head):
+            part.weight = nn.Parameter(part.weight.detach().clone())
+        model.view, model.same = model.view.clone(), model.same.detach().clone()
+        assert ties(model) == ()
+    assert ties(model) == before == (("embed.weight", "head.weight", "view", "same"),)
+    assert model.same is model.embed.weight
+    assert model.head.weight is not model.embed.weight
+    assert dict(model.named_buffers(remove_duplicate=False)).keys() == {"view", "same"}
+
+
+def test_an_optimizer_goes_on() -> None:
+    """What isn't cut stays the same object; the anchor's is what the names hold."""
+    model = Language()
+    kept = model.embed.weight
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with keeping_ties(model):
+        model.head = copy.deepcopy(model.head)
+    assert model.head.weight is kept
+    model(torch.tensor([1, 2])).sum().backward()
+    before = kept.detach().clone()
+    optimizer.step()
+    assert not torch.equal(model.head.weight, before)
+
+
+def test_nothing_is_cut() -> None:
+    """Then nothing is set, and `empty_like` outside of ties is left alone."""
+    model = Language()
+    parts = {name: id(tensor) for name, tensor in model.state_dict(keep_vars=True).items()}
+    with keeping_ties(model):
+        other = torch.empty_like(torch.ones(3, 3))
+        assert other.shape == (3, 3)
+        assert torch.empty_like(model.embed.weight).eq(0).all()
+    assert {n: id(t) for n, t in model.state_dict(keep_vars=True).items()} == parts

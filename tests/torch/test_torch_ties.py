@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ties`: which names of a module, of a state dict, are one tensor."""
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn
+from torch_models import LANGUAGE, MODELS, REPEATED, Language, Repeated, cut
+
+from pydag.integrations.torch import ties
+
+models = pytest.mark.parametrize(("make", "tied"), MODELS)
+
+
+@models
+def test_the_names_that_are_one(make: Any, tied: object) -> None:
+    """Parameters, then buffers, in the module's order, all names of each."""
+    assert ties(make()) == tied
+
+
+@models
+def test_a_module_on_meta(make: Any, tied: object) -> None:
+    """There no tensor has memory; two that have one shape aren't one for that."""
+    with torch.device("meta"):
+        model = make()
+    assert ties(model) == tied
+    assert as_sets(ties(model.state_dict())) == as_sets(tied)
+
+
+def as_sets(groups: Any) -> set[frozenset[str]]:
+    return set(map(frozenset, groups))
+
+
+@models
+@pytest.mark.parametrize("keep_vars", [False, True])
+def test_a_state_dict(make: Any, tied: object, keep_vars: bool) -> None:
+    """It makes new tensors, which share memory; its order is by module."""
+    model = make()
+    assert as_sets(ties(model.state_dict(keep_vars=keep_vars))) == as_sets(tied)
+    copied = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    assert ties(copied) == ()
+
+
+def test_a_saved_answer() -> None:
+    """What `ties` returned passes unchanged, from JSON, too."""
+    assert ties(LANGUAGE) == LANGUAGE
+    assert ties(json.loads(json.dumps(REPEATED))) == REPEATED
+    assert ties(()) == ties([]) == ()
+
+
+def test_arrays_of_numpy_in_a_state_dict() -> None:
+    """As other readers of files give them."""
+    w = np.ones((2, 2), np.float32)
+    assert ties({"a": w, "b": w[:], "c": w.T, "d": w.copy(), "e": torch.from_numpy(w)}) == (
+        ("a", "b", "e"),
+    )
+
+
+def test_two_parameters_of_one_memory() -> None:
+    """They are one, whatever objects stand for it; a transposed one is not."""
+    model = Language(tied=False)
+    model.head.weight = nn.Parameter(model.embed.weight.data)
+    model.block.weight = nn.Parameter(model.block.weight.data.T)
+    assert ties(model) == LANGUAGE
+
+
+def test_a_parameter_that_is_a_buffer_elsewhere() -> None:
+    """By object and by memory."""
+    model = nn.Module()
+    model.w = nn.Parameter(torch.ones(3))
+    model.register_buffer("same", model.w)
+    model.register_buffer("view", model.w.data)
+    assert ties(model) == (("w", "same", "view"),)
+
+
+def test_tensors_without_elements() -> None:
+    """They have no memory: they are one if they are one object."""
+    model = nn.Module()
+    model.a = model.b = nn.Parameter(torch.zeros(0, 3))
+    model.c = nn.Parameter(torch.zeros(0, 3))
+    assert ties(model) == (("a", "b"),)
+
+
+def test_lazy_parameters() -> None:
+    """Parameters that wait for their shape are one if they are one object."""
+    model = nn.ModuleList([nn.LazyLinear(3), nn.LazyLinear(3)])
+    assert ties(model) == ()
+    model[1].weight = model[0].weight
+    assert ties(model) == (("0.weight", "1.weight"),)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.int8, torch.complex64]
+)
+def test_any_dtype(dtype: Any) -> None:
+    """Whatever the dtype is, in the module, its state dict, and a copy of the whole."""
+    model = Language()
+    for tensor in (model.embed.weight, *model.block.parameters()):
+        tensor.requires_grad_(False)
+        tensor.data = tensor.data.to(dtype)
+    assert ties(model) == ties(model.state_dict()) == LANGUAGE
+    assert ties(copy.deepcopy(model)) == LANGUAGE
+
+
+def test_wrapped_and_parametrized_modules() -> None:
+    """Names are those that the module has then."""
+    model = Language()
+    assert ties(nn.DataParallel(model)) == (("module.embed.weight", "module.head.weight"),)
+    assert ties(torch.compile(model)) == (("_orig_mod.embed.weight", "_orig_mod.head.weight"),)
+    nn.utils.parametrizations.orthogonal(model.block)
+    nn.utils.parametrize.register_parametrization(model.head, "weight", nn.Identity())
+    assert ties(model) == (("embed.weight", "head.parametrizations.weight.original"),)
+
+
+def test_what_is_no_tensor_in_a_state_dict() -> None:
+    """Extra state is passed over."""
+    model = Language()
+    state = {**model.state_dict(), "_extra_state": {"version": 3}}
+    assert ties(state) == LANGUAGE
+
+
+def test_what_is_no_module() -> None:
+    """An error says what is wanted, and where in a checkpoint it is."""
+    model = Language()
+    for wrong in (3, "text", None, [model], ["a", "b"], list(model.parameters())):
+        with pytest.raises(TypeError, match="a module, a state dict, or what `ties` returned"):
+            ties(wrong)
+    with pytest.raises(TypeError, match="give its item 'model'"):
+        ties({"step": 3, "model": model.state_dict()})
+    with pytest.raises(TypeError, match="give its item 'net'"):
+        ties({"net": model})
+
+
+def test_nothing_changes() -> None:
+    """The module keeps its tensors and their values."""
+    model = Repeated()
+    before = {name: id(tensor) for name, tensor in model.state_dict(keep_vars=True).items()}
+    ties(model)
+    assert {n: id(t) for n, t in model.state_dict(keep_vars=True).items()} == before
+
+
+def test_what_is_cut() -> None:
+    """Loading by assignment gives each name a tensor of its own."""
+    model = Language()
+    cut(model)
+    assert ties(model) == ()
