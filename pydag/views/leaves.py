@@ -61,7 +61,7 @@ def brief(x: Any, longest: int = _LONGEST) -> str:
 
 def short_dtype(dtype: Any) -> str:
     """A type of numbers in JAX's short form: `f32`, `bf16`, `i8`, `f8_e4m3fn`."""
-    name = str(getattr(dtype, "name", dtype))
+    name = str(getattr(dtype, "name", dtype)).removeprefix("torch.")
     if name in _SHORT:
         return _SHORT[name]
     for long, short in _KINDS:

@@ -96,7 +96,9 @@ def test_pydags_functions_take_it() -> None:
         "tree['embed']['weight'] and tree['head']['weight']\n"
         "  first:  one object\n  second: two objects"
     )
-    assert "['weight']: *0" in str(pydag.view(tree))
+    lines = str(pydag.view(tree)).splitlines()
+    assert "│  └─ ['weight']: &0 f32[7,4]" in lines
+    assert "   └─ ['weight']: *0" in lines
 
 
 @models
