@@ -13,24 +13,25 @@ from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.sharing.memory import MemoryKey, memory_of
 from pydag.structure.merged import with_merged_leaves
 from pydag.typing import Leaf
 
-from .arrays import dtype_name, of_class
-from .place import HOST, Place
-from .tensors import is_tensor_class, tensor_place
+from .arrays import of_class
+from .tensors import is_tensor_class
 
+_HOST = "cpu"  # the device of NumPy's arrays, as PyTorch calls it
 _WORK = 10_000  # for NumPy's answer; it takes overlap for granted where that is not enough
 
 
 class _Outline:
     """What NumPy takes for an array that is never read."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MemoryKey) -> None:
         self.__array_interface__ = {
             "version": 3,
             "data": (place.address, True),
-            "typestr": f"|V{place.item}",
+            "typestr": f"|V{place.itemsize}",
             "shape": place.shape,
             "strides": place.strides,
         }
@@ -41,15 +42,10 @@ def _is_numpy_class(cls: type) -> bool:
     return numpy is not None and issubclass(cls, numpy.ndarray)
 
 
-def _place(leaf: Any) -> Place | None:
+def _place(leaf: Any) -> MemoryKey | None:
     """Where an array has its numbers; None for one that has none, or keeps them elsewhere."""
-    if not _is_numpy_class(type(leaf)):
-        return tensor_place(leaf)
-    if not leaf.size:
-        return None
-    dtype = dtype_name(leaf.dtype) + " big-endian" * (leaf.dtype.byteorder == ">")
-    address = leaf.__array_interface__["data"][0]
-    return Place.of(HOST, address, dtype, leaf.shape, leaf.strides, leaf.itemsize)
+    key = memory_of(leaf)
+    return key if key is not None and key.address else None
 
 
 class OneEach(NamedTuple):
@@ -71,7 +67,7 @@ def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
     same: dict[int, int] = {}  # the number of a leaf that goes, and of the one that stays
     overlap = None
     for cluster in _clusters(leaves):
-        first: dict[Place, int] = {}
+        first: dict[MemoryKey, int] = {}
         for i in sorted(cluster):
             place = _place(leaves[i])
             if place is not None and first.setdefault(place, i) != i:
@@ -86,7 +82,7 @@ def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
     return OneEach([leaves[i] for i in kept], with_merged_leaves(spec, same), kept, overlap)
 
 
-def _overlap(leaves: dict[Place, int]) -> tuple[int, int] | None:
+def _overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
     """Two of these leaves that have a byte in common."""
     import numpy as np
 
@@ -115,7 +111,7 @@ def _clusters(leaves: Sequence[Leaf]) -> Iterator[list[int]]:
         if are_numpy[i] and array.flags.c_contiguous:  # most are, and quicker than `_place`
             if array.nbytes:
                 start = _core.buffer_address(array)
-                spans.setdefault(HOST, []).append((start, start + array.nbytes, i))
+                spans.setdefault(_HOST, []).append((start, start + array.nbytes, i))
         elif are_numpy[i] or are_tensors[i]:
             place = _place(array)
             if place is not None:

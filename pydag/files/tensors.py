@@ -11,8 +11,6 @@ from typing import Any
 from pydag.structure.listing import Listing, shorten
 from pydag.typing import Leaf
 
-from .place import Place
-
 
 def _class(name: str, module: str = "torch") -> type | None:
     found = getattr(sys.modules.get(module), name, None)
@@ -86,18 +84,3 @@ def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:
     # As bytes, for NumPy may not know the type.
     flat = plain.reshape(-1).view(torch.uint8).numpy().view(np.dtype(numpy_type))
     return flat.reshape(tuple(tensor.shape))
-
-
-def tensor_place(tensor: Any) -> Place | None:
-    """Where a tensor has its numbers; None: it has none, or is refused when it is written."""
-    try:
-        check_plain(tensor)
-        address, shape = tensor.data_ptr(), tuple(tensor.shape)
-        if 0 in shape:
-            return None
-    except (TypeError, ValueError, RuntimeError):  # torch's, of tensors without an address
-        return None
-    item = tensor.element_size()
-    marks = " conj" * tensor.is_conj() + " neg" * tensor.is_neg()
-    strides = tuple(step * item for step in tensor.stride())
-    return Place.of(str(tensor.device), address, tensor_dtype(tensor) + marks, shape, strides, item)

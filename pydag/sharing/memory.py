@@ -16,10 +16,12 @@ class MemoryKey(NamedTuple):
     Attributes:
         device: Where the memory is, in PyTorch's words: `cpu`, `cuda:0`.
         address: Of the first element.
-        dtype: Its name, or NumPy's dtype if it has no name that says all of it.
+        dtype: Its name, or NumPy's dtype if the name doesn't say all of it.
         shape: The lengths of the axes.
         strides: In bytes; 0 for an axis of one element, where it means nothing.
-        reading: What else decides what the bytes mean. None for an ordinary array.
+        itemsize: The bytes of an element.
+        reading: What else decides what the bytes mean. None for an ordinary array. Of a tensor that
+            is made of others it has their keys, and the address is 0.
     """
 
     device: str
@@ -27,7 +29,14 @@ class MemoryKey(NamedTuple):
     dtype: Hashable
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    itemsize: int
     reading: Hashable = None
+
+    def span(self) -> tuple[int, int]:
+        """The address of the first byte, and of the one after the last."""
+        steps = [(n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)]
+        low = self.address + sum(step for step in steps if step < 0)
+        return low, self.address + sum(step for step in steps if step > 0) + self.itemsize
 
 
 def memory_of(array: object) -> MemoryKey | None:
@@ -56,15 +65,14 @@ def _strides(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> tup
 def _of_numpy(numpy: Any, array: Any) -> MemoryKey | None:
     if not array.size or isinstance(array, numpy.ma.MaskedArray):
         return None
-    dtype, cls = array.dtype, type(array)
-    plain = cls in (numpy.ndarray, numpy.memmap)
+    dtype = array.dtype
     return MemoryKey(
         "cpu",
         array.__array_interface__["data"][0],
         dtype.name if dtype.isbuiltin else dtype,
         array.shape,
         _strides(array.shape, array.strides, 1),
-        None if plain else (cls,),
+        dtype.itemsize,
     )
 
 
@@ -95,6 +103,7 @@ def _of_tensor(torch: Any, tensor: Any) -> MemoryKey | None:
         str(tensor.dtype).removeprefix("torch."),
         shape,
         _strides(shape, tensor.stride(), tensor.element_size()),
+        tensor.element_size(),
         reading,
     )
 

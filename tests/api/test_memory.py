@@ -58,14 +58,23 @@ def test_what_has_no_memory_to_compare(array: object) -> None:
     assert memory_of(array) is None
 
 
-def test_a_class_that_adds_meaning_counts() -> None:
-    """An array of such a class isn't the plain array of the same memory; a mapped file's is."""
+def test_the_class_does_not_count() -> None:
+    """A view by another class, such as that of a mapped file, is the same array."""
 
     class Metres(np.ndarray):
         pass
 
-    assert memory_of(X.view(Metres)) != memory_of(X)
-    assert memory_of(X.view(Metres)) == memory_of(X.view(Metres))
+    assert memory_of(X.view(Metres)) == memory_of(X)
+
+
+def test_the_span_has_all_bytes_of_the_array() -> None:
+    """From the lowest address to the one behind the highest, whichever way the strides lead."""
+    start = X.ctypes.data
+    for array, low, high in ((X, 0, 48), (X[::-1, ::2], 0, 44), (X[1, 1:3], 20, 28), (X.T, 0, 48)):
+        key = memory_of(array)
+        assert key is not None
+        assert key.span() == (start + low, start + high)
+    assert memory_of(X[::-1]) != memory_of(X)
 
 
 def test_structured_and_swapped_dtypes_are_told_apart() -> None:
