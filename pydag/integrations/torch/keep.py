@@ -131,7 +131,7 @@ class _Names:
             if inner is None:
                 return f"{path} has no {part}"
             owner, path = inner, part if owner is self._module else f"{path}.{part}"
-        return f"{path} is a {type(owner).__qualname__}"
+        return f"{path} is of the class {type(owner).__module__}.{type(owner).__qualname__}"
 
     def set(self, change: _Change) -> None:
         path, _, attribute = change.name.rpartition(".")
