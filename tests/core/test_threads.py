@@ -3,16 +3,19 @@
 
 import faulthandler
 import gc
+import itertools
 import pickle
+import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import optree
 import pytest
 from operations import OPERATIONS
-from parallel import THREADS, in_parallel
+from parallel import THREADS, checked, in_parallel, outcomes
 
 import pydag
 
@@ -213,3 +216,54 @@ def test_tree_that_others_change() -> None:
                 pydag.dag_unflatten(spec, leaves)
 
     in_parallel(work)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_iterators_that_ask_one_another(count: int) -> None:
+    """Of threads that would wait for one another for ever one gets an error, and all go on."""
+    gate, told = threading.Barrier(count), []
+
+    def is_leaf_of(number: int) -> Callable[[Any], bool]:
+        def is_leaf(x: Any) -> bool:
+            if isinstance(x, list):
+                gate.wait(60)
+                try:
+                    taken.extend(itertools.islice(iterators[(number + 1) % count], 1))
+                except RuntimeError as error:
+                    told.append(str(error))
+            return False
+
+        return is_leaf
+
+    taken: list[Any] = []
+    iterators = [pydag.dag_iter([i, -i], is_leaf=is_leaf_of(i)) for i in range(count)]
+    rest = checked(outcomes(lambda i: list(iterators[i]), count))
+    leaves = [leaf for leaves in (taken, *rest) for leaf in leaves]
+    assert sorted(leaves) == sorted(leaf for i in range(count) for leaf in (i, -i))
+    assert len(told) == 1
+    assert told[0].startswith("PyTreeIter is already iterating: ")
+
+
+def test_waiting_for_an_iterator_is_interrupted() -> None:
+    """A thread that waits for another one's callback hears of signals meanwhile."""
+    inside, done = threading.Event(), threading.Event()
+
+    def is_leaf(_: Any) -> bool:
+        inside.set()
+        done.wait(60)
+        return False
+
+    iterator = pydag.dag_iter([1, 2], is_leaf=is_leaf)
+    thread = threading.Thread(target=lambda: next(iterator))
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        thread.start()
+        inside.wait(60)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            next(iterator)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        done.set()
+        thread.join()
+    assert list(iterator) == [2]

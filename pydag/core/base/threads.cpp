@@ -7,14 +7,14 @@
 
 namespace pydag {
 
-Mutex registry_mutex;
+Mutex registry_mutex, turn_mutex;
 
 // Python forks while no other thread is within the core, so what a mutex guards is whole. But a mutex may have been
 // handed over to a thread that the child doesn't have.
 void make_mutexes() {
 #if defined(Py_GIL_DISABLED) && !defined(_WIN32)
     static bool are_made = false;
-    if (!are_made) pthread_atfork(nullptr, nullptr, [] { registry_mutex.reset(); });
+    if (!are_made) pthread_atfork(nullptr, nullptr, [] { registry_mutex.reset(), turn_mutex.reset(); });
     are_made = true;
 #endif
 }

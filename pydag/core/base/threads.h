@@ -38,8 +38,8 @@ private:
 #endif
 };
 
-// That of the registrations.
-extern Mutex registry_mutex;
+// That of the registrations, and that of the threads that wait for a turn (turn.h).
+extern Mutex registry_mutex, turn_mutex;
 // When the module is made.
 void make_mutexes();
 

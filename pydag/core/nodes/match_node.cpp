@@ -70,7 +70,7 @@ void reorder(const std::vector<uint32_t> &order, PyObject **slots) {
 }  // namespace
 
 void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &space, Stack &stack) {
-    const TypeInfo info = as_opened(object.ptr(), space.find_class_of(object.ptr()));
+    const TypeInfo info = find_opened(object.ptr(), space);
     const nb::object registration = nb::borrow(info.registration);
     check_kind(node, refs, object, info);
     OpenOptions options{&space, {}, -1, false};

@@ -152,8 +152,8 @@ Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &o
 namespace detail {
 
 uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
+    refs.push_borrowed(registration);  // so that it is owned: the function may take it out of all tables
     Said said = ask_function(object, registration, options);
-    refs.push_borrowed(registration);
     refs.push_new(std::move(said.aux_data));
     refs.push_new(std::move(said.entries));
     return push_items(&PyTuple_GET_ITEM(said.children.ptr(), 0),

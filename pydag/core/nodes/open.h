@@ -92,8 +92,10 @@ struct Said {
 // Calls it. The caller owns the object and the registration meanwhile.
 Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &options);
 
-// How an object is opened, which may differ from its class: see Registration::is_strict. May run Python code where a
-// class was changed; the caller owns the object. The result holds as that of the lookup does.
+// How an object is opened, which may differ from its class: see Registration::is_strict. May run Python code on first
+// sight of a class, and where one was changed; the caller owns the object. The result holds until Python code runs.
+TypeInfo find_opened(PyObject *object, Namespace &space);
+// The same of an object whose class was looked up. The caller owns the registration, too.
 TypeInfo as_opened(PyObject *object, TypeInfo info);
 
 // The children of `object`, in the order of the structure, if it is what the node says: of this kind and size,
@@ -197,7 +199,7 @@ inline PyObject *const *read_node(PyObject *object, const TypeInfo &info, OpenOp
 // Pushes the children of `object` on `stack`, which owns them, the last one first, so that a walk
 // pops them in order; and what the structure must remember of it to `refs`. Returns the number of
 // children. All are taken at once: what a callback does to the container later does not change what
-// the walk will see. The caller owns `object` and `info.registration` meanwhile.
+// the walk will see. The caller owns `object` meanwhile.
 inline uint32_t open_node(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs) {
     using namespace detail;
     {

@@ -215,6 +215,20 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
 
 namespace pydag {
 
+TypeInfo find_opened(PyObject *object, Namespace &space) {
+    for (;;) {
+        const TypeInfo info = space.find_class_of(object);
+        if (info.kind != Kind::kFields || RegistrationBox::of(info.registration).is_plain_now())
+            return as_opened(object, info);
+        // To look at the class again may unregister it, and the lookup has only lent the registration.
+        const nb::object registration = nb::borrow(info.registration);
+        const uint64_t before = types_generation();
+        const TypeInfo opened = as_opened(object, info);
+        const bool is_of_class = RegistrationBox::of(registration).type.is(as_object(Py_TYPE(object)));
+        if (is_of_class && before == types_generation()) return opened;
+    }
+}
+
 TypeInfo as_opened(PyObject *object, TypeInfo info) {
     if (info.kind != Kind::kFields) return info;
     Registration &registration = RegistrationBox::of(info.registration);

@@ -65,7 +65,7 @@ nb::object put_together(const Structure &root, const Stack &parts, nb::object na
 }  // namespace
 
 nb::object collect_specs(nb::handle collection, const FlattenOptions &options) {
-    const TypeInfo info = as_opened(collection.ptr(), options.space->find_class_of(collection.ptr()));
+    const TypeInfo info = find_opened(collection.ptr(), *options.space);
     const nb::object registration = nb::borrow(info.registration);
     if (is_leaf(info.kind) || (collection.is_none() && options.none_is_leaf)) {
         // The stack level of the warning is that of the public function's caller.

@@ -24,7 +24,7 @@ PyObject *const *Asking::ask(PyObject *object, Node expected, PyObject *const *r
     const nb::object owned = nb::borrow(object);
     has_asked_ = true;
     if (!own_all(level, levels)) return nullptr;
-    const TypeInfo info = as_opened(object, options.space->find_class_of(object));
+    const TypeInfo info = find_opened(object, *options.space);
     // Another class may differ in whether its instances have an identity, which the walk has asked the structure.
     if (info.kind != expected.kind || info.registration != NodeRefs{expected.kind, refs}.find(Role::kRegistration))
         return nullptr;

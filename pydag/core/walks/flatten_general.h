@@ -78,7 +78,7 @@ private:
             height_ = size - 1;
             interruptible_step();
             nb::object object = stack_.pop_owned();
-            const TypeInfo info = as_opened(object.ptr(), options_.space->find_class_of(object.ptr()));
+            const TypeInfo info = find_opened(object.ptr(), *options_.space);
             const bool is_tracked = (info.identity & tracks) != 0;
             if (objects_) objects_->push_borrowed(object.ptr());
             const bool is_leaf = is_leaf_kind(info.kind) || object.is(options_.whole);

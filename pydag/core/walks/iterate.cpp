@@ -3,9 +3,9 @@
 
 #include "base/box.h"
 #include "base/stack_room.h"
+#include "base/turn.h"
 #include "walks/flatten_general.h"
 
-#include <atomic>
 #include <memory>
 
 namespace pydag {
@@ -27,46 +27,9 @@ struct Progress {
     }
 };
 
-// Threads that share an iterator wait for one another; a thread that asks for the next leaf within its own walk is told
-// so. The mutex is held while callbacks run: one that waits for a thread that waits for the iterator waits for ever.
-class Turn {
-public:
-    bool is_own() const {
-        const PyThreadState *const owner = owner_.load(std::memory_order_relaxed);
-        return owner && owner == PyThreadState_Get();
-    }
-    void begin() {
-        while (!try_to_begin()) {
-            PyThreadState *const owner = owner_.load(std::memory_order_relaxed);
-            if (!owner) continue;
-            Py_BEGIN_ALLOW_THREADS;
-            owner_.wait(owner);
-            Py_END_ALLOW_THREADS;
-        }
-    }
-    void end() {
-        owner_.store(nullptr, std::memory_order_release);
-        owner_.notify_one();
-    }
-
-private:
-    bool try_to_begin() {
-        PyThreadState *nobody = nullptr;
-#ifdef Py_GIL_DISABLED
-        return owner_.compare_exchange_strong(nobody, PyThreadState_Get(), std::memory_order_acquire);
-#else
-        if (owner_.load(std::memory_order_relaxed) != nobody) return false;
-        owner_.store(PyThreadState_Get(), std::memory_order_relaxed);
-        return true;
-#endif
-    }
-
-    std::atomic<PyThreadState *> owner_ = nullptr;
-};
-
 struct LeafIterator {
     std::unique_ptr<Progress> progress;  // null: there are no more leaves
-    Turn turn = {};
+    Turn turn = {};                      // of the threads that share the iterator
 
     int traverse(visitproc visit, void *arg) const { return progress ? progress->traverse(visit, arg) : 0; }
 };
@@ -80,7 +43,11 @@ nb::object next_of(LeafIterator &iterator) {
     }
     struct Running {
         LeafIterator &iterator;
-        explicit Running(LeafIterator &iterator) : iterator(iterator) { iterator.turn.begin(); }
+        explicit Running(LeafIterator &iterator) : iterator(iterator) {
+            iterator.turn.begin(
+                "PyTreeIter is already iterating: the thread that asks for its next leaf waits for an iterator that "
+                "this thread asks for its next leaf.");
+        }
         ~Running() {
             if (iterator.progress) iterator.progress->options.let_go_of_space();
             iterator.turn.end();

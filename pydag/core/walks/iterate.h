@@ -10,7 +10,8 @@
 
 namespace pydag {
 
-// A Python iterator. RuntimeError if a callback of its own walk asks it for the next leaf.
+// A Python iterator. RuntimeError if a callback of its own walk asks it for the next leaf, and
+// where threads would wait for one another for ever.
 nb::object make_iterator(nb::handle tree, const FlattenOptions &options);
 
 // Makes the type of these iterators, when the module is made.

@@ -30,7 +30,7 @@ nb::object open_one_level(nb::handle object, const FlattenOptions &options) {
     StructureBuilder builder;
     Stack children;
     OpenOptions open_options{options.space.get(), {}, options.known_order()};
-    const TypeInfo info = as_opened(object.ptr(), options.space->find_class_of(object.ptr()));
+    const TypeInfo info = find_opened(object.ptr(), *options.space);
     const nb::object registration = nb::borrow(info.registration);
     builder.add(info.kind, 0);
     const uint32_t count = open_node(object.ptr(), info, open_options, children, builder.refs);

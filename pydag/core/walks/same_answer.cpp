@@ -53,7 +53,7 @@ private:
     bool is_same(nb::handle x, nb::handle y, uint32_t depth) {
         PyTypeObject *const type = Py_TYPE(x.ptr());
         if (type != Py_TYPE(y.ptr())) return false;
-        const TypeInfo info = as_opened(x.ptr(), space_.find_class_of(x.ptr()));
+        const TypeInfo info = find_opened(x.ptr(), space_);
         if (info.registration || traits(info.kind).is_mapping)
             return info.identity == kNoIdentity && have_same_parts(x, y, info, depth);
         if (PyTuple_Check(x.ptr()) && !is_leaf(info.kind)) return have_same_items(x, y, depth);
