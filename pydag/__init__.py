@@ -67,7 +67,6 @@ from . import accessors as accessors
 from . import dag as dag
 from . import dagspec as dagspec
 from . import dataclasses as dataclasses
-from . import files as files
 from . import functools as functools
 from . import integrations as integrations
 from . import typing as typing
@@ -166,8 +165,13 @@ from .views.explain import explain as explain
 from .views.view import View as View
 from .views.view import view as view
 
-if not TYPE_CHECKING:  # to a type checker it would mean that the package has every name
-    from .public.renamed import __getattr__ as __getattr__
+if TYPE_CHECKING:
+    from . import files as files
+else:  # to a type checker it would mean that the package has every name
+    from .public.first_use import at_first_use as _at_first_use
+    from .public.renamed import missing as _missing
+
+    __getattr__, __dir__ = _at_first_use("pydag", {"files": "files"}, _missing)
 
 __version__ = "0.1.0"
 

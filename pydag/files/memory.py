@@ -8,7 +8,7 @@ what says that two of them are one array is the memory, not the object.
 import itertools
 import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
@@ -86,6 +86,9 @@ def _overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
     """Two of these leaves that have a byte in common."""
     import numpy as np
 
+    shares_memory: Callable[..., bool] = (
+        np.shares_memory
+    )  # older types of NumPy know no bound but 0
     rows = [(*place.span(), i, np.asarray(_Outline(place))) for place, i in leaves.items()]
     rows.sort(key=operator.itemgetter(0))
     for at, (_, high, i, one) in enumerate(rows):
@@ -93,7 +96,7 @@ def _overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
             if low >= high:
                 break
             try:
-                is_shared = np.shares_memory(one, other, max_work=_WORK)
+                is_shared = shares_memory(one, other, max_work=_WORK)
             except np.exceptions.TooHardError:
                 is_shared = True
             if is_shared:

@@ -25,47 +25,75 @@ from .boundary.dag import Dag as Dag
 from .boundary.lost_update import LostUpdateWarning as LostUpdateWarning
 from .compiled.jit import jit as jit
 from .compiled.lost_tie import LostTieWarning as LostTieWarning
-from .files.checkpoints import from_checkpoint as from_checkpoint
-from .files.load import load as load
-from .files.save import save as save
 from .optimizers.optimizer import apply_updates as apply_updates
 from .optimizers.optimizer import optimizer as optimizer
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.module import Module as Module
 from .registries.register import register as register
-from .wrappers import debug as debug
 from .wrappers.branches import cond as cond
 from .wrappers.branches import switch as switch
-from .wrappers.callback import pure_callback as pure_callback
 from .wrappers.checkpoint import checkpoint as checkpoint
 from .wrappers.checkpoint import remat as remat
-from .wrappers.custom_jvp import custom_jvp as custom_jvp
-from .wrappers.custom_vjp import custom_vjp as custom_vjp
-from .wrappers.export import export as export
 from .wrappers.grad import grad as grad
 from .wrappers.grad import value_and_grad as value_and_grad
-from .wrappers.io_callback import io_callback as io_callback
-from .wrappers.jacobian import hessian as hessian
-from .wrappers.jacobian import jacfwd as jacfwd
-from .wrappers.jacobian import jacrev as jacrev
-from .wrappers.keep_sharing import keep_sharing as keep_sharing
-from .wrappers.linear import jvp as jvp
-from .wrappers.linear import linearize as linearize
-from .wrappers.linear import vjp as vjp
 from .wrappers.loops import fori_loop as fori_loop
 from .wrappers.loops import while_loop as while_loop
 from .wrappers.scans import associative_scan as associative_scan
 from .wrappers.scans import map as map
 from .wrappers.scans import scan as scan
-from .wrappers.shard_map import shard_map as shard_map
-from .wrappers.solve import custom_linear_solve as custom_linear_solve
-from .wrappers.solve import custom_root as custom_root
 from .wrappers.trace import eval_shape as eval_shape
 from .wrappers.trace import make_jaxpr as make_jaxpr
 from .wrappers.vmap import vmap as vmap
 
-if not TYPE_CHECKING:  # to a type checker it would mean that the package has every name
-    from pydag.public.renamed import getattr_for_jax as __getattr__  # noqa: F401  (Python calls it)
+if TYPE_CHECKING:
+    from .files.checkpoints import from_checkpoint as from_checkpoint
+    from .files.load import load as load
+    from .files.save import save as save
+    from .wrappers import debug as debug
+    from .wrappers.callback import pure_callback as pure_callback
+    from .wrappers.custom_jvp import custom_jvp as custom_jvp
+    from .wrappers.custom_vjp import custom_vjp as custom_vjp
+    from .wrappers.export import export as export
+    from .wrappers.io_callback import io_callback as io_callback
+    from .wrappers.jacobian import hessian as hessian
+    from .wrappers.jacobian import jacfwd as jacfwd
+    from .wrappers.jacobian import jacrev as jacrev
+    from .wrappers.keep_sharing import keep_sharing as keep_sharing
+    from .wrappers.linear import jvp as jvp
+    from .wrappers.linear import linearize as linearize
+    from .wrappers.linear import vjp as vjp
+    from .wrappers.shard_map import shard_map as shard_map
+    from .wrappers.solve import custom_linear_solve as custom_linear_solve
+    from .wrappers.solve import custom_root as custom_root
+else:  # to a type checker it would mean that the package has every name
+    from pydag.public.first_use import at_first_use as _at_first_use
+    from pydag.public.renamed import missing_for_jax as _missing
+
+    __getattr__, __dir__ = _at_first_use(
+        "pydag.jaxinterop",
+        {
+            "custom_jvp": "wrappers.custom_jvp",
+            "custom_linear_solve": "wrappers.solve",
+            "custom_root": "wrappers.solve",
+            "custom_vjp": "wrappers.custom_vjp",
+            "debug": "wrappers.debug",
+            "export": "wrappers.export",
+            "from_checkpoint": "files.checkpoints",
+            "hessian": "wrappers.jacobian",
+            "io_callback": "wrappers.io_callback",
+            "jacfwd": "wrappers.jacobian",
+            "jacrev": "wrappers.jacobian",
+            "jvp": "wrappers.linear",
+            "keep_sharing": "wrappers.keep_sharing",
+            "linearize": "wrappers.linear",
+            "load": "files.load",
+            "pure_callback": "wrappers.callback",
+            "save": "files.save",
+            "shard_map": "wrappers.shard_map",
+            "vjp": "wrappers.linear",
+        },
+        _missing,
+    )
 
 __all__ = [
     "Dag",

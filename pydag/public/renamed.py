@@ -4,7 +4,6 @@
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
 
 _PREFIXES = {
     "tree_": "dag_",
@@ -63,14 +62,14 @@ def advice_for_jax(name: str) -> str:
     return ""
 
 
-def __getattr__(name: str) -> Any:
-    """Called for each name that the package doesn't have: `__init__` imports it."""
-    raise _missing("pydag", name, advice)
+def missing(name: str) -> AttributeError:
+    """The error for a name that `pydag` doesn't have."""
+    return _missing("pydag", name, advice)
 
 
-def getattr_for_jax(name: str) -> Any:
+def missing_for_jax(name: str) -> AttributeError:
     """The same for `pydag.jaxinterop`."""
-    raise _missing("pydag.jaxinterop", name, advice_for_jax)
+    return _missing("pydag.jaxinterop", name, advice_for_jax)
 
 
 def _missing(module: str, name: str, advise: Callable[[str], str]) -> AttributeError:

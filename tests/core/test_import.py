@@ -52,7 +52,7 @@ def test_import_loads_little_beside_optree() -> None:
 
 
 def test_import_of_the_boundary_loads_no_other_library() -> None:
-    """Beyond JAX and the package, `pydag.jaxinterop` loads nothing but its own 150 modules."""
+    """Beyond JAX and the package, `pydag.jaxinterop` loads nothing but 150 modules of its own."""
     pytest.importorskip("jax")
     source = ADDED.format(first="jax, pydag", second="pydag.jaxinterop")
     others, own = run_apart(source).splitlines()

@@ -2,9 +2,9 @@
 """The public names: `__all__`, and what is said about names that pydag doesn't have."""
 
 import importlib
+import inspect
 import re
 import sys
-import types
 from pathlib import Path
 
 import optree
@@ -25,9 +25,9 @@ def test_all_is_what_is_public(name: str) -> None:
     package = importlib.import_module(name)
     public = {
         name
-        for name, value in vars(package).items()
+        for name in dir(package)
         if not name.startswith("_")
-        and (name in package.__all__ or not isinstance(value, types.ModuleType))
+        and (name in package.__all__ or not inspect.ismodule(getattr(package, name)))
     } - {"TYPE_CHECKING"}
     assert list(package.__all__) == sorted(public, key=lambda name: (not name.isupper(), name))
 

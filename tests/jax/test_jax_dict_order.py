@@ -98,7 +98,8 @@ def test_two_parts_of_one_tree() -> None:
     for left in (one, two):
         for right in (one, two):
             expected = [AB if part is one else BA for part in (left, right)]
-            assert [out.tolist() for out in f([left(), right()])] == expected
+            for _ in range(3):  # or pydag warns that each compilation serves one call
+                assert [out.tolist() for out in f([left(), right()])] == expected
 
 
 def test_one_trace_for_each_order() -> None:
@@ -134,9 +135,10 @@ def test_keys_that_are_no_strings() -> None:
     """They count like others; and equal keys of two types are two."""
     f = jaxinterop.jit(lambda tree: [list(map(repr, tree)), net(tree)])
     for keys in ((1, 2), (2, 1), (1.0, 2), (True, 2), ((1, "a"), (1, "b")), ((1, "b"), (1, "a"))):
-        names, out = f(dict(zip(keys, (A, B), strict=True)))
-        assert names == list(map(repr, keys))
-        assert out.tolist() == AB
+        for _ in range(3):  # or pydag warns that each compilation serves one call
+            names, out = f(dict(zip(keys, (A, B), strict=True)))
+            assert names == list(map(repr, keys))
+            assert out.tolist() == AB
 
 
 def test_keyword_arguments() -> None:

@@ -65,8 +65,9 @@ def test_identity_of_nodes_only() -> None:
     covered = {*results, "make_jaxpr", "grad", "value_and_grad", "jacfwd", "jacrev"}
     named = {
         name
-        for name, wrapper in vars(jaxinterop).items()
-        if inspect.isfunction(wrapper) and "identity" in inspect.signature(wrapper).parameters
+        for name in dir(jaxinterop)
+        if inspect.isfunction(wrapper := getattr(jaxinterop, name))
+        and "identity" in inspect.signature(wrapper).parameters
     }
     assert named - covered == {
         "hessian",

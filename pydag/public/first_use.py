@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of a package that are imported when somebody first asks for them.
+
+What most programs don't use costs them nothing: reading and writing files, rarer wrappers.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def at_first_use(
+    package: str, modules: Mapping[str, str], missing: Callable[[str], AttributeError]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Makes `__getattr__` and `__dir__` for a package.
+
+    Args:
+        package: Its name.
+        modules: For each such name, the module below the package that has it; or that it is.
+        missing: The error for a name that the package doesn't have.
+    """
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise missing(name)
+        module = importlib.import_module(f"{package}.{modules[name]}")
+        value = getattr(module, name, module)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return find, names
