@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m pydag FILE.safetensors`: what is in a file, without reading its arrays."""
+"""`python -m pydag FILE` shows what is in a file; `python -m pydag check PATH ...` checks files."""
 
 import argparse
 import sys
@@ -11,11 +11,22 @@ def _number(text: str) -> int | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the view of a file; returns the exit code."""
+    """Shows a file, or checks it; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["check"]:
+        from .files.doctor.command import main as check
+
+        return check(given[1:])
+    return _show(given[1:] if given[:1] == ["show"] else given)
+
+
+def _show(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m pydag", description="Show what a safetensors file holds."
+        prog="python -m pydag show",
+        description="Show what a file of a model holds, without reading its arrays.",
+        epilog="The word `show` may be left out. `python -m pydag check --help`: check files.",
     )
-    parser.add_argument("file", help="a safetensors file, whoever wrote it")
+    parser.add_argument("file", help="a file, an index or a directory, whoever wrote it")
     parser.add_argument("--depth", type=_number, default=None, help="levels below the root")
     parser.add_argument("--width", type=_number, default=100, help="characters a line, or `all`")
     parser.add_argument("--limit", type=_number, default=200, help="lines, or `all`")

@@ -4,7 +4,8 @@
 Needs the extra `files`: `pip install "pydag-tree[files]"`.
 """
 
+from .check import check as check
 from .load import load as load
 from .save import save as save
 
-__all__ = ["load", "save"]
+__all__ = ["check", "load", "save"]

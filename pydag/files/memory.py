@@ -72,7 +72,7 @@ def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
             place = _place(leaves[i])
             if place is not None and first.setdefault(place, i) != i:
                 same[i] = first[place]
-        overlap = overlap or _overlap(first)
+        overlap = overlap or first_overlap(first)
     if not same:
         return OneEach(list(leaves), spec, range(len(leaves)), overlap)
     kept = [i for i in range(len(leaves)) if i not in same]
@@ -82,8 +82,8 @@ def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
     return OneEach([leaves[i] for i in kept], with_merged_leaves(spec, same), kept, overlap)
 
 
-def _overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
-    """Two of these leaves that have a byte in common."""
+def first_overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
+    """The numbers of two of these arrays that have a byte in common."""
     import numpy as np
 
     shares_memory: Callable[..., bool] = (

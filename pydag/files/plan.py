@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from pydag.typing import Identity, Leaf
 from .arrays import is_array_class, is_scalar_class, of_class, signature_text, to_numpy
 from .memory import one_each
 from .names import leaf_names, other_ways
+from .one_file import check_size, write_file
 from .package import KINDS
 from .tensors import check_no_modules
 
@@ -112,6 +114,23 @@ class Plan:
             if bar is not None:
                 bar.update(array.nbytes)
         return found
+
+    def names(self) -> Iterable[str]:
+        """The names of all arrays."""
+        return self.numbers
+
+    def write(
+        self,
+        temporary: str,
+        names: Iterable[str],
+        metadata: Mapping[str, str],
+        path: str | os.PathLike[str],
+        bar: Any,
+    ) -> None:
+        """Writes some arrays to one file: see `shards.Writable`."""
+        arrays = self.arrays(names, bar)
+        check_size(metadata, arrays)
+        write_file(temporary, arrays, metadata, path)
 
     def _refusal(self, leaf: int, error: Exception) -> str:
         where = shorten(self._listing.path_text(self._listing.leaves[leaf], "tree"))

@@ -11,17 +11,50 @@ import json
 import operator
 import os
 import re
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from .header import LARGEST
 from .index import INDEX, read_index
-from .one_file import check_size, write_file
 from .package import STRUCTURE
-from .plan import Plan
 from .replacing import NewFile, flush, flush_folder
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *(?:([KMGT])(i?))?B?", re.IGNORECASE)
 _SHARD = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
+
+
+class Writable(Protocol):
+    """Arrays that have names, and can be written.
+
+    Attributes:
+        aliases: The array that each further name means.
+        structure: The structure as JSON; None where it isn't written.
+    """
+
+    aliases: dict[str, str]
+    structure: str | None
+
+    def names(self) -> Iterable[str]:
+        """The names of all arrays."""
+
+    def size(self) -> int:
+        """How many bytes all arrays have."""
+
+    def size_of(self, name: str) -> int:
+        """How many bytes an array has."""
+
+    def write(
+        self, temporary: str, names: Iterable[str], metadata: Mapping[str, str], path: str, bar: Any
+    ) -> None:
+        """Writes some arrays to one file.
+
+        Args:
+            temporary: Where.
+            names: Their names.
+            metadata: Goes into the header.
+            path: Where the file will be, for messages.
+            bar: Is told of the bytes of each array.
+        """
 
 
 def number_of_bytes(size: int | str) -> int:
@@ -42,7 +75,7 @@ def number_of_bytes(size: int | str) -> int:
     return found
 
 
-def write_shards(path: str | os.PathLike[str], plan: Plan, largest: int, bar: Any) -> None:
+def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar: Any) -> None:
     """Writes a directory.
 
     Args:
@@ -71,11 +104,8 @@ def write_shards(path: str | os.PathLike[str], plan: Plan, largest: int, bar: An
     try:
         for name, group in zip(names, groups, strict=True):
             written[name] = NewFile.beside(folder, name)
-            arrays = plan.arrays(group, bar)
-            check_size(aliases[name], arrays)
-            write_file(written[name].path, arrays, aliases[name], os.path.join(folder, name))
+            plan.write(written[name].path, group, aliases[name], os.path.join(folder, name), bar)
             flush(written[name].path)
-            del arrays  # so that those of one file alone are held
         written[INDEX] = NewFile.beside(folder, INDEX)
         with open(written[INDEX].path, "w", encoding="utf-8") as file:
             file.write(index)
@@ -90,11 +120,11 @@ def write_shards(path: str | os.PathLike[str], plan: Plan, largest: int, bar: An
         raise
 
 
-def _groups(plan: Plan, largest: int) -> list[list[str]]:
+def _groups(plan: Writable, largest: int) -> list[list[str]]:
     """The names of the arrays in each file."""
     groups: list[list[str]] = [[]]
     size = 0
-    for name in plan.numbers:
+    for name in plan.names():
         own = plan.size_of(name)
         if groups[-1] and size + own > largest:
             groups.append([])

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from pydag._core import PyDagSpec
 from pydag.typing import Identity, Leaf
 
-from .one_file import check_size, write_file
 from .package import STRUCTURE
 from .plan import Plan
 from .replacing import progress_bar, replacing
@@ -36,10 +35,8 @@ def write(
         if largest is not None:
             write_shards(path, plan, largest, bar)
             return
-        arrays = plan.arrays(plan.numbers, bar)
         metadata = plan.aliases
         if plan.structure is not None:
             metadata = metadata | {STRUCTURE: plan.structure}
-        check_size(metadata, arrays)
         with replacing(path) as temporary:
-            write_file(temporary, arrays, metadata, path)
+            plan.write(temporary, plan.names(), metadata, path, bar)

@@ -9,10 +9,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from pydag.errors import SharingError
+from pydag.sharing.prefixes import unwrapped
 
 from .given import Groups, groups_of, named_tensors
 from .identity import Identities, has_values, same_bytes
-from .prefixes import unwrapped
 from .tree import children
 
 Conflict = Literal["raise", "first"]

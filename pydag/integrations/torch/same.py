@@ -4,9 +4,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pydag.sharing.prefixes import in_common
+
 from .given import Given, read
 from .identity import how_they_compare
-from .prefixes import in_common
 
 MOST = 8  # lines about ties, and names in a line
 

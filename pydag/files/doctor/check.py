@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks a model, and compares it with another one."""
+
+import os
+
+from .aliases import check_aliases
+from .finding import Finding
+from .head_checks import check_heads
+from .model import Model
+from .opening import open_model
+from .pairs import Pairs
+from .progress import Bar
+from .report import Report, figures_of
+from .search import find_copies
+from .storages import check_storages
+
+
+def check_path(
+    path: str | os.PathLike[str],
+    against: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> Report:
+    """What `pydag.files.check` does.
+
+    Args:
+        path: What is checked.
+        against: What it was before.
+        progress: Whether a terminal shows how far it has come.
+    """
+    model = open_model(os.fspath(path))
+    bar = Bar(progress)
+    try:
+        findings = findings_of(model, bar)
+        if against is not None:
+            from .against import compare
+
+            before = open_model(os.fspath(against))
+            try:
+                findings.extend(compare(before, model, bar))
+            finally:
+                before.close()
+        return Report(model.path, model.kind, findings, figures_of(model, findings))
+    finally:
+        bar.close()
+        model.close()
+
+
+def findings_of(model: Model, bar: Bar) -> list[Finding]:
+    """Everything that is found in a model."""
+    pairs = Pairs()
+    return [
+        *model.findings,
+        *check_aliases(model, pairs, bar),
+        *check_storages(model),
+        *check_heads(model, pairs, bar),
+        *find_copies(model, pairs, bar),
+    ]

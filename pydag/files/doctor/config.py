@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model's `config.json` says of ties."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pydag.files.header import LARGEST
+
+from .finding import Finding, listed
+
+CONFIG = "config.json"
+TIED = "tie_word_embeddings"
+# Configurations of parts that have no words.
+_WORDLESS = re.compile(r"vision|visual|image|audio|speech|vit|vq|codec|qformer|projector", re.I)
+_LANGUAGE_MODEL = re.compile(r".*(ForCausalLM|ForConditionalGeneration)")
+_WITH_HEAD = re.compile(
+    r".*(ForCausalLM|ForConditionalGeneration|ForMaskedLM|LMHeadModel|ForPreTraining|LMHead)"
+)
+
+
+class Config(NamedTuple):
+    """What is said.
+
+    Attributes:
+        said: For each place where it says whether the embeddings are tied, what it says there.
+        architectures: The classes that the model is for.
+    """
+
+    said: dict[str, bool]
+    architectures: tuple[str, ...]
+
+    @property
+    def is_tied(self) -> bool | None:
+        """Whether head and embedding are tied; None where nothing is said, or both."""
+        values = set(self.said.values())
+        return values.pop() if len(values) == 1 else None
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the model must have a head."""
+        return any(map(_LANGUAGE_MODEL.fullmatch, self.architectures))
+
+    @property
+    def may_have_head(self) -> bool:
+        """Whether the model has a head, as far as that is known."""
+        return not self.architectures or any(map(_WITH_HEAD.fullmatch, self.architectures))
+
+    def check(self) -> Iterator[Finding]:
+        """Whether all places say the same."""
+        if len(set(self.said.values())) > 1:
+            tied = [place for place, value in self.said.items() if value]
+            untied = [place for place, value in self.said.items() if not value]
+            yield Finding(
+                "error",
+                (*tied, *untied),
+                f"{CONFIG} says both: tied by {listed(tied)}, untied by {listed(untied)}",
+            )
+
+
+def read_config(folder: str) -> tuple[Config | None, list[Finding]]:
+    """The configuration in a folder; None where there is none."""
+    path = os.path.join(folder, CONFIG)
+    try:
+        if not os.path.isfile(path):
+            return None, []
+        with open(path, "rb") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise ValueError(f"it has more than {LARGEST} bytes")
+        whole = json.loads(text.decode())
+        if type(whole) is not dict:
+            raise ValueError("it is no JSON object")
+        said = dict(_said(whole, ""))
+    except (OSError, ValueError, RecursionError) as error:
+        return None, [Finding("error", (CONFIG,), f"{CONFIG} can't be read: {error}")]
+    named = whole.get("architectures")
+    architectures = tuple(n for n in named if type(n) is str) if type(named) is list else ()
+    config = Config(said, architectures)
+    return config, list(config.check())
+
+
+def _said(config: dict[str, Any], prefix: str) -> Iterator[tuple[str, bool]]:
+    if type(config.get(TIED)) is bool:
+        yield prefix + TIED, config[TIED]
+    for key, value in config.items():
+        is_config = key.endswith("_config") or key in ("decoder", "encoder")
+        if type(value) is dict and is_config and not _WORDLESS.search(key):
+            yield from _said(value, f"{prefix}{key}.")
+
+
+def with_ties(text: str) -> str:
+    """A configuration that says of itself, wherever it says anything, that it is tied."""
+    whole = json.loads(text)
+    for place, _ in [*_said(whole, "")]:
+        *folders, key = place.split(".")
+        inner = whole
+        for folder in folders:
+            inner = inner[folder]
+        inner[key] = True
+    return json.dumps(whole, indent=2) + "\n"

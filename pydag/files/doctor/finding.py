@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the doctor has found: one line each."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+Level = Literal["error", "doubt", "waste", "tie", "change"]
+LEVELS: tuple[Level, ...] = ("error", "doubt", "waste", "tie", "change")
+
+_LONGEST = 160  # characters of a name in a message
+_SHOWN = 5  # names in a line
+
+
+class Finding(NamedTuple):
+    """One thing that was found.
+
+    Attributes:
+        level: "error", "doubt", "waste" or "tie"; "change" where two models are compared.
+        names: The arrays, or files, that it is about.
+        text: What is the matter, in one line.
+        nbytes: How many bytes are wasted by it.
+    """
+
+    level: Level
+    names: tuple[str, ...]
+    text: str
+    nbytes: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.text}"
+
+
+class Damage(Finding):
+    """An error of files that aren't whole, so that no other model can be made of them."""
+
+
+def shown(name: str) -> str:
+    """A name as a line may show it, whatever characters it has."""
+    if len(name) > _LONGEST:
+        name = name[: _LONGEST - 3] + "..."
+    if name and name.isprintable() and name.strip() == name:
+        return name
+    return ascii(name)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Several names, the first few of them."""
+    known: Sequence[str] = tuple(names)
+    text = ", ".join(map(shown, known[:_SHOWN]))
+    return text + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
+
+
+def size_text(nbytes: int) -> str:
+    """A number of bytes, in the unit that suits it: "4.1 MB"."""
+    if nbytes < 1000:
+        return f"{nbytes} B"
+    size = float(nbytes)
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 999.95:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1000:.1f} TB"

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides what format a file has: by its structure, whatever its name and its first bytes are.
+
+The length of a safetensors header may look like the beginning of a zip file or of a pickle.
+"""
+
+import re
+
+from .gguf_file import MAGIC, read_gguf
+from .raw import RawFile
+from .safetensors_file import looks_like_safetensors, read_safetensors
+from .stored import Container
+from .torch_file import is_cut_short, prefix_of, read_torch, zip_of
+
+READABLE = (
+    "safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files, and directories or "
+    "indices of the first two"
+)
+_SAFELY = "that isn't a format that can be read safely. "
+
+
+class UnknownFormatError(ValueError):
+    """A file is of no format that can be read."""
+
+
+def read_file(path: str) -> Container:
+    """What a file holds.
+
+    Raises:
+        ValueError: It is of no known format, or so damaged that nothing of it can be read.
+        OSError: It can't be read.
+    """
+    file = RawFile(path)
+    try:
+        return _read(file)
+    except UnknownFormatError as error:
+        file.close()
+        raise UnknownFormatError(f"{path!r}: {error}") from None
+    except ValueError as error:
+        file.close()
+        raise ValueError(f"{path!r}: {error}") from None
+    except BaseException:
+        file.close()
+        raise
+
+
+def _read(file: RawFile) -> Container:
+    if looks_like_safetensors(file):
+        problem: ValueError | None = None
+        try:
+            return read_safetensors(file)
+        except ValueError as error:
+            problem = error
+        if file.read(0, 4) != MAGIC and zip_of(file) is None:
+            raise problem
+    if (archive := zip_of(file)) is not None:
+        prefix = prefix_of(archive)
+        if prefix is not None:
+            return read_torch(file, archive, prefix)
+        raise UnknownFormatError(f"it is a zip file, and none of torch's. Known are {READABLE}")
+    if file.size > 4 and file.read(0, 4) == MAGIC:
+        return read_gguf(file)
+    if is_cut_short(file):
+        found = Container("torch", file)
+        found.error((), "the file is cut short: a zip file of torch's without its end")
+        return found
+    raise UnknownFormatError(_guess(file))
+
+
+def _guess(file: RawFile) -> str:
+    start = file.read(0, min(file.size, 512))
+    if not start:
+        return f"it is empty. Known are {READABLE}"
+    if re.match(rb"\x80[\x02-\x05]", start):
+        return (
+            f"it is a pickle, perhaps an old file of torch's: {_SAFELY}Read it where you trust it, "
+            f"and write it with torch.save or safetensors. Known are {READABLE}"
+        )
+    if start[257:262] == b"ustar":
+        return f"it is a tar archive, perhaps an old file of torch's: {_SAFELY}Known are {READABLE}"
+    return f"it is of no known format. Known are {READABLE}"

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does the file do with head and embedding what the config says?"""
+
+from collections.abc import Iterator
+
+from .compare import (
+    are_equal,
+    are_equal_as_narrower,
+    are_transposed,
+    correlation,
+    elements,
+    is_constant,
+)
+from .config import CONFIG
+from .finding import Finding, shown, size_text
+from .heads import End, Ends, missing_head
+from .model import Model
+from .pairs import Pairs
+from .progress import Bar
+from .quantized import Parts
+from .stored import Stored
+
+_DRIFTED = 0.5  # of two that were one once
+_NEARLY = 0.9  # of two that nearly are one
+_LEAST = 1024  # bytes, of arrays that nobody said anything of
+
+
+def check_heads(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
+    """What the config says of head and embedding, and what the file has.
+
+    Args:
+        pairs: Is told which arrays were compared.
+    """
+    config = model.config
+    if config is None or config.is_tied is None:
+        return
+    groups = {name: number for number, group in enumerate(model.groups()) for name in group}
+    ends = Ends([*model.arrays, *(name for name in groups if name not in model.arrays)])
+    parts = Parts(model.arrays)
+    checks = _Checks(model, pairs, bar, groups, parts, config.is_tied)
+    for head in ends.heads:
+        embedding = ends.embedding_of(head)
+        if embedding is not None:
+            yield from checks.both(head, embedding)
+    if (model.is_part or not model.is_known) and not (ends.heads and ends.embeddings):
+        return
+    embedding = ends.main_embedding()
+    if embedding is not None and not ends.heads and not _is_broken(model):
+        yield from checks.no_head(embedding)
+    elif config.is_tied and ends.heads and embedding is None and config.may_have_head:
+        head = ends.heads[0]
+        text = f"the embedding is {shown(head.name)}: {CONFIG} says tied, and one is stored"
+        yield Finding("tie", (head.name,), text)
+
+
+def tied_by_config(model: Model) -> tuple[str, str] | None:
+    """The embedding and the head that isn't stored, where the config says that they are one."""
+    config = model.config
+    if config is None or not config.is_tied or not config.may_have_head or model.is_part:
+        return None
+    ends = Ends([*model.arrays, *model.aliases])
+    embedding = ends.main_embedding()
+    if embedding is None or ends.heads or embedding.name not in model.arrays or _is_broken(model):
+        return None
+    return embedding.name, missing_head(embedding)
+
+
+def _is_broken(model: Model) -> bool:
+    """Whether a head is named, but can't be read."""
+    return bool(Ends(sorted(model.named - model.arrays.keys())).heads)
+
+
+class _Checks:
+    def __init__(
+        self,
+        model: Model,
+        pairs: Pairs,
+        bar: Bar,
+        groups: dict[str, int],
+        parts: Parts,
+        is_tied: bool,
+    ) -> None:
+        self._model, self._pairs, self._bar = model, pairs, bar
+        self._groups, self._parts, self._is_tied = groups, parts, is_tied
+
+    def both(self, head: End, embedding: End) -> Iterator[Finding]:
+        """What is said of a head and an embedding that the model has."""
+        names = (head.name, embedding.name)
+        what = f"{shown(head.name)} and {shown(embedding.name)}"
+        arrays = self._model.arrays
+        if self._groups[head.name] == self._groups[embedding.name]:
+            if not self._is_tied:
+                yield Finding("doubt", names, f"{CONFIG} says untied, and {what} are one array")
+            return
+        if head.name not in arrays or embedding.name not in arrays:
+            return  # one of them is an alias of something else
+        one, other = arrays[head.name], arrays[embedding.name]
+        if self._is_quantized(head, one) or self._is_quantized(embedding, other):
+            if self._is_tied and self._is_quantized(head, one) != self._is_quantized(
+                embedding, other
+            ):
+                text = (
+                    f"{CONFIG} says tied, and of {what} one is quantized: {one.signature()} and "
+                    f"{other.signature()}"
+                )
+                yield Finding("doubt", names, text)
+            return
+        yield from (self._tied if self._is_tied else self._untied)(names, what, one, other)
+
+    def _is_quantized(self, end: End, array: Stored) -> bool:
+        if end.is_packed or self._parts.module(end.name) is not None:
+            return True
+        return not array.itemsize or not array.dtype.startswith(("F16", "F32", "F64", "BF16"))
+
+    def _tied(
+        self, names: tuple[str, str], what: str, one: Stored, other: Stored
+    ) -> Iterator[Finding]:
+        if (names[0], names[1]) in self._pairs:
+            return
+        is_turned = one.shape != other.shape and one.shape[::-1] == other.shape
+        if one.shape != other.shape and not is_turned:
+            text = (
+                f"{CONFIG} says tied, and {what} have different shapes: {one.signature()} and "
+                f"{other.signature()}"
+            )
+            yield Finding("error", names, text)
+            return
+        if not (one.is_plain and other.is_plain):
+            return
+        if is_turned:
+            if one.dtype == other.dtype and self._are_transposed(one, other):
+                return  # the search for twins says so
+        elif are_equal(one, other, self._bar):
+            self._pairs.add_copy(names[1], names[0])
+            text = (
+                f"{CONFIG} says tied, and {what} are both stored, and equal: "
+                f"{size_text(one.nbytes)} twice"
+            )
+            yield Finding("waste", names, text, one.nbytes)
+            return
+        elif one.dtype != other.dtype and are_equal_as_narrower(one, other):
+            text = (
+                f"{CONFIG} says tied, and {what} are both stored, and equal but for their types: "
+                f"{one.signature()} and {other.signature()}"
+            )
+            yield Finding("waste", names, text, min(one.nbytes, other.nbytes))
+            return
+        found = correlation(one, other)
+        how = "a head of its own"
+        if found is not None and found > _DRIFTED:
+            how = "they drifted apart"
+        figure = "no correlation" if found is None else f"correlation {found:.3f}"
+        text = f"{CONFIG} says tied, and {what} are both stored and different: {how} ({figure})"
+        yield Finding("error", names, text)
+
+    def _are_transposed(self, one: Stored, other: Stored) -> bool:
+        if elements(one, 64) != elements(other, 64, is_transposed=True):
+            return False
+        return are_transposed(one, other, self._bar)
+
+    def _untied(
+        self, names: tuple[str, str], what: str, one: Stored, other: Stored
+    ) -> Iterator[Finding]:
+        if (names[0], names[1]) in self._pairs or one.nbytes < _LEAST or not one.size:
+            return
+        is_turned = one.shape != other.shape and one.shape[::-1] == other.shape
+        if not (one.is_plain and other.is_plain) or (one.shape != other.shape and not is_turned):
+            return
+        found = correlation(one, other)
+        if found is None or found <= _NEARLY:
+            return
+        if not is_turned and are_equal(one, other, self._bar):
+            if not is_constant(one):
+                self._pairs.add_copy(names[1], names[0])
+                text = f"{CONFIG} says untied, and {what} are equal: {size_text(one.nbytes)} twice"
+                yield Finding("doubt", names, text, one.nbytes)
+            return
+        if is_turned and one.dtype == other.dtype and self._are_transposed(one, other):
+            yield Finding("doubt", names, f"{CONFIG} says untied, and {what} are equal, transposed")
+            return
+        text = f"{CONFIG} says untied, and {what} are nearly equal (correlation {found:.3f})"
+        yield Finding("doubt", names, text)
+
+    def no_head(self, embedding: End) -> Iterator[Finding]:
+        """What is said where only an embedding is stored."""
+        config = self._model.config
+        assert config is not None  # or nothing is checked
+        head, name = missing_head(embedding), embedding.name
+        if self._is_tied:
+            if config.may_have_head:
+                text = f"{head} is {shown(name)}: {CONFIG} says tied, and one is stored"
+                yield Finding("tie", (name, head), text)
+            return
+        level = "error" if config.is_language_model else "doubt"
+        text = f"{CONFIG} says untied, and no head is stored beside {shown(name)}"
+        yield Finding("error" if level == "error" else "doubt", (head, name), text)

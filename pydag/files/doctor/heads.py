@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which arrays are the head and the embedding of a language model, by their names."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+HEADS = ("lm_head", "output", "embed_out", "cls.predictions.decoder")
+EMBEDDINGS = (
+    "embed_tokens",
+    "wte",
+    "shared",
+    "embed_in",
+    "word_embeddings",
+    "tok_embeddings",
+    "token_embd",
+)
+_PLAIN = ("weight", "kernel", "embedding")  # what a module calls its array
+_PACKED = ("qweight", "weight_packed", "weight_q", "W_q", "codes")  # and one that is quantized
+_HEADS_OF = {  # the head that goes with an embedding, where it isn't `lm_head`
+    "embed_in": "embed_out",
+    "tok_embeddings": "output",
+    "token_embd": "output",
+}
+
+
+class End(NamedTuple):
+    """A head or an embedding.
+
+    Attributes:
+        name: Of its array.
+        module: The path of the module.
+        end: The part of the path by which it is known.
+        is_packed: Whether its name is that of a quantized weight.
+    """
+
+    name: str
+    module: str
+    end: str
+    is_packed: bool
+
+    @property
+    def parent(self) -> str:
+        """The path before `end`."""
+        return self.module[: len(self.module) - len(self.end)]
+
+
+def _end(name: str, ends: Iterable[str]) -> End | None:
+    module, _, last = name.rpartition(".")
+    if last not in _PLAIN and last not in _PACKED:
+        return None
+    for end in ends:
+        if module == end or module.endswith("." + end):
+            found = End(name, module, end, last in _PACKED)
+            # A layer has a number, and an end is in none.
+            return None if any(part.isdigit() for part in module.split(".")) else found
+    return None
+
+
+class Ends:
+    """The heads and the embeddings among some names.
+
+    Args:
+        names: The names of arrays, in order.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        known = list(names)
+        self.embeddings = [end for name in known if (end := _end(name, EMBEDDINGS)) is not None]
+        parents = {end.parent for end in self.embeddings}
+        self.heads = [
+            end
+            for name in known
+            if (end := _end(name, HEADS)) is not None
+            # Other modules are called `output`, too.
+            and (end.end != "output" or end.parent in parents)
+        ]
+
+    def embedding_of(self, head: End) -> End | None:
+        """The embedding that a head would be tied to: the nearest one."""
+        return max(self.embeddings, key=lambda end: _nearness(head, end), default=None)
+
+    def main_embedding(self) -> End | None:
+        """The embedding that counts where there is no head."""
+        return min(self.embeddings, key=lambda end: end.module.count("."), default=None)
+
+
+def _nearness(head: End, embedding: End) -> tuple[int, int]:
+    first, second = head.module.split("."), embedding.module.split(".")
+    common = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        common += 1
+    return common, -len(second)
+
+
+def missing_head(embedding: End) -> str:
+    """The name that the head of an embedding would have."""
+    if embedding.end == "word_embeddings" and ".embeddings." in f".{embedding.module}":
+        return "cls.predictions.decoder.weight"
+    head = _HEADS_OF.get(embedding.end, "lm_head")
+    prefix = embedding.parent if head != "lm_head" else ""
+    if embedding.parent.startswith("model.language_model.") or not embedding.parent:
+        return f"{prefix}{head}.weight"
+    folder = embedding.parent.removesuffix("model.").removesuffix("transformer.")
+    return f"{prefix or (folder if folder != embedding.parent else '')}{head}.weight"

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory of shards beside its index: is each array where the index says, and only there?"""
+
+import os
+import re
+from collections.abc import Iterator
+
+from pydag.files.index import Index, read_index
+
+from .finding import Damage, Finding, listed, shown
+from .formats import read_file
+from .model import Model
+from .stored import Container
+
+_SHARD = re.compile(r".*-(\d+)-of-(\d+)\.\w+")
+_ENDINGS = (".safetensors", ".bin")
+
+
+def shard_total(name: str) -> int | None:
+    """How many shards there are, by the name of one; None: it is none."""
+    match = _SHARD.fullmatch(name)
+    return int(match[2]) if match else None
+
+
+def open_indexed(path: str, asked: str) -> Model:
+    """Opens the files that an index names, as far as they can be read.
+
+    Args:
+        path: The index.
+        asked: What was asked for.
+
+    Raises:
+        ValueError: It is no index, or names a file outside of its directory.
+        OSError: The index can't be read.
+    """
+    index = read_index(path)
+    findings: list[Finding] = []
+    found: dict[str, Container | None] = {}
+    for file in dict.fromkeys(index.files.values()):
+        found[file] = None
+        own = [array for array, place in index.files.items() if place == file]
+        try:
+            found[file] = read_file(index.path_of(file))
+        except FileNotFoundError:
+            text = f"the index names {shown(file)}, which isn't there, for {listed(own)}"
+            findings.append(Damage("error", (file, *own), text))
+        except (ValueError, OSError) as error:
+            findings.append(Damage("error", (file, *own), f"{shown(file)} can't be read: {error}"))
+    findings.extend(_misplaced(index, found))
+    findings.extend(_unknown_shards(index, set(index.files)))
+    containers = [container for container in found.values() if container is not None]
+    if containers and index.structure is not None:
+        containers[0].structure = index.structure
+    is_whole = len(containers) == len(found)
+    return Model(asked, index.folder or ".", containers, not is_whole, findings, path)
+
+
+def _misplaced(index: Index, found: dict[str, Container | None]) -> Iterator[Finding]:
+    places: dict[str, list[str]] = {}  # the files that have each array
+    for file, container in found.items():
+        for array in (container.named if container is not None else None) or ():
+            places.setdefault(array, []).append(file)
+    missing: dict[str, list[str]] = {}
+    for array, file in index.files.items():
+        container = found[file]
+        if container is None or container.named is None or array in container.named:
+            continue
+        if array in places:
+            yield Finding(
+                "error",
+                (array,),
+                f"by the index {shown(array)} is in {shown(file)}, and it is in "
+                f"{listed(places[array])}",
+            )
+        else:
+            missing.setdefault(file, []).append(array)
+    for file, arrays in missing.items():
+        text = f"the index names {listed(arrays)} in {shown(file)}, and it isn't there"
+        yield Damage("error", (*arrays, file), text)
+    twice: dict[tuple[str, ...], list[str]] = {}
+    unnamed: dict[str, list[str]] = {}
+    for array, files in places.items():
+        if len(files) > 1:
+            twice.setdefault(tuple(files), []).append(array)
+        if array not in index.files:
+            unnamed.setdefault(files[0], []).append(array)
+    for files_of, arrays in twice.items():
+        text = f"{listed(arrays)} is stored in {' and in '.join(map(shown, files_of))}"
+        yield Finding("error", (*arrays, *files_of), text)
+    for file, arrays in unnamed.items():
+        text = f"{shown(file)} has {listed(arrays)}, which the index doesn't name"
+        yield Finding("error", (*arrays, file), text)
+
+
+def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
+    """The shards in the directory that the index doesn't name.
+
+    Other files may stand there: another form of the model, an adapter. A shard is known by its
+    name, or by its arrays, which are further parts of the same layers.
+    """
+    files = set(index.files.values())
+    endings = {os.path.splitext(file)[1] for file in files}.intersection(_ENDINGS)
+    alike = {_without_numbers(file) for file in files}
+    layers = {_without_numbers(name) for name in named if re.search(r"\.\d+\.", name)}
+    for name in sorted(os.listdir(index.folder or ".")):
+        if name in files or os.path.splitext(name)[1] not in endings or name.startswith("."):
+            continue
+        is_shard = _without_numbers(name) in alike
+        try:
+            container = read_file(os.path.join(index.folder, name))
+            arrays = container.named or set()
+            container.file.close()
+        except (ValueError, OSError):
+            arrays = set()
+        if not is_shard and not arrays & named:
+            is_shard = not layers.isdisjoint(map(_without_numbers, arrays))
+        if is_shard:
+            more = f", and it has {listed(sorted(arrays))}" if arrays else ""
+            yield Damage(
+                "error", (name, *sorted(arrays)), f"the index doesn't name {shown(name)}{more}"
+            )
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+", "#", text)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model that is looked at: one file, or those of a directory, with the config beside them."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from .config import Config, read_config
+from .finding import Finding
+from .stored import Container, Stored
+
+
+class Model:
+    """What is known of a model from its headers.
+
+    Args:
+        path: What was asked for.
+        folder: Where its files are.
+        containers: Its files, opened.
+        is_part: Whether it is one of several files of a model.
+        findings: What is wrong with the files and their index.
+        index: The index, or where one should be; None: the model is one file.
+
+    Attributes:
+        arrays: All arrays, by name.
+        aliases: Further names, each with the name that it is said to mean.
+        named: All names in all headers.
+        config: What `config.json` says; None where there is none.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        folder: str,
+        containers: Sequence[Container],
+        is_part: bool,
+        findings: Iterable[Finding] = (),
+        index: str | None = None,
+    ) -> None:
+        self.path, self.folder, self.is_part, self.index = path, folder, is_part, index
+        self.containers = list(containers)
+        self.kind = containers[0].kind if containers else "safetensors"
+        self.findings = list(findings)
+        self.arrays: dict[str, Stored] = {}
+        self.aliases: dict[str, str] = {}
+        self.named: set[str] = set()
+        self.is_known = all(container.named is not None for container in containers)
+        for container in containers:
+            self.findings.extend(
+                _of_file(finding, container, path) for finding in container.findings
+            )
+            for name, array in container.arrays.items():
+                self.arrays.setdefault(name, array)
+            for alias, name in container.aliases.items():
+                self.aliases.setdefault(alias, name)
+            self.named.update(container.named or ())
+        self.config: Config | None
+        self.config, more = read_config(folder)
+        self.findings.extend(more)
+
+    def close(self) -> None:
+        """Closes its files."""
+        for container in self.containers:
+            container.file.close()
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """The names that are one array: by alias metadata, or by one storage."""
+        found: dict[object, list[str]] = {}
+        for name, array in self.arrays.items():
+            found.setdefault(array.storage, []).append(name)
+        for alias, name in self.aliases.items():
+            if name in self.arrays and alias not in self.arrays:
+                found[self.arrays[name].storage].append(alias)
+        return [tuple(names) for names in found.values()]
+
+
+def _of_file(finding: Finding, container: Container, path: str) -> Finding:
+    """Says in which file it was found, where there are several."""
+    if container.path == path:
+        return finding
+    return finding._replace(text=f"{os.path.basename(container.path)}: {finding.text}")

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs of arrays of which something was said already."""
+
+
+class Pairs:
+    """Unordered pairs of names.
+
+    Attributes:
+        copies: The arrays that are equal to another one, though stored again: that other one by
+            name. It may be a copy itself.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[frozenset[str]] = set()
+        self.copies: dict[str, str] = {}
+
+    def add(self, one: str, other: str) -> None:
+        """Adds a pair."""
+        self._known.add(frozenset((one, other)))
+
+    def add_copy(self, one: str, copy: str) -> None:
+        """Adds a pair of arrays that are equal."""
+        self.add(one, copy)
+        self.copies.setdefault(copy, one)
+
+    def __contains__(self, pair: object) -> bool:
+        return isinstance(pair, tuple) and frozenset(pair) in self._known
+
+    def left(self, names: list[str]) -> list[str]:
+        """The names of a group, without those of which it was said what they are to another one."""
+        kept: list[str] = []
+        for name in names:
+            if not any((name, other) in self for other in kept):
+                kept.append(name)
+        return kept

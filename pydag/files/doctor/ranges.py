@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the places of arrays in a file are within it, and apart from each other."""
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .finding import Finding, listed, shown
+
+
+class Range(NamedTuple):
+    """Where an array is said to be, counted from the first byte of all arrays."""
+
+    name: str
+    begin: int
+    end: int
+
+
+def check_ranges(ranges: Sequence[Range], room: int, is_dense: bool) -> Iterator[Finding]:
+    """What is wrong with the places of arrays.
+
+    Args:
+        ranges: All of them, none with an end before its beginning.
+        room: How many bytes the file has for them.
+        is_dense: Whether the format allows no gaps.
+    """
+    rows = sorted((row for row in ranges if row.end > row.begin), key=operator.itemgetter(1, 2))
+    end, last, is_tiled = 0, "", True
+    for name, begin, stop in rows:
+        if begin < end:
+            is_tiled = False
+            yield Finding(
+                "error",
+                (last, name),
+                f"{shown(last)} and {shown(name)} overlap by {min(end, stop) - begin} bytes",
+            )
+        elif begin > end and is_dense:
+            is_tiled = False
+            yield Finding(
+                "error", (name,), f"there are {begin - end} bytes of no array before {shown(name)}"
+            )
+        if stop > end:
+            end, last = stop, name
+    beyond = [row for row in rows if row.end > room]
+    if beyond and is_tiled:
+        names = tuple(row.name for row in beyond)
+        yield Finding(
+            "error",
+            names,
+            f"the file is cut short: the last {end - room} of {end} bytes are missing, "
+            f"of {listed(names)}",
+        )
+    elif beyond:
+        for name, begin, stop in beyond:
+            yield Finding(
+                "error",
+                (name,),
+                f"{shown(name)} is said to be at bytes {begin} to {stop}, outside of the file, "
+                f"which has {room}",
+            )
+    elif is_dense and end < room:
+        yield Finding("error", (), f"there are {room - end} bytes of no array at the end")

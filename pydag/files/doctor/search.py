@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches for arrays that are stored twice, and for matrices that are others transposed.
+
+Arrays of one type and size are told apart by a few of their elements. Only those that agree there
+are read.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+from .compare import are_equal, are_transposed, elements, equal_classes, is_constant
+from .finding import Finding, listed, shown, size_text
+from .model import Model
+from .pairs import Pairs
+from .progress import Bar
+from .quantized import Parts
+from .stored import Stored
+
+_LEAST = 1024  # bytes of an array that is compared
+_FEW, _MANY = 4, 64  # elements
+
+
+def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
+    """Equal arrays, and transposed ones.
+
+    Args:
+        pairs: Those of which something was said already.
+    """
+    parts = Parts(model.arrays)
+    distinct: dict[Hashable, Stored] = {}
+    for name, array in model.arrays.items():
+        if array.nbytes >= _LEAST and array.is_plain and not parts.is_more(name):
+            distinct.setdefault(array.storage, array)
+    buckets = _groups(distinct.values(), _form)
+    few = [group for bucket in buckets for group in _groups(bucket, _print(_FEW))]
+    candidates = [
+        [array for array in group if not _is_constant(array)]
+        for bucket in few
+        for group in _groups(bucket, _print(_MANY))
+    ]
+    bar.expect(sum(array.nbytes for group in candidates for array in group))
+    for group in candidates:
+        by_shape: dict[tuple[int, ...], list[Stored]] = {}
+        for array in group:
+            by_shape.setdefault(array.shape, []).append(array)
+        for same in by_shape.values():
+            for equal in equal_classes(same, bar) if len(same) > 1 else ():
+                yield from _copies(model, equal, parts, pairs, bar)
+    yield from _twins(buckets, parts, pairs, bar)
+
+
+def _groups(arrays: Iterable[Stored], key: Callable[[Stored], Hashable]) -> list[list[Stored]]:
+    """The arrays that have a key in common, two and more."""
+    found: dict[Hashable, list[Stored]] = {}
+    for array in arrays:
+        found.setdefault(key(array), []).append(array)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _form(array: Stored) -> Hashable:
+    """Equal for arrays that may be equal, or one another transposed."""
+    is_matrix = len(array.shape) == 2 and array.itemsize
+    return array.dtype, tuple(sorted(array.shape)) if is_matrix else array.shape
+
+
+def _is_wide(array: Stored) -> bool:
+    return len(array.shape) == 2 and bool(array.itemsize) and array.shape[0] < array.shape[1]
+
+
+def _print(count: int) -> Callable[[Stored], Hashable]:
+    """Some elements; of a wide matrix those of the tall one that it is transposed."""
+    return lambda array: elements(array, count, is_transposed=_is_wide(array))
+
+
+def _is_constant(array: Stored) -> bool:
+    some = elements(array, _MANY)
+    width = array.itemsize or 1
+    return some == some[:width] * _MANY and is_constant(array)
+
+
+def _copies(
+    model: Model, equal: list[Stored], parts: Parts, pairs: Pairs, bar: Bar
+) -> Iterator[Finding]:
+    names = pairs.left([array.name for array in equal])
+    by_name = {array.name: array for array in equal}
+    groups: dict[Hashable, list[str]] = {}
+    for name in names:
+        groups.setdefault(_key_of_parts(model, name, parts, groups, bar), []).append(name)
+    for own in groups.values():
+        if len(own) < 2:
+            continue
+        for name in own[1:]:
+            _note(own[0], name, parts, pairs)
+        sizes = [by_name[name].nbytes + _more_bytes(model, name, parts) for name in own]
+        first, *others = (parts.module(name) or name for name in own)
+        verb = "equals" if len(others) == 1 else "equal"
+        wasted = sum(sizes[1:])
+        again = "is stored again" if len(others) == 1 else "are stored again"
+        text = f"{listed(others)} {verb} {shown(first)} and {again}: {size_text(wasted)}"
+        yield Finding("waste", (first, *others), text, wasted)
+
+
+def _key_of_parts(
+    model: Model, name: str, parts: Parts, known: Iterable[Hashable], bar: Bar
+) -> Hashable:
+    """Equal for weights whose further parts are equal, too; the name of the first of them."""
+    module = parts.module(name)
+    if module is None:
+        return ""
+    own = parts.more(module)
+    for other in known:
+        if isinstance(other, str) and other:
+            theirs = parts.more(parts.module(other) or "")
+            if own.keys() == theirs.keys() and all(
+                are_equal(model.arrays[own[part]], model.arrays[theirs[part]], bar) for part in own
+            ):
+                return other
+    return name
+
+
+def _note(one: str, copy: str, parts: Parts, pairs: Pairs) -> None:
+    pairs.add_copy(one, copy)
+    first, second = parts.module(one), parts.module(copy)
+    if first is not None and second is not None:
+        known = parts.more(first)
+        for part, name in parts.more(second).items():
+            pairs.add_copy(known[part], name)
+
+
+def _more_bytes(model: Model, name: str, parts: Parts) -> int:
+    module = parts.module(name)
+    return sum(model.arrays[own].nbytes for own in parts.more(module).values()) if module else 0
+
+
+def _twins(
+    buckets: Iterable[list[Stored]], parts: Parts, pairs: Pairs, bar: Bar
+) -> Iterator[Finding]:
+    """Matrices that are others transposed."""
+    for bucket in buckets:
+        if len(bucket[0].shape) != 2 or not bucket[0].itemsize or 1 in bucket[0].shape:
+            continue
+        first: dict[bytes, Stored] = {}
+        for array in bucket:
+            if parts.module(array.name) is None:
+                first.setdefault(elements(array, _FEW), array)
+        told: set[Hashable] = set()
+        for array in first.values():
+            other = first.get(elements(array, _FEW, is_transposed=True))
+            if other is None or other is array or other.storage in told:
+                continue
+            if (
+                other.shape == array.shape[::-1]
+                and elements(array, _MANY, is_transposed=True) == elements(other, _MANY)
+                and not _is_constant(array)
+                and not are_equal(array, other, bar)
+                and are_transposed(array, other, bar)
+            ):
+                told.add(array.storage)
+                text = f"{shown(other.name)} is {shown(array.name)}, transposed"
+                yield Finding("tie", (array.name, other.name), text)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Torch's storages: which tensors are one, and how much of each storage nobody uses."""
+
+from collections.abc import Iterator, Mapping
+
+from pydag.files.memory import first_overlap
+from pydag.sharing.memory import MemoryKey
+
+from .finding import Finding, listed, shown, size_text
+from .model import Model
+from .torch_file import View
+
+
+def check_storages(model: Model) -> Iterator[Finding]:
+    """The tensors that are one storage, or parts of one."""
+    storages: dict[tuple[str, int], dict[View, list[str]]] = {}
+    for name, array in model.arrays.items():
+        path, view, *_ = array.storage if isinstance(array.storage, tuple) else ("", None)
+        if isinstance(view, View) and array.nbytes:
+            storages.setdefault((path, view.place), {}).setdefault(view, []).append(name)
+    for views in storages.values():
+        for first, *others in views.values():
+            if others:
+                verb = "is" if len(others) == 1 else "are"
+                text = f"{listed(others)} {verb} {shown(first)}, by one storage"
+                yield Finding("tie", (first, *others), text)
+        yield from _overlap(views)
+        yield from _unused(views)
+
+
+def _overlap(views: Mapping[View, list[str]]) -> Iterator[Finding]:
+    """Two tensors that share elements, and aren't one."""
+    if len(views) < 2:
+        return
+    names = [names[0] for names in views.values()]
+    places = {_memory(view): i for i, view in enumerate(views)}
+    pair = first_overlap(places)
+    if pair is None:
+        return
+    known = list(views)
+    one, other = (known[i] for i in pair)
+    first, second = (names[i] for i in pair)
+    text = f"{shown(second)} and {shown(first)} share a part of one storage"
+    if (
+        (one.begin, one.dtype) == (other.begin, other.dtype)
+        and one.shape[::-1] == other.shape
+        and one.strides[::-1] == other.strides
+    ):
+        text = f"{shown(second)} is {shown(first)}, transposed, by one storage"
+    yield Finding("tie", (first, second), text)
+
+
+def _memory(view: View) -> MemoryKey:
+    strides = tuple(step * view.itemsize for step in view.strides)
+    address = view.place + view.begin
+    return MemoryKey("file", address, view.dtype, view.shape, strides, view.itemsize)
+
+
+def _unused(views: Mapping[View, list[str]]) -> Iterator[Finding]:
+    """Bytes of a storage that no tensor has."""
+    size = next(iter(views)).size
+    dense, rest = [], 0
+    for view in views:
+        count = view.itemsize
+        for n, step in zip(view.shape, view.strides, strict=True):
+            count *= n if step else 1
+        if count >= view.end - view.begin:
+            dense.append((view.begin, view.end))
+        else:
+            rest += count
+    used, last = rest, 0
+    for begin, end in sorted(dense):
+        used += max(0, end - max(begin, last))
+        last = max(last, end)
+    if used < size:
+        names = tuple(name for own in views.values() for name in own)
+        verb = "uses" if len(names) == 1 else "use"
+        text = (
+            f"{listed(names)} {verb} {size_text(used)} of a storage of {size_text(size)}, which is "
+            "stored whole"
+        )
+        yield Finding("waste", names, text, size - used)
