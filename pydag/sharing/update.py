@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes what a DAG holds: replaces a part, fills in missing leaves, writes leaves in place."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, Unpack
 
 import pydag._core as _core
@@ -9,6 +10,14 @@ from pydag.sharing.refs import Contents, may_hold_refs
 from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions
 
 T = TypeVar("T")
+
+writer_finders: list[Callable[[type], Callable[[Any, Sequence[Any]], None] | None]] = []
+"""Say how instances of a class are written that a flatten function opens; None where they can't."""
+
+
+def _writer_of(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
+    found = (find(cls) for find in writer_finders)
+    return next((writer for writer in found if writer is not None), None)
 
 
 @with_options
@@ -107,7 +116,7 @@ def dag_update(
 
     Raises:
         TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
-            to change.
+            to change, other than a `Dag` or an optimizer's state of `pydag.jaxinterop`.
         ValueError: The trees are structured in different ways, or a content doesn't fit its ref.
         SharingError: `source` has two answers for one object.
 
@@ -117,9 +126,9 @@ def dag_update(
     (True, [2.0])
     """
     if not may_hold_refs():
-        _core.update(target, source, is_leaf=is_leaf, **options)
+        _core.update(target, source, _writer_of, is_leaf=is_leaf, **options)
         return target
     contents = Contents(target, source, {"is_leaf": is_leaf, **options})
-    _core.update(target, contents.source, is_leaf=is_leaf, **options)
+    _core.update(target, contents.source, _writer_of, is_leaf=is_leaf, **options)
     contents.write()
     return target

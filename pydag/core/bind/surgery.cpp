@@ -21,16 +21,16 @@ nb::object retie_tree(Arguments a) { return retie(a[0], a[1], a[2], a[3] == Py_N
 // (tree, old, new)
 nb::object replace_in_tree(Arguments a, const FlattenOptions &options) { return replace(a[0], a[1], a[2], options); }
 
-// (target, source)
+// (target, source, writers)
 nb::object update_tree(Arguments a, const FlattenOptions &options) {
-    update(a[0], a[1], options);
+    update(a[0], a[1], a[2], options);
     return nb::none();
 }
 
 const Operation operations[] = {
     operation_of<2, tie_tree>("tie"),       operation_of<3, untie_tree>("untie"),
     operation_of<4, retie_tree>("retie"),   operation_of<3, replace_in_tree>("replace"),
-    operation_of<2, update_tree>("update"),
+    operation_of<3, update_tree>("update"),
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace pydag {
 
-void update(nb::handle target, nb::handle source, const FlattenOptions &options) {
+void update(nb::handle target, nb::handle source, nb::handle writers, const FlattenOptions &options) {
     Flattened parts(target, options);
     const nb::object spec = parts.take_spec();
     const Structure &structure = spec_of(spec).structure();
@@ -18,7 +18,8 @@ void update(nb::handle target, nb::handle source, const FlattenOptions &options)
              traits(root).name, short_repr(target).ptr());
     Leaves leaves;
     match(structure, source.ptr(), leaves);
-    write_leaves(target, {.structure = structure, .leaves = leaves.data(), .space = *options.space});
+    write_leaves(target,
+                 {.structure = structure, .leaves = leaves.data(), .space = *options.space, .writers = writers});
 }
 
 }  // namespace pydag

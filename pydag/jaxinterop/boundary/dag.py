@@ -109,6 +109,11 @@ class Dag(Generic[T]):
             self._built = tree, None
         return take_apart(tree, self._untraced.options)
 
+    def _put(self, tree: Any, untraced: Untraced, leaves: Sequence[Leaf]) -> None:
+        """Takes a tree that has this structure, whatever the leaves are that were put into it."""
+        self._untraced, self._leaves = untraced, tuple(leaves)
+        self._built = tree, Remembered.of(tree, untraced, self._leaves)
+
     if not TYPE_CHECKING:  # to a type checker a Dag would have every attribute and item
 
         def __getattr__(self, name: str) -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 import pydag._core as _core
 from pydag.jaxinterop.flax_private import set_raw_value
 from pydag.jaxinterop.static.untraced import Untraced
+from pydag.sharing.update import writer_finders
 from pydag.structure.made_specs import dagspec_list
 from pydag.typing import Leaf
 
 from .dag import Dag
-from .remembered import Remembered
 
 Writer = Callable[[Any, Sequence[Any]], None]
 """Puts new children into an instance."""
@@ -31,6 +31,9 @@ def writer_of(cls: type) -> Writer | None:
     if issubclass(cls, nnx.Variable):
         return _write_variable
     return _write_module if issubclass(cls, nnx.Pytree) else None
+
+
+writer_finders.append(writer_of)
 
 
 def _is_ours(cls: type) -> bool:
@@ -55,6 +58,9 @@ def write_dag(
         then: Is called with the tree when the leaves are written.
     """
     before = dag._take_apart()[0]
+    if dag._built is None and then is None:  # nobody holds its tree
+        dag._untraced, dag._leaves = untraced, tuple(leaves)
+        return
     is_same = untraced is before
     holder = [dag.tree]  # a tuple or a leaf is replaced there
     plan = _core.update_plan(
@@ -66,10 +72,7 @@ def write_dag(
         then=None if then is None else lambda holder: then(holder[0]),
     )
     _core.carry_out(plan, holder, tuple(leaves))
-    tree = holder[0]
-    if tree is not dag.tree:
-        dag._untraced, dag._leaves = untraced, tuple(leaves)
-        dag._built = tree, Remembered.of(tree, untraced, leaves)
+    dag._put(holder[0], untraced, leaves)
 
 
 def _write_variable(variable: Any, children: Sequence[Any]) -> None:
