@@ -38,11 +38,11 @@ def clear(_: type) -> None:
     pydag.clear_caches()
 
 
-def register_others(_: type) -> None:
+def register_others(_cls: type) -> None:
     """As the import of a library does, which then uses pydag."""
     for _ in range(20):
         cls = type("Imported", (), {})
-        optree.register_pytree_node(cls, lambda _: ((), None), lambda *_: 0, namespace="imported")
+        optree.register_pytree_node(cls, lambda _: ((), None), build, namespace="imported")
     pydag.dag_leaves([])
 
 

@@ -221,7 +221,7 @@ def test_tree_that_others_change() -> None:
 @pytest.mark.parametrize("count", [2, 3])
 def test_iterators_that_ask_one_another(count: int) -> None:
     """Of threads that would wait for one another for ever one gets an error, and all go on."""
-    gate, told = threading.Barrier(count), []
+    gate, told = threading.Barrier(count), list[str]()
 
     def is_leaf_of(number: int) -> Callable[[Any], bool]:
         def is_leaf(x: Any) -> bool:

@@ -152,7 +152,7 @@ def hostile_trees(this: Round) -> None:
     """Operations on hostile trees, whose code changes them and calls the package again."""
     watched = sp.Opaque()
     trap = Trap(this, lambda tree: operate(this, tree, tree, this.options()))
-    tree, other = hostile_tree(this), hostile_tree(this)
+    tree, other = hostile_tree(this, trap.passers), hostile_tree(this, trap.passers)
     if this.often(0.5):
         other = _twin(tree, this.options())
     trap.trees = [[tree, watched], [other, tree], tree]
@@ -162,7 +162,7 @@ def hostile_trees(this: Round) -> None:
         for _ in range(this.rng.randrange(1, 5)):
             operate(this, tree, other, this.options())
     finally:
-        TRAP.pop()
+        TRAP.pop().passers.end()
         hostile.register_locally(sp.Local)
     WATCHED.append((f"{this.rng.random()}", weakref.ref(watched)))
     del trap, tree, other, watched

@@ -6,15 +6,14 @@ is walked, calls the core again, collects garbage, registers classes or frees wh
 so a few times in a round: every round ends.
 """
 
-import contextlib
 import gc
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import specimens as sp
 import trees
 from changes import change_some, containers
+from passing import Passers, is_passing
 from rounds import Round
 from strategies import KEYS
 
@@ -40,6 +39,7 @@ class Trap:
         self.depth = 0
         self.trees: list[Any] = []  # what is walked, and what can be
         self.iterators: list[Iterator[Any]] = []
+        self.passers = Passers(this.rng, spring)
         self.actions = [
             *(self._raise, self._collect, self._change, self._change, self._free),
             *(self._again, self._again, self._register, self._advance, pydag.clear_caches),
@@ -91,11 +91,7 @@ class Trap:
         """Takes a class of a tree out of the registry, and mostly puts it in in another way."""
         passing = [obj for tree in self.trees for obj in containers(tree) if is_passing(obj)]
         if passing:
-            cls = type(self.this.rng.choice(passing))
-            with contextlib.suppress(ValueError):
-                pydag.unregister_pydag_node(cls)
-            if self.this.rng.random() < 0.7:
-                _register_passing(self.this.rng, cls)
+            self.passers.unregister(type(self.this.rng.choice(passing)))
 
     def _advance(self) -> None:
         if not self.iterators and self.trees:
@@ -191,27 +187,6 @@ class Dying(sp.Opaque):
             return
 
 
-class Passing:
-    """Instances are of classes that nobody else has, and that die with them."""
-
-    @staticmethod
-    def of(grow: trees.Grower) -> Any:
-        """An instance of a new class, registered in one way or the other."""
-        slots = grow.rng.random() < 0.4
-        cls: Any = type("Passed", (Passing,), {"__slots__": ("x", "y")} if slots else {})
-        _register_passing(grow.rng, cls)
-        made = cls()
-        made.x = grow.take()
-        return made
-
-
-def _register_passing(rng: random.Random, cls: Any) -> None:
-    if rng.random() < 0.6:
-        pydag.register_fields(cls)
-    else:
-        pydag.register_pydag_node(cls, lambda obj: ((1, [2]), None), lambda aux, below: [*below])
-
-
 class Unsteady(sp.Box):
     """Its flatten function runs code, and its children come one by one, or not at all."""
 
@@ -249,11 +224,6 @@ def one_by_one(items: Any) -> Iterator[Any]:
         spring()
         yield item
     spring()
-
-
-def is_passing(obj: Any) -> bool:
-    """Whether an object's class is one that passes."""
-    return issubclass(type(obj), Passing)
 
 
 def flatten_unsteady(obj: Any) -> Any:
@@ -297,12 +267,12 @@ HOSTILE_SHAPES: list[trees.Shape] = [
     *[lambda grow: Unsteady(*grow.several())] * 4,
     *[lambda grow: Fields(**grow.attributes())] * 3,
     *[declared] * 3,
-    *[lambda grow: Passing.of(grow)] * 2,
     *[lambda grow: dict(grow.items())] * 4,
 ]
 HOSTILE_LEAVES = [*trees.LEAVES, *[Dying] * 6, lambda: Aux(1)]
 
 
-def hostile_tree(this: Round) -> Any:
+def hostile_tree(this: Round, passers: Passers) -> Any:
     """A DAG of friendly and of hostile parts."""
-    return this.tree(shapes=HOSTILE_SHAPES, keys=HOSTILE_KEYS, leaves=HOSTILE_LEAVES)
+    shapes = [*HOSTILE_SHAPES, *[lambda grow: passers.make(grow.take())] * 4]
+    return this.tree(shapes=shapes, keys=HOSTILE_KEYS, leaves=HOSTILE_LEAVES)

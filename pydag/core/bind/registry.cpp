@@ -139,6 +139,10 @@ void bind_registry(nb::module_ &module) {
         "check_namespace", [](nb::handle name) { namespace_text(name); }, nb::arg().none(),
         nb::sig("def check_namespace(name: object, /) -> None"));
     module.def("is_module", is_module, nb::sig("def is_module(cls: type, namespace: str, /) -> bool"));
+    // A number that changes whenever the class does, or one that it inherits from, or its metaclass. 0: there is none.
+    module.def(
+        "class_stamp", [](nb::type_object cls) { return assign_stamp(reinterpret_cast<PyTypeObject *>(cls.ptr())); },
+        nb::sig("def class_stamp(cls: type, /) -> int"));
     module.def("own_slots", own_slots, nb::sig("def own_slots(cls: type, /) -> list[str]"));
     module.def("registered_classes", registered_classes, nb::sig("def registered_classes() -> list[tuple[str, type]]"));
     module.def("set_lookup", set_lookup,

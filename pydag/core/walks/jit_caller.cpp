@@ -31,8 +31,8 @@ bool is_plain(PyTypeObject *type) {
            type == Py_TYPE(Py_None);
 }
 
-// For the value of a static argument the leaf that stands for it; null where none is known. Runs no code of the
-// user's: only values of plain classes, and tuples of them, are looked up by what they are equal to.
+// For the value of a static argument the leaf that stands for it; null where none is known. Only values of plain
+// classes, and tuples of them, are looked up by what they are equal to: that runs no code of the user's.
 nb::object find_static(const JitCaller &caller, PyObject *value) {
     nb::object classes;
     if (is_plain(Py_TYPE(value))) {
@@ -53,11 +53,13 @@ nb::object find_static(const JitCaller &caller, PyObject *value) {
         const nb::object table = find_in_dict(caller.plain_statics, classes);
         return table.is_valid() && PyDict_CheckExact(table.ptr()) ? find_in_dict(table, value) : nb::object();
     }
-    nb::object found = find_in_dict(caller.known_statics, checked(PyLong_FromVoidPtr(value)));
+    const nb::object known = find_in_dict(caller.known_statics, checked(PyLong_FromVoidPtr(value)));
+    if (!known.is_valid() || !PyTuple_Check(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 2) return nb::object();
+    const nb::object leaf = nb::borrow(PyTuple_GET_ITEM(known.ptr(), 0)),
+                     holds = nb::borrow(PyTuple_GET_ITEM(known.ptr(), 1));
     // A leaf owns its value, so no other object can have the id while the leaf lives.
-    if (found.is_valid() && !checked(PyObject_GetAttr(found.ptr(), constants.value)).is(nb::handle(value)))
-        return nb::object();
-    return found;
+    const bool is_it = checked(PyObject_GetAttr(leaf.ptr(), constants.value)).is(nb::handle(value));
+    return is_it && (holds.is_none() || checked(PyObject_IsTrue(call(holds).ptr()))) ? leaf : nb::object();
 }
 
 // The positional arguments, with leaves for those that are static; null where one of these isn't known.

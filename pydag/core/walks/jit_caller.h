@@ -19,7 +19,7 @@ struct JitCaller {
     nb::object orders;         // a dict: for keyword names, as they come, their order; () for just that one
     nb::object static_names;   // a frozenset of names of static arguments
     nb::object plain_statics;  // a dict: for a class, or a tuple of them, a dict of static leaves by value
-    nb::object known_statics;  // a dict of static leaves by the id of the value
+    nb::object known_statics;  // a dict, by the id of a value: its static leaf, and () -> whether that holds, or None
     nb::object run;            // (args, kwargs): the call in Python, where the core doesn't know enough
     nb::object recover;        // (error, args, kwargs): the result in spite of it, or NotImplemented
     std::vector<Py_ssize_t> static_numbers;

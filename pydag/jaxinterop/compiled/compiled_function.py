@@ -81,6 +81,7 @@ class CompiledFunction:
         self.options = options
         # By the structure, and where refs are among the leaves.
         self.leaf_groups: dict[tuple[SpecKey, Refs], LeafGroups] = {}
+        self.replaced: set[SpecKey] = set()  # there may be recipes of groups that were replaced
         self.shardings = shardings
         # The core keeps the recipes of the groups in it.
         jitted = self.functions.jitted
@@ -95,7 +96,7 @@ class CompiledFunction:
         try:
             return self._run(args, kwargs)
         except TypeError:
-            # The groups take a leaf for an array that is none: JAX refuses it before it traces.
+            # Something takes a leaf for an array that is none: JAX refuses it before it traces.
             if not self.forget_wrong_groups(args, kwargs):
                 raise
         return self._run(args, kwargs)
@@ -207,7 +208,7 @@ class CompiledFunction:
     def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
         """Forgets the groups for these arguments if they were made for other types of leaves.
 
-        Returns whether they were.
+        So are the recipes of groups that were replaced since. Returns whether it forgot anything.
         """
         if not self.leaf_groups:
             return False
@@ -219,11 +220,15 @@ class CompiledFunction:
         is_wrong = groups is not None and groups.positions != self.positions(leaves, spec)[0]
         if is_wrong:
             self.leaf_groups.pop(key, None)
-            self.watched.forget_of(spec_key)
-        return is_wrong
+        elif spec_key not in self.replaced:
+            return False
+        self.replaced.discard(spec_key)
+        self.watched.forget_of(spec_key)
+        return True
 
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
+        self.replaced.clear()
         self.changes.forget()
         self.watched.forget()
 
@@ -248,6 +253,8 @@ class CompiledFunction:
                 may_spread=self.functions.may_spread and not refs,
             )
             groups = LeafGroups(spec_key, positions, flat_arguments, self._look_again(spec))
+            if (spec_key, refs) in self.leaf_groups:
+                self.replaced.add(spec_key)
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
             self.leaf_groups[spec_key, refs] = groups

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.static.holds import holds
 from pydag.jaxinterop.static.leaves import Static, is_settled
 
 from .leaf_groups import MOST
@@ -64,23 +65,20 @@ class StaticArguments:
         self._numbers, self._names = chosen
         self._known: dict[Static, Static] = {}
         # The core looks into these two, and is not told when they are emptied.
-        self.settled: dict[int, Static] = {}  # by the id of the value, which the leaf owns
+        # By the id of the value, which the leaf owns; and what says whether the leaf holds.
+        self.settled: dict[int, tuple[Static, Callable[[], bool] | None]] = {}
         # By value, for each plain class, and for each tuple of them the tuples with such items.
         self.plain: dict[Any, dict[Any, Static]] = {cls: {} for cls in _PLAIN}
 
     def wrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments, with leaves for those that are static."""
-        settled = self.settled
         if self._numbers and args:
             items, count = list(args), len(args)
             for i in self._numbers:
                 if i < 0:
                     i += count
                 if 0 <= i < count:
-                    value = items[i]
-                    known = settled.get(id(value))
-                    is_known = known is not None and known.value is value
-                    items[i] = known if is_known else self._leaf(value)
+                    items[i] = self._leaf(items[i])
             args = tuple(items)
         if kwargs and self._names:
             kwargs = {
@@ -90,9 +88,9 @@ class StaticArguments:
         return args, kwargs
 
     def _leaf(self, value: Any) -> Static:
-        known = self.settled.get(id(value))
-        if known is not None and known.value is value:
-            return known
+        found, holds_still = self.settled.get(id(value), (None, None))
+        if found is not None and found.value is value and (holds_still is None or holds_still()):
+            return found
         plain = self._plain_table(value)
         known = None if plain is None else plain.get(value)
         if known is not None:
@@ -103,13 +101,13 @@ class StaticArguments:
             same = self._known.setdefault(leaf, leaf)
         except Exception:  # the error comes, with the path, when a key is made of it
             return leaf
-        if same is leaf:
-            if len(self._known) > MOST:
-                self._forget()
-            if is_settled(value):
-                self.settled[id(value)] = leaf
-            if plain is not None:
-                plain[value] = leaf
+        self.settled.pop(id(value), None)
+        if same is leaf and len(self._known) > MOST:
+            self._forget()
+        if same.value is value and is_settled(value):
+            self.settled[id(value)] = same, holds(value)
+        if same is leaf and plain is not None:
+            plain[value] = leaf
         return same
 
     def _plain_table(self, value: Any) -> dict[Any, Static] | None:

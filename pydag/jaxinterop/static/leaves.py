@@ -11,7 +11,13 @@ import jax
 import numpy as np
 
 from pydag.jaxinterop import jax_private
-from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
+from pydag.registry.class_table import (
+    ChangingClassTable,
+    ClassTable,
+    bases_of,
+    inherits,
+    names_in,
+)
 from pydag.structure.text import bounded_repr
 
 # The commonest of the dtypes that JAX takes.
@@ -129,15 +135,15 @@ def compares(cls: type, root: type) -> bool:
     return any("__eq__" in names or "__hash__" in names for names in own)
 
 
-_is_settled = ClassTable(_has_settled_class)
+_is_settled = ChangingClassTable(_has_settled_class)
 
 
-def _is_made_of_items(value: Any) -> bool:
+def _has_item_class(value: Any) -> bool:
     cls = type(value)
     return inherits(cls, tuple) and not compares(cls, tuple)
 
 
-def _is_made_of_fields(value: Any) -> bool:
+def _has_field_class(value: Any) -> bool:
     """Whether its class is a frozen dataclass with the methods that `@dataclass` writes."""
     names = names_in(type(value))
     parameters: Any = names.get("__dataclass_params__")
@@ -148,7 +154,10 @@ def _is_made_of_fields(value: Any) -> bool:
     return all(code is not None and code.co_filename == "<string>" for code in codes)
 
 
-_has_items, _has_fields = ClassTable(_is_made_of_items), ClassTable(_is_made_of_fields)
+is_made_of_items = ChangingClassTable(_has_item_class).of
+"""Whether a value is a tuple that compares by its items alone."""
+is_made_of_fields = ChangingClassTable(_has_field_class).of
+"""Whether a value is a frozen dataclass that compares by its fields alone."""
 
 
 def is_settled(value: Any) -> bool:
@@ -159,9 +168,9 @@ def is_settled(value: Any) -> bool:
     """
     if type(value) is Static or _is_settled.of(value):
         return True
-    if _has_items.of(value):
+    if is_made_of_items(value):
         return all(map(is_settled, tuple.__iter__(value)))
-    if not _has_fields.of(value):
+    if not is_made_of_fields(value):
         return False
     try:
         return all(is_settled(getattr(value, f.name)) for f in dataclasses.fields(value))
