@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a safetensors file holds, as a view: structure, sharing and sizes, without the arrays."""
+"""What a file of a model holds, as a view: structure, sharing and sizes, without the arrays."""
 
 import os
 
 import pydag._core as _core
 from pydag.files.arrays import NUMPY_NAMES
 from pydag.files.directory import opened
+from pydag.files.doctor.model import Model as Found
+from pydag.files.doctor.opening import open_model
 from pydag.files.header import Entry
 from pydag.files.source import Source
 from pydag.structure.listing import Listing
@@ -25,17 +27,31 @@ def _info(entry: Entry) -> LeafInfo:
 class _Stub:
     """Stands for an array that isn't read."""
 
-    def __init__(self, entry: Entry) -> None:
-        self.info = _info(entry)
+    def __init__(self, info: LeafInfo) -> None:
+        self.info = info
+
+
+def _flat(tree: dict[str, _Stub]) -> Model:
+    leaves, spec = _core.flatten(tree)
+    return Model(Listing.of(spec), Infos([stub.info for stub in leaves]))
+
+
+def _of_another_format(found: Found) -> Model:
+    """A flat dict of all names; those that are one array are one."""
+    tree = {}
+    for names in found.groups():
+        array = next(found.arrays[name] for name in names if name in found.arrays)
+        dtype = short_dtype(NUMPY_NAMES.get(array.dtype, array.dtype.lower()))
+        stub = _Stub(array_info(dtype, array.shape, array.nbytes))
+        tree.update(dict.fromkeys(names, stub))
+    return _flat(tree)
 
 
 def _model(file: Source) -> Model:
     structure = file.structure()
     if structure is None:
-        stubs = {name: _Stub(entry) for name, entry in file.entries.items()}
-        tree = {name: stubs[kept] for name, kept in file.names().items()}
-        leaves, spec = _core.flatten(tree)
-        return Model(Listing.of(spec), Infos([stub.info for stub in leaves]))
+        stubs = {name: _Stub(_info(entry)) for name, entry in file.entries.items()}
+        return _flat({name: stubs[kept] for name, kept in file.names().items()})
     document, described = structure
     infos = []
     for kind, content in zip(described.kinds, described.contents, strict=True):
@@ -52,22 +68,26 @@ def file_view(
     width: int | None = 100,
     limit: int | None = 200,
 ) -> View:
-    """What a safetensors file, or a directory of them, holds.
+    """What a file of a model, or a directory of them, holds.
 
     No class has to be registered, and no array is read.
     A file that somebody else wrote is shown as a flat dict of its names, with the aliases of its
     table.
 
     Args:
-        path: A safetensors file, a directory of them, or its index.
+        path: A safetensors file, one of torch's zip files, a GGUF file; a directory, or an index.
         depth: How many levels below the root are shown; None: all.
         width: The longest line, in characters; None: any length.
         limit: The most lines, and rows of the table; None: all of them.
 
     Raises:
-        ValueError: The file is damaged.
+        ValueError: The file is damaged, or of no known format.
         OSError: The file can't be read.
     """
+    found = open_model(os.fspath(path))
+    found.close()
+    if found.kind != "safetensors":
+        return View(_of_another_format(found), depth, width, limit)
     file = opened(path)
     file.open_for(None)
     return View(_model(file), depth, width, limit)

@@ -3,6 +3,8 @@
 
 import os
 
+from pydag.files.collector import collector_paused
+
 from .aliases import check_aliases
 from .finding import Finding
 from .head_checks import check_heads
@@ -27,14 +29,14 @@ def check_path(
         against: What it was before.
         progress: Whether a terminal shows how far it has come.
     """
-    model = open_model(os.fspath(path))
+    model = _opened(path)
     bar = Bar(progress)
     try:
         findings = findings_of(model, bar)
         if against is not None:
             from .against import compare
 
-            before = open_model(os.fspath(against))
+            before = _opened(against)
             try:
                 findings.extend(compare(before, model, bar))
             finally:
@@ -43,6 +45,11 @@ def check_path(
     finally:
         bar.close()
         model.close()
+
+
+@collector_paused()
+def _opened(path: str | os.PathLike[str]) -> Model:
+    return open_model(os.fspath(path))
 
 
 def findings_of(model: Model, bar: Bar) -> list[Finding]:

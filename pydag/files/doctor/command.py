@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
             report = check_path(path, options.against, progress=True)
         except (ValueError, OSError, ImportError) as error:
             _complain(error)
-            reports.append({"version": JSON_VERSION, "path": path, "unreadable": str(error)})
+            reports.append({"version": JSON_VERSION, "path": path, "unreadable": _one_line(error)})
             code = 2
             continue
         reports.append(report.to_json())
@@ -81,8 +81,13 @@ def _print(text: str) -> None:
 
 
 def _complain(error: Exception) -> None:
-    lines = str(error).splitlines() or [type(error).__name__]
-    print(f"pydag: {' '.join(map(str.strip, lines))}", file=sys.stderr)
+    print(f"pydag: {_one_line(error)}", file=sys.stderr)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename!r}: {error.strerror}"
+    return " ".join(line.strip() for line in str(error).splitlines()) or type(error).__name__
 
 
 def _write(path: str, out: str, is_quiet: bool) -> int:

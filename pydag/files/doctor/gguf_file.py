@@ -68,6 +68,10 @@ _TEXT, _ARRAY, _UNSIGNED = 8, 9, 4
 _DEEPEST = 8
 
 
+class _CutShortError(Exception):
+    """The file ends within its header."""
+
+
 class _Cursor:
     """Reads numbers and text one after the other."""
 
@@ -82,13 +86,13 @@ class _Cursor:
 
     def take(self, size: int) -> bytes:
         if size > self._left:
-            raise ValueError("the file is cut short within its header")
+            raise _CutShortError
         self._left -= size
         return self._file.read(size)
 
     def skip(self, size: int) -> None:
         if size > self._left:
-            raise ValueError("the file is cut short within its header")
+            raise _CutShortError
         self._left -= size
         if size <= 1 << 16:
             self._file.read(size)
@@ -122,14 +126,17 @@ def read_gguf(file: RawFile) -> Container:
         ValueError: Its header can't be read.
     """
     cursor = _Cursor(file)
+    found = Container("GGUF", file)
     try:
-        return _read(file, cursor)
+        _read(found, file, cursor)
+    except _CutShortError:
+        found.error((), "the file is cut short within its header")
     finally:
         cursor.detach()
+    return found
 
 
-def _read(file: RawFile, cursor: _Cursor) -> Container:
-    found = Container("GGUF", file)
+def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
     cursor.take(len(MAGIC))
     version = cursor.number("I")
     if version not in (2, 3):
@@ -184,7 +191,6 @@ def _read(file: RawFile, cursor: _Cursor) -> Container:
             )
     room = max(file.size - start, 0)
     found.findings.extend(check_ranges(ranges, room, is_dense=False))
-    return found
 
 
 def _info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays as a file stores them, and what one file holds, whatever its format."""
 
+import functools
 import math
 import re
 from collections.abc import Hashable
@@ -85,6 +86,7 @@ class Container:
 _ODD = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
 
 
+@functools.cache
 def bits_of(dtype: str) -> int | None:
     """How many bits an element of a type has; None for an unknown type."""
     if dtype in _ODD:

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m pydag check`, `show` and bare: what is printed, and the exit codes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("safetensors")
+from model_files import (
+    INDEX,
+    View,
+    shard,
+    whole,
+    write_config,
+    write_gguf,
+    write_shards,
+    write_torch,
+)
+from operations import run_apart
+from safetensors.numpy import load_file, save_file
+
+import pydag
+from pydag.__main__ import main
+from pydag.files import check
+
+EMBED, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+
+
+def numbers(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+@pytest.fixture
+def e() -> Any:
+    return numbers(40, 16)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Exit code, output and errors."""
+    code = main([*map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def test_a_report(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has a line for each finding, the counts, and the figures."""
+    path = tmp_path / "m.safetensors"
+    save_file({"a": e, "b": e.copy(), "c": e + 1}, path, metadata={"d": "c"})
+    assert run(capsys, "check", path) == (
+        0,
+        f"{path}: safetensors, 1 file\n"
+        "  waste: b equals a and is stored again: 2.6 kB\n"
+        "  tie: d is c, by alias metadata\n"
+        "0 errors, 0 doubts, 1 waste, 1 tie\n"
+        "1,920 parameters, 2,560 without ties; 7.7 kB stored, 2.6 kB wasted\n",
+        "",
+    )
+
+
+def test_exit_codes(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """0; 1 for an error, or with --strict for waste; 2 for what can't be read, among others too."""
+    path = tmp_path / "m.safetensors"
+    save_file({"a": e, "b": e.copy()}, path)
+    assert run(capsys, "check", path)[0] == 0
+    assert run(capsys, "check", path, "--strict")[0] == 1
+    save_file({"a": e}, path, metadata={"b": "a"})
+    assert run(capsys, "check", path, "--strict")[0] == 0
+    save_file({"a": e, "b": e + 1}, path, metadata={"b": "a"})
+    assert run(capsys, "check", path)[0] == 1
+    code, out, err = run(capsys, "check", tmp_path / "none", path)
+    assert (code, err) == (2, f"pydag: {str(tmp_path / 'none')!r}: No such file or directory\n")
+    assert "1 error" in out
+
+
+def test_quiet(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """--quiet prints errors alone."""
+    path = tmp_path / "m.safetensors"
+    save_file({"a": e, "b": e + 1}, path, metadata={"b": "a"})
+    text = "error: b is noted as an alias of a, and both are stored: they differ"
+    assert run(capsys, "check", "--quiet", path) == (1, f"{path}: {text}\n", "")
+    save_file({"a": e, "b": e.copy()}, path)
+    assert run(capsys, "check", "--quiet", path) == (0, "", "")
+
+
+def test_json(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json prints one object; with several paths it has `reports`."""
+    path = tmp_path / "m.safetensors"
+    save_file({"a": e, "b": e.copy()}, path)
+    expected = {
+        "version": 1,
+        "path": str(path),
+        "format": "safetensors",
+        "ok": True,
+        "findings": [
+            {
+                "level": "waste",
+                "names": ["a", "b"],
+                "text": "b equals a and is stored again: 2.6 kB",
+                "nbytes": 2560,
+            }
+        ],
+        "counts": {"error": 0, "doubt": 0, "waste": 1, "tie": 0, "change": 0},
+        "files": 1,
+        "arrays": 2,
+        "parameters": {"with_ties": 1280, "without_ties": 1280},
+        "bytes": {"stored": 5120, "wasted": 2560},
+    }
+    code, out, _ = run(capsys, "check", "--json", path)
+    assert (code, json.loads(out)) == (0, expected)
+    assert check(path).to_json() == expected
+    code, out, _ = run(capsys, "check", "--json", path, tmp_path / "none")
+    unreadable = {"version": 1, "path": str(tmp_path / "none")}
+    unreadable["unreadable"] = f"{str(tmp_path / 'none')!r}: No such file or directory"
+    assert (code, json.loads(out)) == (2, {"version": 1, "reports": [expected, unreadable]})
+
+
+def test_names_are_printed_harmlessly(
+    tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Line ends and control characters in names don't reach the terminal."""
+    path = tmp_path / "m.safetensors"
+    save_file({"a\n\x1b[31m": e, "b": e.copy(), "../../c": e + 1}, path)
+    _, out, _ = run(capsys, "check", path)
+    assert "waste: b equals 'a\\n\\x1b[31m' and is stored again" in out
+    assert "\x1b" not in out
+
+
+def test_against(tmp_path: Path, e: Any) -> None:
+    """A comparison says what became of ties, names, types, shapes and values."""
+    before, after = tmp_path / "before.safetensors", tmp_path / "after.safetensors"
+    more = {"n": e[:5].copy(), "t": e[:4].copy(), "s": e[:3].copy(), "lost": e[:2].copy()}
+    save_file({"a": e, **more, "z": e + 1}, before, metadata={"b": "a", "c": "a"})
+    changed = {"n": more["n"] + 1, "t": more["t"].astype(np.float16), "s": more["s"].T.copy()}
+    save_file(
+        {"a": e, "c": e.copy(), **changed, "new": e[:1]}, after, metadata={"b": "a", "z": "n"}
+    )
+    texts = [str(f) for f in check(after, against=before) if "alias metadata" not in f.text]
+    assert texts == [
+        "doubt: c was a, and is now an array of its own (equal)",
+        "doubt: lost is lost",
+        "waste: c equals a and is stored again: 2.6 kB",
+        "tie: b is a, as before",
+        "change: z and n were arrays of their own, and are now one",
+        "change: new is new",
+        "change: s was F32[3,16], and is now F32[16,3]",
+        "change: z was F32[40,16], and is now F32[5,16]",
+        "change: t was F32, and now F16",
+        "change: 2 of 3 arrays of one type and shape are equal; different: n",
+    ]
+
+
+def test_against_the_config(tmp_path: Path, e: Any) -> None:
+    """A tie by the config counts: kept as alias metadata, or cut by a head that is stored."""
+    before = tmp_path / "before"
+    before.mkdir()
+    save_file({EMBED: e}, before / "model.safetensors")
+    write_config(before, tie_word_embeddings=True)
+    after = tmp_path / "after.safetensors"
+    save_file({f"module.{EMBED}": e}, after, metadata={f"module.{HEAD}": f"module.{EMBED}"})
+    assert f"tie: {HEAD} is {EMBED}, as before" in map(str, check(after, against=before))
+    save_file({EMBED: e, HEAD: e + 1}, after)
+    text = f"doubt: {HEAD} was {EMBED}, and is now an array of its own (different)"
+    assert text in map(str, check(after, against=before))
+
+
+def test_write_a_file(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """--write puts each array into the file once, and keeps other metadata and what differs."""
+    path, out = tmp_path / "m.safetensors", tmp_path / "out" / "m.safetensors"
+    out.parent.mkdir()
+    arrays = {EMBED: e, HEAD: e.copy(), "x": e + 1, "y": e + 2, "z": np.arange(3, dtype=np.int8)}
+    save_file(arrays, path, metadata={"format": "pt", "y": "x", "gone.weight": "none.weight"})
+    write_config(tmp_path, tie_word_embeddings=True, more=[1])
+    code, said, _ = run(capsys, "check", path, "--write", out)
+    assert code == 1
+    assert said.splitlines()[-1] == f"{out}: 4 arrays, 7.7 kB, 2.6 kB less"
+    written = load_file(out)
+    assert written.keys() == arrays.keys() - {HEAD}
+    for name, array in written.items():
+        assert np.array_equal(array, arrays[name])
+    assert [str(f) for f in check(out)] == [f"tie: {HEAD} is {EMBED}, by alias metadata"]
+    assert (out.parent / "config.json").read_bytes() == (tmp_path / "config.json").read_bytes()
+    assert len(load_file(path)) == 5
+
+
+def test_write_a_directory(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory is written as one; where the config said untied of equal ends, it says tied."""
+    source, out = tmp_path / "model", tmp_path / "out"
+    write_shards(source, {EMBED: e, "a": e + 1}, {HEAD: e.copy(), "b": e + 2})
+    config = {"architectures": ["XForCausalLM"], "tie_word_embeddings": False}
+    write_config(source, **config)
+    code, said, _ = run(capsys, "check", source, "--write", out)
+    assert code == 0
+    assert said.splitlines()[-1].endswith(
+        "; config.json says tied now, as head and embedding are one array"
+    )
+    assert {path.name for path in out.iterdir()} == {INDEX, "config.json", shard(1), shard(2)}
+    assert json.loads((out / "config.json").read_text()) == config | {"tie_word_embeddings": True}
+    report = check(out)
+    assert [str(f) for f in report] == [f"tie: {HEAD} is {EMBED}, by alias metadata"]
+    assert report.figures.stored == 3 * 2560
+    model = pydag.files.load(out)
+    assert model[HEAD] is model[EMBED]
+    assert np.array_equal(model["b"], e + 2)
+
+
+def test_write_of_torch(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Torch's tensors are written without torch: views in order, ties as aliases."""
+    path, out = tmp_path / "m.pt", tmp_path / "m.safetensors"
+    tree = {
+        "a": whole("0", e),
+        "b": whole("0", e),
+        "t": whole("1", e.T),
+        "s": View("1", (3,), (2,)),
+    }
+    write_torch(path, tree, {"0": e, "1": e + 1})
+    assert run(capsys, "check", path, "--write", out)[0] == 0
+    model = pydag.files.load(out)
+    assert model["a"] is model["b"]
+    assert np.array_equal(model["a"], e)
+    assert np.array_equal(model["t"], (e + 1).T)
+    assert np.array_equal(model["s"], (e + 1).ravel()[:6:2])
+
+
+def test_write_keeps_the_structure(tmp_path: Path, e: Any) -> None:
+    """What pydag saved is loaded again as it was, and equal arrays are one then."""
+    path, out = tmp_path / "m.safetensors", tmp_path / "out.safetensors"
+    pydag.files.save(path, {"a": [e, 3], "b": (e.copy(), e)})
+    assert main(["check", str(path), "--write", str(out), "--quiet"]) == 0
+    model = pydag.files.load(out)
+    assert model["a"][0] is model["b"][0] is model["b"][1]
+    assert model["a"][1] == 3
+
+
+@pytest.mark.parametrize("case", ["itself", "link", "config", "full", "gguf", "damaged", "part"])
+def test_write_refuses(
+    case: str, tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never over its input, nor over another model; a model that isn't whole isn't written."""
+    source, out = tmp_path / "model", tmp_path / "out"
+    write_shards(source, {EMBED: e}, {"a": e + 1})
+    write_config(source, x=1)
+    path, said = source, "write to another place"
+    if case == "itself":
+        out = source
+    elif case == "link":
+        path = source / shard(1)
+        path.rename(path := source / "one.safetensors")
+        out.symlink_to(path)
+    elif case == "config":
+        path, out = source / "one.safetensors", tmp_path / "one.safetensors"
+        save_file({"a": e}, path)
+        write_config(tmp_path, x=2)
+        said = "there is another config.json"
+    elif case == "full":
+        out.mkdir()
+        (out / "mine").write_text("")
+        said = "no empty directory"
+    elif case == "gguf":
+        path = tmp_path / "m.gguf"
+        write_gguf(path, {"a": e})
+        said = "GGUF files are only read"
+    elif case == "damaged":
+        (source / shard(2)).unlink()
+        said = f"nothing is written: the index names {shard(2)}"
+    elif case == "part":
+        path, said = source / shard(1), "it is a part of a model"
+    before = sorted(tmp_path.rglob("*"))
+    code, _, err = run(capsys, "check", path, "--write", out)
+    assert (code, said in err) == (2, True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_full_disk(tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where writing fails, there is neither a file nor a directory."""
+    source, out = tmp_path / "model", tmp_path / "out"
+    write_shards(source, {EMBED: e}, {"a": e + 1})
+    write_config(source, x=1)
+    save_file({"a": e, "b": e.copy()}, tmp_path / "m.safetensors")
+    before = sorted(tmp_path.rglob("*"))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "x")
+
+    monkeypatch.setattr("pydag.files.doctor.mend.write_raw", full)
+    assert main(["check", str(source), "--write", str(out)]) == 2
+    assert main(["check", str(tmp_path / "m.safetensors"), "--write", str(out)]) == 2
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_show(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files of each format, an index and a directory are shown as one tree; `show` may be left out."""
+    write_shards(tmp_path / "d", {"a": e}, {"b": e + 1})
+    tree = ["dict", "├─ ['a']: f32[40,16]", "└─ ['b']: f32[40,16]"]
+    for path in (tmp_path / "d", tmp_path / "d" / INDEX):
+        for words in ([], ["show"]):
+            assert run(capsys, *words, path)[1].splitlines()[:3] == tree
+    write_torch(tmp_path / "m.pt", {"a": whole("0", e), "b": whole("0", e)}, {"0": e})
+    tree = ["dict", "├─ ['a']: &0 f32[40,16]", "└─ ['b']: *0"]
+    assert run(capsys, tmp_path / "m.pt")[1].splitlines()[:3] == tree
+    write_gguf(tmp_path / "m.gguf", {"a": e})
+    assert run(capsys, tmp_path / "m.gguf")[1].splitlines()[:2] == ["dict", "└─ ['a']: f32[40,16]"]
+    code, _, err = run(capsys, "show", __file__)
+    assert (code, "Known are safetensors files, torch's zip files" in err) == (1, True)
+
+
+def test_no_torch_and_no_jax(tmp_path: Path, e: Any) -> None:
+    """Checking imports neither torch nor JAX."""
+    path = tmp_path / "m.pt"
+    write_torch(path, {"a": whole("0", e)}, {"0": e})
+    source = f"""
+import sys, pydag
+pydag.files.check({str(path)!r})
+print({{"torch", "jax"}} & set(sys.modules))
+"""
+    assert run_apart(source) == "set()\n"

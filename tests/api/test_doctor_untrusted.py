@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: nothing in a file is run, and whatever is wrong is one clear line."""
+
+import io
+import json
+import os
+import pickle
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("safetensors")
+from model_files import INDEX, Raw, View, whole, write_shards, write_torch
+from safetensors.numpy import save_file
+
+from pydag.__main__ import main
+from pydag.files import check
+
+E = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
+KNOWN = "Known are safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files"
+ROW = '{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+
+
+def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said of a path that can't be read: one line, and exit code 2."""
+    assert main(["check", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("pydag: ")
+    assert err.count("\n") == 1
+    with pytest.raises((ValueError, OSError)):
+        check(path)
+    return err
+
+
+def found(path: Path) -> list[str]:
+    """The texts of all errors."""
+    report = check(path)
+    assert all(finding.level == "error" for finding in report)
+    return [finding.text for finding in report]
+
+
+def safetensors(path: Path, header: bytes, length: int | None = None) -> Path:
+    size = struct.pack("<Q", len(header) if length is None else length)
+    path.write_bytes(size + header + bytes(4))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "length", "said"),
+    [
+        (b"{}", 1 << 62, "the header is said to have 4611686018427387904 bytes"),
+        (b"{nothing", None, "malformed header of a safetensors file: "),
+        (b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}", None, "malformed header"),
+        (f'{{"a":{ROW},"a":{ROW}}}'.encode(), None, "the name 'a' stands twice"),
+        (b'{"a":' + b"9" * 5000 + b"}", None, "malformed header"),
+        (b'{"a":"\xff"}', None, "malformed header"),
+        (b"[1, 2]", None, KNOWN),
+    ],
+)
+def test_hostile_headers(
+    header: bytes, length: int | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A header that is none is refused, however long, deep or odd it is."""
+    assert said in refused(safetensors(tmp_path / "m.safetensors", header, length), capsys)
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        ({"a": 3}, "a: its entry in the header is no object"),
+        ({"a": {"dtype": "F32", "shape": [1] * 1000, "data_offsets": [0, 4]}}, "a: its shape is"),
+        ({"a": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}}, "a: its shape is"),
+        ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}, "a: its offsets are no two"),
+        ({"a": {"shape": [1], "data_offsets": [0, 4]}}, "a: its type is missing"),
+        ({"__metadata__": {"a": 1}}, "the metadata are no object of texts"),
+        ({"__metadata__": [1]}, "the metadata are no object of texts"),
+    ],
+)
+def test_hostile_entries(entries: Any, text: str, tmp_path: Path) -> None:
+    """An entry of a header that is none is an error."""
+    path = safetensors(tmp_path / "m.safetensors", json.dumps(entries).encode())
+    assert any(line.startswith(text) for line in found(path))
+
+
+def test_unreadable_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Empty and unknown files, links to themselves, pipes, devices, folders: refused at once."""
+    (path := tmp_path / "m.safetensors").write_bytes(b"")
+    assert "it is empty" in refused(path, capsys)
+    path.write_bytes(b"nothing of this kind")
+    assert KNOWN in refused(path, capsys)
+    (loop := tmp_path / "loop.safetensors").symlink_to(loop)
+    assert refused(loop, capsys) == f"pydag: {str(loop)!r}: Too many levels of symbolic links\n"
+    os.mkfifo(fifo := tmp_path / "fifo.safetensors")
+    assert "it is no regular file" in refused(fifo, capsys)
+    assert "it is no regular file" in refused(Path("/dev/zero"), capsys)
+    (empty := tmp_path / "empty").mkdir()
+    assert "there is no file in this directory that can be read" in refused(empty, capsys)
+    (empty / "model.safetensors").symlink_to("model.safetensors")
+    assert "Too many levels of symbolic links" in refused(empty, capsys)
+
+
+@pytest.mark.parametrize("file", ["../outside.safetensors", "/etc/passwd", "..", "a\\b", "C:x"])
+def test_an_index_that_leaves_its_directory(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index may only name files beside it."""
+    write_shards(tmp_path / "d", {"a": E}, {"b": E + 1}, index={"x": file})
+    said = refused(tmp_path / "d", capsys)
+    assert f"'x' is said to be in {file!r}, and only a file beside the index may be named" in said
+
+
+def test_a_malformed_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An index that is no JSON, or has no table, is refused; one that names a pipe is an error."""
+    for text in ("{nope", "[]", '{"weight_map": 3}', "[" * 100_000):
+        (tmp_path / INDEX).write_text(text)
+        assert "is no index of safetensors files" in refused(tmp_path, capsys)
+    os.mkfifo(tmp_path / "f")
+    write_shards(tmp_path, {"a": E}, {"b": E + 1}, index={"x": "f"})
+    (text,) = found(tmp_path)
+    assert text.startswith("f can't be read: ")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "\udcff", "[]"])
+def test_a_malformed_config(text: str, tmp_path: Path) -> None:
+    """A config that can't be read is an error of its own."""
+    save_file({"model.embed_tokens.weight": E}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(text, errors="surrogateescape")
+    (line,) = found(tmp_path)
+    assert line.startswith("config.json can't be read: ")
+
+
+class Evil:
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.mark}",)
+
+
+def pickled(thing: object) -> Raw:
+    return Raw(pickle.dumps(thing, 2)[2:-1])
+
+
+def test_an_executable_pickle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a pickle calls isn't called: it is named, and the tensors beside it are read."""
+    mark = tmp_path / "mark"
+    path = tmp_path / "m.pt"
+    tree = {"a": whole("0", E), "b": pickled(Evil(mark)), "c": whole("0", E)}
+    write_torch(path, tree, {"0": E})
+    report = check(path)
+    assert [finding.level for finding in report] == ["error", "tie"]
+    assert report.findings[0].text.startswith(f"the file names {os.name}.system: no tensor, ")
+    assert not mark.exists()
+    path.write_bytes(pickle.dumps(Evil(mark)))
+    assert "that isn't a format that can be read safely" in refused(path, capsys)
+    assert not mark.exists()
+
+
+def _cyclic() -> Any:
+    one: list[Any] = []
+    one.append({"x": [one]})
+    return one
+
+
+TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n"
+FLOATS = b"ctorch\nFloatStorage\n"
+
+
+def storage(kind: bytes = FLOATS, key: bytes = b"X\x01\x00\x00\x000") -> bytes:
+    return b"(X\x07\x00\x00\x00storage" + kind + key + b"X\x03\x00\x00\x00cpuM\x80\x02tQ"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (pickle.dumps(_cyclic(), 2)[2:-1], "a container in the pickle contains itself"),
+        (b"]" * 100_000 + b"a" * 99_999, "the pickle is nested more than 200 levels deep"),
+        (b"X\xff\xff\xff\x7fabc", "malformed pickle: "),
+        (b"\x8d\xff\xff\xff\xff\xff\xff\xff\x7fabc", "malformed pickle: "),
+        (b"0000", "malformed pickle: "),
+        (b"NN", "malformed pickle: it must leave one value"),
+        (b"}]Ns", "malformed pickle: "),
+        (b"h\x05", "malformed pickle: "),
+        (b"\x82\x01", "the pickle has the instruction EXT1"),
+        (b"Pabc\n", "the pickle has the instruction PERSID"),
+        (b"K\x01Q", "a persistent id that is no storage's"),
+        (storage(key=b"K\x01"), "a storage without a key or a size"),
+        (storage(kind=b"N"), "a storage of an unknown kind"),
+        (storage(kind=b"cos\nsystem\n"), "the file names os.system: "),
+        (TENSOR + b"(" + storage() + b"J\xff\xff\xff\xffK\x05\x85K\x01\x85\x89}tR", "a tensor "),
+        (TENSOR + b"(" + storage() + b"K\x00X\x01\x00\x00\x00aK\x01\x85\x89}tR", "a tensor "),
+        (TENSOR + b"(NK\x00K\x05\x85K\x01\x85\x89}tR", ""),
+        (b"cbuiltins\neval\n(X\x01\x00\x00\x00xtR", "the file names builtins.eval: "),
+        (b"(X\x01\x00\x00\x00xios\nsystem\n", "the file names os.system: "),
+        (b"(cos\nsystem\nX\x01\x00\x00\x00xo", "the file names os.system: "),
+        (b"cos\nsystem\n)\x81}b", "the file names os.system: "),
+    ],
+)
+def test_hostile_pickles(code: bytes, said: str, tmp_path: Path) -> None:
+    """Pickles that are cyclic, deep, cut, malformed, or name anything, are errors or nothing."""
+    path = tmp_path / "m.pt"
+    write_torch(path, Raw(code), {"0": E})
+    texts = found(path)
+    assert texts if said else not texts
+    assert all(said in text for text in texts)
+
+
+def test_a_pickle_that_grows(tmp_path: Path) -> None:
+    """Lists that each hold the one before twice are given up before they fill the memory."""
+    path = tmp_path / "m.pt"
+    double = (b"](h%ch%ceq%c" % (i, i, i + 1) for i in range(60))
+    write_torch(path, Raw(b"(]q\x00" + b"".join(double) + b"t"), {"0": E})
+    assert found(path) == ["data.pkl: the pickle has more than 1000000 containers"]
+
+
+def test_hostile_tensors(tmp_path: Path) -> None:
+    """A tensor beyond its storage, or without one, is an error."""
+    path = tmp_path / "m.pt"
+    write_torch(path, {"a": View("0", (50, 16), (16, 1))}, {"0": E})
+    assert found(path) == ["a needs bytes 0 to 3200 of a storage that has 2560"]
+    write_torch(path, {"a": whole("0", E)}, {"0": E})
+    with zipfile.ZipFile(path) as archive:
+        data = archive.read("archive/data.pkl")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", data)
+    assert found(path) == ["the storage of a isn't in the file"]
+    write_torch(path, {"a": whole("0", E)}, {"0": E}, zipfile.ZIP_DEFLATED)
+    assert found(path)[0] == "the record data.pkl is compressed, which torch's never are"
+
+
+def test_other_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Zip files of others, tar archives and programs of torch's are refused, and not unpacked."""
+    path = tmp_path / "m.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../../outside", "x")
+    assert "it is a zip file, and none of torch's" in refused(path, capsys)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02}.")
+        archive.writestr("m/constants.pkl", b"\x80\x02).")
+    assert "it is a TorchScript program" in refused(path, capsys)
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(tarfile.TarInfo("storages"), io.BytesIO(b""))
+    assert "it is a tar archive" in refused(path, capsys)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (struct.pack("<IQQ", 3, 1 << 60, 1 << 60), "it can't have 1152921504606846976 arrays"),
+        (struct.pack("<IQQ", 9, 0, 0), "versions 2 and 3 can be read"),
+        (struct.pack("<IQQQcI", 3, 0, 1, 1, b"a", 77), "malformed header: "),
+    ],
+)
+def test_hostile_gguf(
+    header: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A GGUF header with impossible counts is refused, without memory for them."""
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF" + header + bytes(200))
+    assert said in refused(path, capsys)
+
+
+def test_the_structure_decides(tmp_path: Path) -> None:
+    """The length of a header may look like a zip file or a pickle; the name doesn't count."""
+    path = tmp_path / "m.bin"
+    for start in (b"PK\x03\x04", b"\x80\x02}q"):
+        length = int.from_bytes(start, "little")
+        if length > 1 << 27:
+            length = int.from_bytes(start[:3], "little")
+        text = f'{{"a":{ROW}}}'.encode()
+        with open(path, "wb") as file:
+            file.write(struct.pack("<Q", length) + text + b" " * (length - len(text)) + bytes(4))
+        assert check(path).kind == "safetensors"
+        assert len(check(path)) == 0
