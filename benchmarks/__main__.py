@@ -3,9 +3,9 @@
 
     python benchmarks [--quick] [--only tables cold ...] [--out out/benchmarks]
 
-A full run writes benchmarks/results.json, docs/benchmarks.md, docs/benchmarks.png and the short
-table of the README. A quick one takes fewer rounds and smaller sizes; its figures are too rough to
-be published, so it writes to out/benchmarks/ alone.
+A full run writes benchmarks/results.json, docs/benchmarks.md with its picture and its folder of
+figures, and the short table of the README. A quick one takes fewer rounds and smaller sizes. Its
+figures are too rough to be published, so it writes to out/benchmarks/ alone.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import cliffs
 import cold
 import copies
 import depth
+import figures
 import folds
 import growth
 import limit
@@ -31,7 +32,7 @@ from peers import Peers, find_peers
 from picture import draw
 from readme import insert_figures
 from records import Record, Results, Task, chosen
-from report import markdown
+from report import FOLDER, markdown
 from timing import FULL, QUICK, Effort
 
 import pydag
@@ -92,11 +93,12 @@ def processor() -> str:
 
 
 def write(results: Results, json_file: Path, pages: Path, readme: Path | None) -> None:
-    """Write the results, as JSON, as a page with a picture, and into the README."""
+    """Write the results: as JSON, a page with its picture and files, and into the README."""
     for folder in (json_file.parent, pages):
         folder.mkdir(parents=True, exist_ok=True)
     results.write(json_file)
     draw(results, pages / "benchmarks.png")
+    figures.write(results, pages / FOLDER)
     (pages / "benchmarks.md").write_text(markdown(results), "utf-8")
     if readme is not None:
         insert_figures(results, readme)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture: speed-ups, growth, sharing, the jit boundary."""
+"""The picture: speed-ups, and calls of compiled functions. It is read in a column of 650 pixels."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from peers import WORKS
 from records import Record, Results, chosen, geometric_mean
 from words import union
 
-COLOURS = {"pydag": "#c0392b", "optree": "#2980b9", "jax": "#27ae60", "dm-tree": "#8e44ad"}
 OTHERS = "#95a5a6"
 
 
@@ -19,13 +18,11 @@ def draw(results: Results, path: Path) -> None:
     """Draw what was measured; a section that wasn't leaves its panel empty."""
     from matplotlib.figure import Figure  # here, so that the rest can be tested without it
 
-    figure = Figure(figsize=(12, 9), layout="constrained")
-    (top_left, top_right), (bottom_left, bottom_right) = figure.subplots(2, 2)
-    _speedups(top_left, results.records)
-    _boundary(top_right, results.records)
-    _growth(bottom_left, results.records)
-    _sharing(bottom_right, results.records)
-    figure.savefig(path, dpi=110)
+    figure = Figure(figsize=(7, 8.5), layout="constrained")
+    top, bottom = figure.subplots(2, 1)
+    _speedups(top, results.records)
+    _boundary(bottom, results.records)
+    figure.savefig(path, dpi=130)
 
 
 def _speedups(axes: Any, records: list[Record]) -> None:
@@ -57,6 +54,7 @@ def _speedups(axes: Any, records: list[Record]) -> None:
 def _boundary(axes: Any, records: list[Record]) -> None:
     """The call of a function that updates the model, as a multiple of the floor."""
     own = chosen(records, "boundary", work="update")
+    own = [*own[:1], *own[1:][-1:]]
     names = [n for n in union(record.times for record in own) if n != FLOOR]
     for shift, record in enumerate(own):
         floor = record.times[FLOOR].minimum
@@ -70,54 +68,10 @@ def _boundary(axes: Any, records: list[Record]) -> None:
             alpha=1 - 0.25 * shift,
         )
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_yticks([place + 0.27 for place in range(len(names))], names)
+    axes.set_yticks([place + 0.2 for place in range(len(names))], names)
     axes.invert_yaxis()
-    sizes = ", ".join(f"{record.labels['leaves']}" for record in own)
+    sizes = " and ".join(f"{record.labels['leaves']}" for record in own)
     axes.set_xscale("log")
-    axes.set_xlabel(f"times jax.jit on a flat tuple; {sizes} leaves")
-    axes.set_title("Calls that update a model, compiled")
-
-
-def _growth(axes: Any, records: list[Record]) -> None:
-    """Time per object of nested dicts."""
-    for work, style in (("flatten", "-"), ("unflatten", "--")):
-        own = chosen(records, "growth", kind="dicts", work=work)
-        for name in union(record.times for record in own):
-            points = _points(own, "objects", name)
-            axes.plot(
-                [count for count, _ in points],
-                [seconds / count * 1e9 for count, seconds in points],
-                style,
-                marker=".",
-                color=COLOURS.get(name, OTHERS),
-                label=f"{name} {work}",
-            )
-    _logarithmic(axes, "objects, in dicts of nine leaves", "nanoseconds an object")
-    axes.set_title("Growth")
-    axes.set_ylim(bottom=axes.get_ylim()[0] / 5)  # room for the legend
-
-
-def _sharing(axes: Any, records: list[Record]) -> None:
-    """Flatten of `t = [t, t]`."""
-    own = chosen(records, "sharing")
-    for name in [n for n in union(record.times for record in own) if n.endswith(" flatten")]:
-        points = _points(own, "depth", name)
-        colour = COLOURS.get(name.partition(" ")[0], OTHERS)
-        axes.plot(*zip(*points, strict=True), marker=".", color=colour, label=name)
-    _logarithmic(axes, "depth of t = [t, t]", "seconds")
-    axes.set_xscale("linear")
-    axes.set_title("Sharing")
-
-
-def _logarithmic(axes: Any, x: str, y: str) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.grid(alpha=0.3)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize="small", ncols=2)
-
-
-def _points(records: list[Record], label: str, name: str) -> list[tuple[int, float]]:
-    return [(int(r.labels[label]), r.times[name].minimum) for r in records if name in r.times]
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel(f"times as long as jax.jit with a flat tuple; {sizes} leaves")
+    axes.set_title("Calls of a compiled function that updates a model")

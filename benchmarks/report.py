@@ -1,277 +1,233 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of all tables."""
+"""The page: the method, a table for each question that a reader has, and what lies in the files."""
 
 from collections.abc import Callable, Iterable
+from textwrap import fill
 
 import boundary_report
-from cold import FRESH, HELD
-from copies import ARRAY_SIZE, ARRAYS, CONTAINERS
+import figures
+import slower
 from limit import BARE
-from models import MAPPINGS, NODE_COUNTS
+from models import NODE_COUNTS
 from modules import DATACLASS, EQUINOX, FIELDS, JAX, NNX, OF_EQUINOX, OF_NNX, SLOTS
-from peers import WORKS
 from readme import mean_and_worst, short_table
 from records import Record, Results, chosen, geometric_mean
-from rows import section as cliff_table
-from words import cells, contenders, duration, significant, table, times, union
+from words import contenders, duration, significant, table, times
+
+FOLDER = "figures"  # beside the page
 
 
 def markdown(results: Results) -> str:
     """The page. A section that wasn't measured is left out."""
     parts = [_head(results)]
-    for title, section, write in _SECTIONS:
-        records = chosen(results.records, section)
-        if records:
-            parts.append(f"## {title}\n\n{write(records)}")
+    for title, write in _SECTIONS:
+        if text := write(results.records):
+            parts.append(f"## {title}\n\n{text}")
+    parts.append(f"## All figures\n\n{_files(results)}")
     return "\n".join(parts)
 
 
 def _head(results: Results) -> str:
     about = results.about
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    made = f"pydag {about['pydag']} and Python {about['python']} on {about['machine']}"
+    fewest, most = min(NODE_COUNTS.values()), max(NODE_COUNTS.values())
     missing = "".join(f"* {message}\n" for message in about["missing"])
     quick = "\n**A quick run: rough figures.**\n" if about["quick"] else ""
     return f"""\
 # Benchmarks
 
-Made by `make bench`; what lies behind a figure is in `benchmarks/`.
+`make bench` writes this page, its picture and the files of figures.
 {quick}
-pydag {about["pydag"]}, Python {about["python"]}, {about["machine"]}. {versions}.
+{fill(f"Measured with {made}, beside {versions}.", 100)}
 {missing and f"{chr(10)}Not measured:{chr(10)}{chr(10)}{missing}"}
-All contenders run in one process and take turns, {about["rounds"]} rounds of them, with the garbage
-collector off. A time is the minimum of the rounds; *speed-up* is the time of the fastest other
-library over pydag's, by minima (and by medians).
+![Speed-ups, and calls of compiled functions](benchmarks.png)
+
+## How it is measured
+
+The nine models are those of optree's own benchmark: the modules of well-known networks, as nested
+dicts and as nested `OrderedDict`s, with {fewest:,} to {most:,} nodes.
+
+All libraries run in one process and take turns, {about["rounds"]} rounds of them, with the garbage
+collector off. A time is the minimum of the rounds; the files have the medians as well. The
+*speed-up* is the time of the fastest other library, divided by pydag's time: above 1 pydag is
+faster. A mean is the geometric mean over the nine models, and *worst* is the model with the
+smallest speed-up.
+
+Such figures vary from run to run, most of all those of a few microseconds. They say what the
+library costs, and not how fast your program is: a training step of many milliseconds hides most of
+it.
+
+## Trees
 
 {short_table(results)}
+In the first eight rows the tree has been seen before, as in a training loop, so pydag finds its
+structure in a cache. In *leaves held elsewhere* something else refers to each leaf, as is usual in
+a program; a leaf that nothing else refers to needs no entry in the table of identities. In *never
+seen before* each call gets a new tree, in which every key is a new string.
 """
 
 
-def _speedups(record: Record) -> str:
-    median = record.speedup(median=True)
-    return "" if median is None else f"{times(record.speedup())} ({times(median)})"
-
-
-def _race(records: list[Record]) -> str:
-    """One table of the nine models."""
-    names = contenders(records)
+def _shared(records: list[Record]) -> str:
+    """What sharing does to the time: a chain of pairs, and models of which a tenth is shared."""
     rows = [
-        [model, str(NODE_COUNTS[model]), *cells(record, names), _speedups(record)]
-        for record in records
-        for model in [str(record.labels["model"])]
+        [f"{record.labels['depth']:,}"]
+        + [
+            duration(record.times[name].minimum)
+            if name in record.times
+            else record.notes.get(name, "")
+            for name in ("pydag flatten", "optree flatten", "jax flatten", "dm-tree flatten")
+        ]
+        for record in chosen(records, "sharing")
+        if record.labels["depth"] in (1, 8, 16, 20, 60)
     ]
-    mean, worst = mean_and_worst(records)
-    rows.append(["geometric mean; worst", "", *[""] * len(names), f"{mean}; {worst}"])
-    return table(["model", "nodes", *names, "speed-up"], rows)
+    mean = mean_and_worst(chosen(records, "tables", work="flatten", shared=True, mapping="dict"))
+    tenth = (
+        f"""\
+With a tenth of its modules shared, a model of dicts is flattened {mean[0]} times as fast as by the
+fastest other library (worst: {mean[1]}), which flattens the shared modules again and again.
 
-
-def _by_mapping(records: list[Record], works: Iterable[str]) -> str:
-    parts = []
-    for work in works:
-        for mapping in MAPPINGS:
-            for shared in (False, True):
-                own = [
-                    r
-                    for r in chosen(records, records[0].section, work=work, mapping=mapping)
-                    if r.labels.get("shared", False) is shared
-                ]
-                if own:
-                    note = ", a tenth of the modules shared" if shared else ""
-                    title = f"{work[0].upper()}{work[1:]}"
-                    parts.append(f"### {title}: {mapping}{note}\n\n{_race(own)}")
-    return "\n".join(parts)
-
-
-def _tables(records: list[Record]) -> str:
+"""
+        if any(mean)
+        else ""
+    )
+    if not rows:
+        return tenth
     return f"""\
-The nodes are those of the model without sharing. dm-tree's flatten gives no structure; to it, as to
-torch, None is a leaf. `copy.deepcopy` and `pickle` keep what is shared, as pydag does and no other,
-but copy the leaves as well: they are shown, and not raced.
+{tenth}The list `t = [t, t]`, nested so many times, has one leaf with 2 to the power of the depth
+paths. pydag's time grows with the objects, that of the others with the paths:
 
-{_by_mapping(records, WORKS)}"""
-
-
-def _cold(records: list[Record]) -> str:
-    return f"""\
-*Held elsewhere*: each leaf has another reference, so that no short cut around the identity table
-can be taken. *Never seen before*: each call gets a new tree, in which every key is a new string.
-
-{_by_mapping(records, (HELD, FRESH))}"""
+{table(["depth", "pydag", "optree", "jax", "dm-tree"], rows)}"""
 
 
 def _modules(records: list[Record]) -> str:
-    names = [FIELDS, SLOTS, DATACLASS, JAX, EQUINOX, NNX, OF_EQUINOX, OF_NNX]
-    parts = []
+    rows = []
+    for record in chosen(records, "modules", layers=50):
+        names = (FIELDS, DATACLASS, SLOTS, JAX, OF_EQUINOX, EQUINOX, OF_NNX, NNX)
+        cells = {name: duration(t.minimum) for name, t in record.times.items()}
+        rows.append((str(record.labels["work"]), [cells.get(name, "") for name in names], names))
+    if not rows:
+        return ""
+    columns = [list(rows[0][2]), *(cells for _, cells, _ in rows)]
+    head = ["50 layers of three arrays and a name", *(work for work, _, _ in rows)]
+    return f"""\
+Classes of one's own, with pydag and with JAX's `register_dataclass`; modules of equinox and of NNX,
+with pydag and with the library itself (NNX: `nnx.split` and `nnx.merge`).
+
+{table(head, zip(*columns, strict=True))}"""
+
+
+def _large(records: list[Record]) -> str:
+    rows = []
     for work in ("flatten", "unflatten"):
-        rows = []
-        for record in chosen(records, "modules", work=work):
-            ratios = [
-                times(record.times[JAX].minimum / record.times[ours].minimum)
-                for ours in (FIELDS, SLOTS, DATACLASS)
-            ]
-            rows.append([str(record.labels["layers"]), *cells(record, names), *ratios])
-        head = ["layers", *names, *(f"jax dataclass / {ours}" for ours in names[:3])]
-        parts.append(f"### {work.capitalize()}\n\n{table(head, rows)}")
-    intro = "Layers of three arrays and a name. NNX: `nnx.split` and `nnx.merge`."
-    return "\n".join([f"{intro}\n", *parts])
+        for record in chosen(records, "growth", kind="dicts", work=work):
+            count = int(record.labels["objects"])
+            if count in (1_000, 10_000_000):
+                rows.append([f"{work}, {count:,}"] + [
+                    significant(record.times[name].minimum / count * 1e9)
+                    if name in record.times else record.notes.get(name, "")
+                    for name in ("pydag", "optree", "jax", "dm-tree")
+                ])  # fmt: skip
+    if not rows:
+        return ""
+    deep = [
+        f"A chain of {record.labels['depth']:,} nested lists is flattened in "
+        f"{duration(record.times['pydag flatten'].minimum)}."
+        for record in chosen(records, "depth", kind="list", depth=1_000_000)
+        if "pydag flatten" in record.times
+    ]
+    for record in chosen(records, "depth", kind="list", depth=10_000):
+        deep += [f"At 10,000 {name} ends with a {why}." for name, why in record.notes.items()]
+    return f"""\
+Nanoseconds for each object of a tree of dicts, of which every tenth is a dict of nine leaves.
 
-
-def _growth(records: list[Record]) -> str:
-    parts = []
-    for kind, work in dict.fromkeys((r.labels["kind"], r.labels["work"]) for r in records):
-        own = chosen(records, "growth", kind=kind, work=work)
-        names = contenders(own)
-        rows = [
-            [f"{record.labels['objects']:,}"]
-            + [
-                f"{significant(record.times[name].minimum / int(record.labels['objects']) * 1e9)}"
-                if name in record.times
-                else record.notes.get(name, "")
-                for name in names
-            ]
-            for record in own
-        ]
-        parts.append(f"### {str(kind).capitalize()}, {work}\n\n{table(['objects', *names], rows)}")
-    intro = "Nanoseconds an object. Every tenth object holds nine leaves."
-    return "\n".join([f"{intro} Of modules, JAX has its own.\n", *parts])
-
-
-def _plain(label: str, intro: str) -> Callable[[list[Record]], str]:
-    """A table of times with one column of labels."""
-
-    def write(records: list[Record]) -> str:
-        names = contenders(records)
-        rows = [[f"{record.labels[label]:,}", *cells(record, names)] for record in records]
-        return f"{intro}\n\n{table([label, *names], rows)}"
-
-    return write
-
-
-def _depth(records: list[Record]) -> str:
-    parts = []
-    for kind in dict.fromkeys(record.labels["kind"] for record in records):
-        depths = dict.fromkeys(r.labels["depth"] for r in records if r.labels["kind"] == kind)
-        merged = []
-        for depth in depths:
-            own = chosen(records, "depth", kind=kind, depth=depth)
-            all_times = {name: t for record in own for name, t in record.times.items()}
-            notes = {name: text for record in own for name, text in record.notes.items()}
-            merged.append(Record("depth", {"depth": depth}, all_times, notes))
-        parts.append(_plain("depth", f"### Chain of {kind}s")(merged))
-    return "Each other library runs in a process of its own, on lists.\n\n" + "\n".join(parts)
+{table(["objects", "pydag", "optree", "jax", "dm-tree"], rows)}
+{fill(" ".join(deep), 100)}
+"""
 
 
 def _specs(records: list[Record]) -> str:
-    parts = []
-    for work in dict.fromkeys(str(record.labels["work"]) for record in records):
-        parts.append(f"### `{work}`\n\n{_race(chosen(records, 'specs', work=work))}")
-    first = chosen(records, "specs", work="hash")
-    names = union(record.facts for record in first)
-    rows = [
-        [
-            str(record.labels["model"]),
-            *(significant(record.facts[name]) if name in record.facts else "" for name in names),
-        ]
-        for record in first
-    ]
-    parts.append(f"### Size\n\n{table(['model', *names], rows)}")
-    intro = """\
-*One after the other*: of two trees built alike, in one process. *Equal*: with one that was pickled
-and read again. *Unequal*: in the last place only. The bytes of pydag's are what `sys.getsizeof`
-says; those of the others what malloc gave, without the Python objects they keep.
+    rows = []
+    for work in dict.fromkeys(str(record.labels["work"]) for record in chosen(records, "specs")):
+        rows.append([f"`{work}`", *mean_and_worst(chosen(records, "specs", work=work))])
+    if not rows:
+        return ""
+    return f"""\
+What can be done with a spec, the structure of a tree. *One after the other*: two trees that were
+built alike in one process. *Equal*: a spec and its pickled copy. *Unequal*: they differ in the last
+place.
 
-"""
-    return intro + "\n".join(parts)
-
-
-def _limit(records: list[Record]) -> str:
-    parts = []
-    for mapping in dict.fromkeys(record.labels["mapping"] for record in records):
-        own = chosen(records, "limit", mapping=mapping)
-        ratios = [r.times["pydag"].minimum / r.times[BARE].minimum for r in own]
-        rows = [
-            [str(record.labels["model"]), *cells(record, ["pydag", BARE]), times(ratio)]
-            for record, ratio in zip(own, ratios, strict=True)
-        ]
-        mean, worst = times(geometric_mean(ratios)), times(max(ratios))
-        rows.append(["geometric mean; worst", "", "", f"{mean}; {worst}"])
-        parts.append(f"### {mapping}\n\n{table(['model', 'pydag', BARE, 'ratio'], rows)}")
-    intro = """\
-A C++ walk over the same containers that only collects the leaves' addresses: no structure, no
-order of keys, no identity, no references. pydag's flatten as a multiple of it.
-
-"""
-    return intro + "\n".join(parts)
+{table(["speed-up", "mean", "worst"], rows)}"""
 
 
 def _folds(records: list[Record]) -> str:
-    parts = []
-    for work in dict.fromkeys(str(record.labels["work"]) for record in records):
-        rows = []
-        for record in chosen(records, "folds", work=work):
-            ours = record.times["pydag"].minimum
-            first = [str(record.labels["shape"]), str(record.labels["owner"])]
-            nanoseconds = significant(ours / record.facts["nodes"] * 1e9)
-            for name in contenders([record]):
-                if name == "pydag":
-                    continue
-                ratio = times(record.times[name].minimum / ours) if name in record.times else ""
-                [cell] = cells(record, [name])
-                rows.append([*first, name, duration(ours), nanoseconds, cell, ratio])
-        head = ["expression", "objects", "beside", "pydag", "ns a node", "the other", "times"]
-        parts.append(f"### {work.capitalize()}\n\n{table(head, rows, left=3)}")
-    intro = """\
-Sums and products of variables. On plain classes pydag stands beside a recursion with a memo; on the
-classes of a library, beside what the library has for them. *Count*: `dag_structure(e).num_nodes`.
-*Height*: a fold, with a Python function for each node. *Rewrite one variable*: a function for
-variables alone; *rewrite nothing*: one for each node, which returns it. *Intern*: equal parts found
-in an expression in which none is shared. sympy's and UFL's classes are opened and built by calling
-them. The nodes are those that pydag meets: pymbolic's hold their parts in tuples, which count.
+    rows = []
+    for record in chosen(records, "folds", shape="shared twelve-fold"):
+        for name in contenders([record]):
+            if name not in ("pydag", "pytools.memoize") and name in record.times:
+                ours, other = record.times["pydag"].minimum, record.times[name].minimum
+                what = [str(record.labels["work"]), name]
+                rows.append([*what, duration(ours), duration(other), times(other / ours)])
+    if not rows:
+        return ""
+    return f"""\
+Expressions whose parts are shared on twelve levels. On plain classes pydag is compared with a
+recursive function that has an `lru_cache`; on the classes of pymbolic, sympy and UFL with what the
+library itself offers.
 
+{table(["", "beside", "pydag", "the other", "ratio"], rows, left=2)}"""
+
+
+def _limit(records: list[Record]) -> str:
+    own = chosen(records, "limit", mapping="dict")
+    if not own:
+        return ""
+    ratios = [record.times["pydag"].minimum / record.times[BARE].minimum for record in own]
+    return f"""\
+A loop in C++ over the same dicts that does nothing but collect the addresses of the leaves (no
+structure, no order of keys, no identity, no references) is a lower bound. On the nine models
+pydag's flatten takes {times(geometric_mean(ratios))} times as long, at worst {times(max(ratios))}
+times.
 """
-    return intro + "\n".join(parts)
 
 
-def _copies(records: list[Record]) -> str:
-    others = [name for name in contenders(records) if name not in (CONTAINERS, ARRAYS)]
+WHAT = {
+    "tables": "eight kinds of work on the nine models, also with a tenth of the modules shared",
+    "cold": "flatten with leaves that are held elsewhere, and of trees never seen before",
+    "modules": "classes with attributes, equinox and NNX",
+    "boundary": "calls of compiled functions: models, options, refs, wrappers, dispatch",
+    "growth": "trees from ten to ten million objects",
+    "sharing": "`t = [t, t]`, up to sixty levels",
+    "depth": "chains of up to a million nested containers",
+    "specs": "hash, `==`, `repr`, pickle and size of specs",
+    "folds": "counting, folding, rewriting and interning expressions",
+    "copies": "`dag_copy` beside `copy.deepcopy`, pickle and copium",
+    "limit": "flatten beside a bare loop in C++",
+    "cliffs": "unusual trees and calls, import times, the slowest of many steps",
+}
+
+
+def _files(results: Results) -> str:
     rows = [
-        [
-            str(record.labels["model"]),
-            *cells(record, [CONTAINERS, ARRAYS, *others]),
-            *(times(record.times[name].minimum / record.times[ARRAYS].minimum) for name in others),
-        ]
-        for record in records
+        [f"[{name}.csv]({FOLDER}/{name}.csv)", WHAT.get(name, "")]
+        for name in figures.sections(results)
     ]
-    head = ["model", CONTAINERS, ARRAYS, *others, *(f"{name} / arrays too" for name in others)]
-    intro = f"""\
-Models as dicts, a tenth of the modules shared, with arrays of {ARRAY_SIZE} numbers. All keep what
-is shared. `dag_copy` makes the containers anew, and with `leaf=copy.copy` the arrays; what an array
-looks into (a view's memory) and the aux_data of classes stay common to both, as with `copy.copy`.
+    return f"""\
+Each file has a line for each time, in seconds. Where a library took no part, the note says why.
+`benchmarks/results.json` has the same figures as the program wrote them.
 
-"""
-    return intro + table(head, rows)
+{table(["file", "what it has"], rows, left=2)}"""
 
 
-def _cliffs(records: list[Record]) -> str:
-    intro = """\
-Workloads at which a library that is fast on ordinary trees may be slow. *≥*: the time of the
-fastest other library over pydag's. *≤*: pydag's time over the other one, which is that of another
-library, of pydag for the like of it without the oddity, or a time that was set.
+Section = Callable[[list[Record]], str]
 
-"""
-    return intro + cliff_table(records)
-
-
-_SECTIONS: list[tuple[str, str, Callable[[list[Record]], str]]] = [
-    ("The eight tables", "tables", _tables),
-    ("Flatten without short cuts", "cold", _cold),
-    ("Modules", "modules", _modules),
-    ("The jit boundary", "boundary", boundary_report.section),
-    ("Growth", "growth", _growth),
-    ("Sharing depth", "sharing", _plain("depth", "`t = [t, t]`, so many times.")),
-    ("Nesting", "depth", _depth),
-    ("Specs", "specs", _specs),
-    ("Folds and rewrites", "folds", _folds),
-    ("Copies of state", "copies", _copies),
-    ("The limit", "limit", _limit),
-    ("Where it is slower", "cliffs", _cliffs),
+_SECTIONS: Iterable[tuple[str, Section]] = [
+    ("Calls of compiled functions", boundary_report.section),
+    ("Where it is slower", slower.section),
+    ("Shared parts", _shared),
+    ("Classes", _modules),
+    ("Large and deep trees", _large),
+    ("Specs", _specs),
+    ("Expressions", _folds),
+    ("The limit", _limit),
 ]
