@@ -20,21 +20,22 @@ def mean_and_worst(records: Iterable[Record]) -> tuple[str, str]:
     return (times(geometric_mean(ratios)), times(min(ratios))) if ratios else ("", "")
 
 
-def short_table(results: Results) -> str:
-    """The table of the README. It says how it was made."""
+def short_table(results: Results, mappings: Iterable[str] = MAPPINGS) -> str:
+    """A row for each kind of work, with the mean and the worst for each kind of mapping."""
+    mappings = list(mappings)
     rows = []
     for work in (*WORKS, HELD, FRESH):
         section = "tables" if work in WORKS else "cold"
         shared = {"shared": False} if section == "tables" else {}
         cells = [
             cell
-            for mapping in MAPPINGS
+            for mapping in mappings
             for cell in mean_and_worst(
                 chosen(results.records, section, work=work, mapping=mapping, **shared)
             )
         ]
         rows.append([work, *cells])
-    columns = [f"{mapping}, {what}" for mapping in MAPPINGS for what in ("mean", "worst")]
+    columns = [f"{mapping}, {what}" for mapping in mappings for what in ("mean", "worst")]
     return table(["times as fast", *columns], rows)
 
 
@@ -54,14 +55,8 @@ def figures(results: Results) -> str:
     raced = [name for name in ("optree", "jax", "dm-tree", "torch") if name in about["versions"]]
     versions = ", ".join(f"{name} {about['versions'][name]}" for name in raced)
     return f"""\
-pydag against the fastest of {versions}, on the nine models of optree's own benchmark: the geometric
-mean of the speed-ups, and the worst of the nine. Python {about["python"]}, {about["machine"]};
-the minimum of {about["rounds"]} rounds. Above 1 pydag is faster.
+pydag against the fastest of {versions}, on the nine models of optree's own benchmark, as nested
+dicts: mean and worst speed-up. Python {about["python"]}, {about["machine"]}. Above 1 pydag is
+faster. [Benchmarks](docs/benchmarks.md) has the method, and where pydag is slower.
 
-{short_table(results)}
-In most rows the structure has been seen before, as in a training loop. What the rows mean, and all
-other tables, also of where it is slower: [docs/benchmarks.md](docs/benchmarks.md). `make bench`
-makes them anew.
-
-![Speed-ups, growth and the jit boundary](docs/benchmarks.png)
-"""
+{short_table(results, ["dict"])}"""

@@ -247,47 +247,24 @@ def draw(panel: Any, bridge: Bridge, color: str) -> None:
 def picture(
     places: np.ndarray[Any, Any], settled: Bridge, slid: dict[str, Bridge], path: Path
 ) -> None:
-    figure = Figure(figsize=(13, 8), layout="constrained")  # no pyplot: needs no display
-    mosaic: Any = [["pydag", "plain JAX", "counts"], ["side", "side", "sag"]]
-    panels = figure.subplot_mosaic(mosaic, width_ratios=(5, 5, 4))
+    """Panels that are readable in a column of 650 pixels."""
+    figure = Figure(figsize=(7, 6), layout="constrained")  # no pyplot: needs no display
+    mosaic: Any = [["pydag", "plain JAX"], ["side", "side"]]
+    panels = figure.subplot_mosaic(mosaic)
     limits = [y for bridge in slid.values() for body in bridge.bodies for y in (float(body.y),)]
     for color, (name, bridge) in zip(["C0", "C3"], slid.items(), strict=True):
         draw(panels[name], bridge, color)
         xs, ys = zip(*bridge.positions(), strict=True)
         panels[name].plot(xs, ys, "o", color=color, markersize=4)
-        panels[name].set(title=f"{name}, after {DOWNHILL_STEPS} steps")
+        panels[name].set(title=f"{name}: {counts(bridge)['bodies']} bodies")
         panels[name].set_ylim(min(limits) - 0.3, 2.8)
-    bars(panels["counts"], {name: counts(bridge) for name, bridge in slid.items()})
 
     for number, i in enumerate(np.linspace(0, len(places) - 1, 4).astype(int)):
         draw(panels["side"], pydag.dag_map(lambda x, i=i: x[i], settled), f"C{number}")
         panels["side"].plot(places[i], 0.15, "v", color=f"C{number}")
-    panels["side"].set(title="at rest, with a lorry at several places", aspect="equal")
-    deepest = np.min([spring.one.y for spring in settled.deck], axis=0)
-    panels["sag"].plot(places, deepest)
-    panels["sag"].set(title="deepest place of the deck", xlabel="place of the lorry")
-
-    figure.suptitle("A bridge of objects: each body is held by the springs that meet there")
-    figure.supxlabel(
-        "Above: the bodies follow the forces on them. By pydag a body is one object and gets the "
-        "sum of its springs' forces. Plain JAX makes a copy\nfor each path: the bodies that have "
-        "weight fall, and the springs keep copies. Below: what pydag finds by Newton's method, for "
-        f"{len(places)} places at once.",
-        fontsize=11,
-    )
+    panels["side"].set(title="At rest, with a lorry at several places", aspect="equal")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
-
-
-def bars(panel: Any, counts: dict[str, dict[str, int]]) -> None:
-    """How many there are, as bars with their numbers."""
-    panel.set(title="What there is in it", xticks=[], yticks=[], xlim=(0, 1.02), ylim=(-11.8, 0.8))
-    for i, what in enumerate(next(iter(counts.values()))):
-        most = max(count[what] for count in counts.values())
-        panel.text(0.01, -4 * i, what, va="center", weight="bold")
-        for j, (name, count) in enumerate(counts.items(), 1):
-            panel.barh(-4 * i - j, count[what] / most, color=["C0", "C3"][j - 1], alpha=0.5)
-            panel.text(0.01, -4 * i - j, f"{count[what]:,}  {name}", va="center")
 
 
 def main() -> None:

@@ -107,9 +107,21 @@ def test_the_readme_of_a_package_index_has_no_dead_links() -> None:
     metadata = importlib.metadata.metadata("pydag-tree")
     text = metadata["Description"]
     assert metadata["Description-Content-Type"] == "text/markdown"
-    assert "* `docs/jax.md`: with JAX" in text
+    assert "* `Tutorial`: ten minutes" in text
     assert [link for link in LINK.findall(text) if not link.startswith(("https://", "#"))] == []
     assert len(text) > 0.9 * len(README.read_text("utf-8"))
+
+
+def test_messages_that_are_explained_are_raised() -> None:
+    """Each error text in docs/troubleshooting.md is, word for word, in a message of pydag."""
+    page = (ROOT / "docs/troubleshooting.md").read_text("utf-8").partition("## Error texts")[2]
+    explained = re.findall(r"^\| `([^`]*)` \|", page, re.MULTILINE)
+    assert len(explained) > 10
+    folder = Path(pydag.__file__).parent
+    sources = [*folder.rglob("*.py"), *(ROOT / "pydag/core").rglob("*.h")]
+    # Parts of a text that a source has on several lines are put together.
+    texts = [re.sub(r'"\s*f?"', "", path.read_text("utf-8")) for path in sources]
+    assert [text for text in explained if not any(text in source for source in texts)] == []
 
 
 def test_the_project_gives_no_address_that_it_has_not() -> None:

@@ -67,7 +67,7 @@ def test_the_list_has_all_functions(name: str, needed: str) -> None:
         if name.islower()
         and not (getattr(getattr(package, name), "__module__", None) or "").startswith("optree")
     }
-    assert functions - set(re.findall(r"`(?:files\.)?(\w+)", text)) == set()
+    assert functions - set(re.findall(r"`(?:files\.|pj\.)?(\w+)", text)) == set()
 
 
 SAID = {
