@@ -290,7 +290,7 @@ def test_a_full_disk(tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_show(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files of each format, an index and a directory are shown as one tree; `show` may be left out."""
+    """Files of each format, indices and directories are shown; the word `show` may be left out."""
     write_shards(tmp_path / "d", {"a": e}, {"b": e + 1})
     tree = ["dict", "├─ ['a']: f32[40,16]", "└─ ['b']: f32[40,16]"]
     for path in (tmp_path / "d", tmp_path / "d" / INDEX):

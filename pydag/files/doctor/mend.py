@@ -66,6 +66,8 @@ def write_once(path: str, out: str) -> str:
         saved = sum(array.nbytes for array in model.arrays.values()) - copy.size()
         said = f"{out}: {len(copy.arrays)} arrays, {size_text(copy.size())}"
         said += f", {size_text(saved)} less" if saved > 0 else ""
+        if any(container.has_values for container in model.containers):
+            said += "; values that are no arrays are left out"
         if config is not None and config[1]:
             said += f"; {CONFIG} says tied now, as head and embedding are one array"
         return said
@@ -145,6 +147,9 @@ def _check_whole(model: Model, bar: Bar) -> None:
     for finding in model.findings:
         if isinstance(finding, Damage):
             raise ValueError(f"{model.path!r}: nothing is written: {finding.text}")
+    unwritable = [c.unwritable for c in model.containers if c.unwritable is not None]
+    if unwritable:
+        raise ValueError(f"{model.path!r}: nothing is written: {unwritable[0]}")
     if model.kind == "GGUF":
         raise ValueError(f"{model.path!r}: nothing is written: GGUF files are only read")
     if model.is_part:

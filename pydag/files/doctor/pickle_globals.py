@@ -23,8 +23,9 @@ class Foreign:
 class Call(enum.Enum):
     """What a call of one of torch's functions makes."""
 
-    VIEW = "a tensor: (storage, offset, shape, strides, ...)"
-    TYPED_VIEW = "the same, with its type"
+    VIEW = "a tensor: (storage, offset, shape, strides, requires_grad, hooks, how it is read)"
+    QUANTIZED = "the same, of numbers that stand for others"
+    TYPED_VIEW = "a view with its type after the hooks"
     FIRST = "its first argument"
     SPARSE = "the parts of a tensor that isn't strided"
     SUBCLASS = "what another function of the list makes"
@@ -34,7 +35,7 @@ class Call(enum.Enum):
 TENSORS = {
     "torch._utils._rebuild_tensor": Call.VIEW,
     "torch._utils._rebuild_tensor_v2": Call.VIEW,
-    "torch._utils._rebuild_qtensor": Call.VIEW,
+    "torch._utils._rebuild_qtensor": Call.QUANTIZED,
     "torch._utils._rebuild_tensor_v3": Call.TYPED_VIEW,
     "torch._utils._rebuild_parameter": Call.FIRST,
     "torch._utils._rebuild_parameter_with_state": Call.FIRST,

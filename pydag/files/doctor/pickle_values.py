@@ -32,6 +32,11 @@ class Tensor(NamedTuple):
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    reading: tuple[str, ...] = ()  # "conj", "neg", "quantized": what its bytes mean
+
+
+class Sparse(dict[int, Any]):
+    """The parts of a tensor that isn't strided."""
 
 
 class NoValues:
@@ -198,7 +203,7 @@ def _called(name: str, arguments: tuple[Any, ...], note: Callable[[str], Foreign
     if call is Call.FIRST:  # a Parameter is its data
         return arguments[0]
     if call is Call.SPARSE:  # its layout and its parts
-        return dict(enumerate(arguments[1])) if type(arguments[1]) is tuple else note(name)
+        return Sparse(enumerate(arguments[1])) if type(arguments[1]) is tuple else note(name)
     if call is Call.SUBCLASS:  # (function, class, arguments, state)
         function, cls, inner, _ = arguments
         if type(function) is Global and type(cls) is Global and type(inner) is tuple:
@@ -207,13 +212,20 @@ def _called(name: str, arguments: tuple[Any, ...], note: Callable[[str], Foreign
     storage, offset, shape, strides = arguments[:4]
     if type(storage) is not Storage:
         return Foreign(_name(storage))
-    dtype = storage.dtype
-    if call is Call.TYPED_VIEW:  # (..., requires_grad, hooks, dtype)
-        dtype = DTYPES.get(_name(arguments[6]))
+    dtype, more = storage.dtype, arguments[6:]
+    if call is Call.TYPED_VIEW:
+        dtype, more = DTYPES.get(_name(arguments[6])), arguments[7:]
+    reading = ("quantized",) if call is Call.QUANTIZED else _reading(*more[:1])
     sizes = (offset, *shape, *strides)
     if dtype is None or len(shape) != len(strides) or not all(map(_is_size, sizes)):
         raise PickleError("malformed pickle: a tensor without a type, a shape or strides")
-    return Tensor(storage, dtype, offset, tuple(shape), tuple(strides))
+    return Tensor(storage, dtype, offset, tuple(shape), tuple(strides), reading)
+
+
+def _reading(metadata: Any = None) -> tuple[str, ...]:
+    """What a tensor's metadata say of its bytes."""
+    known = metadata if type(metadata) is dict else {}
+    return tuple(name for name in ("conj", "neg") if known.get(name))
 
 
 _LITERALS = {

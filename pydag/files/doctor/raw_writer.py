@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydag.files.arrays import numpy_dtype
 from pydag.files.header import LARGEST
 
 from .stored import Stored, bits_of
@@ -66,7 +67,10 @@ def _gathered(array: Stored) -> bytes:
     assert isinstance(array.storage, tuple)  # for torch's tensors alone have strides
     view: View = array.storage[1]
     whole = array.file.read(array.begin, view.end - view.begin)
-    flat = np.frombuffer(whole, np.dtype(f"V{view.itemsize}"))
+    dtype = numpy_dtype(array.dtype) if view.reading else np.dtype(f"V{view.itemsize}")
+    flat = np.frombuffer(whole, dtype)
     strides = [step * view.itemsize for step in view.strides]
     strided = np.lib.stride_tricks.as_strided(flat, view.shape, strides, writeable=False)
+    for reading in view.reading:
+        strided = np.conj(strided) if reading == "conj" else np.negative(strided)
     return strided.tobytes()

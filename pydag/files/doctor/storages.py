@@ -29,31 +29,38 @@ def check_storages(model: Model) -> Iterator[Finding]:
 
 
 def _overlap(views: Mapping[View, list[str]]) -> Iterator[Finding]:
-    """Two tensors that share elements, and aren't one."""
-    if len(views) < 2:
+    """Tensors that share elements with the largest one, and aren't it; else any two."""
+    order = sorted(views, key=lambda view: view.begin - view.end)
+    if len(order) < 2:
         return
-    names = [names[0] for names in views.values()]
-    places = {_memory(view): i for i, view in enumerate(views)}
-    pair = first_overlap(places)
-    if pair is None:
-        return
-    known = list(views)
-    one, other = (known[i] for i in pair)
-    first, second = (names[i] for i in pair)
-    text = f"{shown(second)} and {shown(first)} share a part of one storage"
-    if (
-        (one.begin, one.dtype) == (other.begin, other.dtype)
-        and one.shape[::-1] == other.shape
-        and one.strides[::-1] == other.strides
-    ):
-        text = f"{shown(second)} is {shown(first)}, transposed, by one storage"
-    yield Finding("tie", (first, second), text)
+    largest, *others = order
+    places = {view: _memory(view) for view in order}
+    sharing = [view for view in others if first_overlap({places[largest]: 0, places[view]: 1})]
+    pairs = [(largest, view) for view in sharing]
+    if not pairs:
+        pair = first_overlap({place: i for i, place in enumerate(places.values())})
+        pairs = [(order[pair[0]], order[pair[1]])] if pair is not None else []
+    for one, other in pairs:
+        first, second = views[one][0], views[other][0]
+        if _is_transposed(one, other):
+            text = f"{shown(second)} is {shown(first)}, transposed, by one storage"
+        else:
+            text = f"{shown(second)} and {shown(first)} share a part of one storage"
+        yield Finding("tie", (first, second), text)
+
+
+def _is_transposed(one: View, other: View) -> bool:
+    return (one.begin, one.dtype, one.shape[::-1], one.strides[::-1], one.reading) == (
+        *(other.begin, other.dtype, other.shape, other.strides, other.reading),
+    )
 
 
 def _memory(view: View) -> MemoryKey:
     strides = tuple(step * view.itemsize for step in view.strides)
     address = view.place + view.begin
-    return MemoryKey("file", address, view.dtype, view.shape, strides, view.itemsize)
+    return MemoryKey(
+        "file", address, view.dtype, view.shape, strides, view.itemsize, view.reading or None
+    )
 
 
 def _unused(views: Mapping[View, list[str]]) -> Iterator[Finding]:

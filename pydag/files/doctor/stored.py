@@ -67,6 +67,8 @@ class Container:
         named: All names that stand in the header, also of arrays that can't be read; None: it can't
             be read.
         findings: What is wrong with the file itself.
+        unwritable: Why its arrays alone would be another model; None: they wouldn't.
+        has_values: Whether there are values besides the arrays, such as a number of steps.
     """
 
     def __init__(self, kind: str, file: RawFile) -> None:
@@ -77,6 +79,8 @@ class Container:
         self.structure: str | None = None
         self.named: set[str] | None = None
         self.findings: list[Finding] = []
+        self.unwritable: str | None = None
+        self.has_values = False
 
     def error(self, names: tuple[str, ...], text: str) -> None:
         """Notes an error of this file."""

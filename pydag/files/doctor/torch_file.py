@@ -10,7 +10,7 @@ from pydag.files.header import LARGEST
 
 from .finding import Finding, listed, shown
 from .pickle_names import named_tensors
-from .pickle_values import PickleError, Tensor, read_pickle
+from .pickle_values import NoValues, PickleError, Sparse, Tensor, read_pickle
 from .ranges import Range, check_ranges
 from .raw import RawFile
 from .stored import Container, Stored, bits_of
@@ -81,11 +81,14 @@ def read_torch(file: RawFile, archive: zipfile.ZipFile, prefix: str) -> Containe
     found.findings.extend(check_ranges(places, file.size, is_dense=False))
     try:
         pickled = read_pickle(file.read(*records["data.pkl"]))
-        tensors = named_tensors(pickled.root)
+        tensors, others = named_tensors(pickled.root)
     except PickleError as error:
         found.error(("data.pkl",), f"data.pkl: {error}")
         return found
     found.named = set(tensors)
+    found.has_values = bool(others - {Sparse, NoValues})
+    if Sparse in others or any("quantized" in tensor.reading for tensor in tensors.values()):
+        found.unwritable = "it has tensors that are sparse or quantized"
     if pickled.foreign:
         text = (
             f"the file names {listed(pickled.foreign)}: no tensor, storage or builtin container; "
@@ -148,7 +151,10 @@ def _stored(
     for n in shape:
         count *= n
     strides = tuple(0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
-    view = View(record.begin, record.size, begin, end, itemsize, shape, strides, tensor.dtype)
+    view = View(
+        *(record.begin, record.size, begin, end, itemsize, shape, strides, tensor.dtype),
+        tensor.reading,
+    )
     return Stored(
         name,
         tensor.dtype,
@@ -157,7 +163,7 @@ def _stored(
         record.begin + begin,
         count * itemsize,
         itemsize,
-        is_plain or is_empty,
+        (is_plain and not tensor.reading) or is_empty,
         (file.path, view) if count else (file.path, view, name),
     )
 
@@ -173,3 +179,4 @@ class View(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # in elements; 0 for an axis of one element
     dtype: str
+    reading: tuple[str, ...]  # as of a `Tensor`

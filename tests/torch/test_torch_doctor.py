@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The doctor reads what torch itself writes, and writes what torch reads."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+from safetensors.torch import load_file, load_model
+from torch import nn
+
+from pydag.__main__ import main
+from pydag.files import check
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(100, 32)
+        self.block = nn.Linear(32, 32)
+        self.lm_head = nn.Linear(32, 100, bias=False)
+        self.lm_head.weight = self.embed_tokens.weight
+        for name in ("float8_e4m3fn", "bfloat16", "uint16", "complex64", "bool"):
+            self.register_buffer(f"of_{name}", torch.rand(40, 20).mul(9).to(getattr(torch, name)))
+        self.register_buffer("scalar", torch.tensor(3))
+
+
+TIE = "lm_head.weight is {0}embed_tokens.weight, by one storage"
+
+
+def found(path: Path) -> list[tuple[str, str]]:
+    return [(finding.level, finding.text) for finding in check(path)]
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_a_state_dict(protocol: int, tmp_path: Path) -> None:
+    """A state dict of any protocol has its ties, whatever types its tensors have."""
+    model, path = Model(), tmp_path / "m.pt"
+    torch.save(model.state_dict(), path, pickle_protocol=protocol)
+    assert found(path) == [("tie", TIE.format(""))]
+    report = check(path)
+    assert report.figures.with_ties == sum(
+        tensor.numel() for name, tensor in model.state_dict().items() if name != "lm_head.weight"
+    )
+
+
+def test_a_checkpoint(tmp_path: Path) -> None:
+    """A checkpoint with an optimizer's state and values of all kinds is read to its end."""
+    model, path = Model(), tmp_path / "m.pth"
+    optimizer = torch.optim.AdamW(model.parameters())
+    model.lm_head(model.embed_tokens(torch.arange(5))).sum().backward()
+    optimizer.step()
+    values = {"lr": 1e-3, "t": (1, None), "s": {1, 2}, "b": b"abc", "c": 1j, "l": [True, "x"]}
+    values |= {"d": torch.device("cpu"), "dt": torch.float32, "size": torch.Size([3])}
+    whole = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "args": values}
+    torch.save(whole, path)
+    assert found(path) == [("tie", "model." + TIE.format("model."))]
+    assert "optimizer.state.0.exp_avg" in _names(path)
+
+
+def _names(path: Path) -> list[str]:
+    from pydag.files.doctor.opening import open_model
+
+    model = open_model(str(path))
+    model.close()
+    return list(model.arrays)
+
+
+def test_views(tmp_path: Path) -> None:
+    """Views of one storage: transposed, parts, disjoint, and one that leaves most of it unused."""
+    path, w = tmp_path / "m.pt", torch.randn(64, 32)
+    torch.save({"a": w, "t": w.t(), "row": w[3], "c": w[:, :3]}, path)
+    assert found(path) == [
+        ("tie", "t is a, transposed, by one storage"),
+        ("tie", "c and a share a part of one storage"),
+        ("tie", "row and a share a part of one storage"),
+    ]
+    torch.save({"q": w[:32], "k": w[32:]}, path)
+    assert found(path) == []
+    torch.save(nn.LSTM(32, 32).state_dict(), path)
+    assert found(path) == []
+    torch.save({"w": torch.arange(100_000.0)[:10]}, path)
+    assert found(path) == [("waste", "w uses 40 B of a storage of 400.0 kB, which is stored whole")]
+
+
+def test_other_layouts(tmp_path: Path) -> None:
+    """Sparse, quantized, conjugated tensors and parameters with attributes are read."""
+    path, w = tmp_path / "m.pt", nn.Parameter(torch.randn(64, 32))
+    w.extra = "x"
+    z = torch.randn(20, 20, dtype=torch.complex64)
+    sparse = {"s": torch.eye(50).to_sparse(), "m": torch.empty(5, device="meta")}
+    torch.save({"w": w, "v": w, "z": z, "conj": z.conj(), **sparse}, path)
+    assert found(path) == [
+        ("tie", "v is w, by one storage"),
+        ("tie", "conj and z share a part of one storage"),
+    ]
+    assert main(["check", str(path), "--write", str(tmp_path / "out")]) == 2
+
+
+def test_what_is_named_besides_is_reported(tmp_path: Path) -> None:
+    """Modules, NumPy's numbers and other classes are errors, and none of them is made."""
+    path = tmp_path / "m.pt"
+    torch.save({"args": argparse.Namespace(a=1), "w": torch.randn(20, 20)}, path)
+    ((level, text),) = found(path)
+    assert (level, text.startswith("the file names argparse.Namespace: ")) == ("error", True)
+    torch.save(Model(), path)
+    ((level, text),) = found(path)
+    assert (level, f"{Model.__module__}.Model" in text) == ("error", True)
+
+
+def test_old_files_and_programs_are_refused(tmp_path: Path) -> None:
+    """Files from before torch 1.6 and TorchScript aren't read."""
+    path = tmp_path / "m.pt"
+    torch.save(Model().state_dict(), path, _use_new_zipfile_serialization=False)
+    with pytest.raises(ValueError, match="that isn't a format that can be read safely"):
+        check(path)
+    with pytest.warns(DeprecationWarning, match=r"torch\.jit"):
+        torch.jit.save(torch.jit.script(nn.Linear(3, 3)), str(path))
+    with pytest.raises(ValueError, match="it is a TorchScript program"):
+        check(path)
+
+
+def test_torch_loads_what_is_written(tmp_path: Path) -> None:
+    """What `--write` makes of a state dict, torch's readers load into the module, tied."""
+    model, path, out = Model(), tmp_path / "m.pt", tmp_path / "m.safetensors"
+    torch.save(model.state_dict(), path)
+    assert main(["check", str(path), "--write", str(out)]) == 0
+    other = Model()
+    assert load_model(other, out) == (set(), [])
+    assert other.lm_head.weight is other.embed_tokens.weight
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor.reshape(-1).view(torch.uint8), _bytes(other, name))
+    z = torch.randn(9, 9, dtype=torch.complex64)
+    x = torch.randn(9, 9)
+    views = {"z": z.conj(), "n": z.clone().conj().imag, "t": x.t(), "e": x[:1].expand(4, 9)}
+    torch.save(views, path)
+    assert main(["check", str(path), "--write", str(out)]) == 0
+    written = load_file(out)
+    for name, tensor in views.items():
+        assert torch.equal(written[name], tensor), name
+
+
+def _bytes(module: Any, name: str) -> Any:
+    return module.state_dict()[name].reshape(-1).view(torch.uint8)
+
+
+def test_shards_with_an_index(tmp_path: Path) -> None:
+    """A directory of torch's shards is read by its index, and written as safetensors files."""
+    folder, w = tmp_path / "m", torch.randn(64, 32)
+    folder.mkdir()
+    shards = {"model.embed_tokens.weight": w}, {"lm_head.weight": w.clone(), "x": w + 1}
+    files = {}
+    for i, shard in enumerate(shards, 1):
+        name = f"pytorch_model-0000{i}-of-00002.bin"
+        torch.save(shard, folder / name)
+        files |= dict.fromkeys(shard, name)
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": files}))
+    (folder / "config.json").write_text('{"tie_word_embeddings": true}')
+    ((level, text),) = found(folder)
+    assert (level, "both stored, and equal" in text) == ("waste", True)
+    assert main(["check", str(folder), "--write", str(tmp_path / "out")]) == 0
+    assert [level for level, _ in found(tmp_path / "out")] == ["tie"]
