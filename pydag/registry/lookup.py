@@ -26,6 +26,8 @@ _VALUES = (
 # By identity: a metaclass may say that a class is equal to any other.
 _VALUE_IDS = frozenset(map(id, _VALUES))
 
+_value_bases: list[type] = [type, enum.Enum]
+
 _fallbacks: list[Lookup] = []
 _fallback_classes: list[Callable[[], Iterable[object]]] = []
 
@@ -42,6 +44,12 @@ def add_fallback(
     _fallback_classes.append(classes)
     _core.watch_registry(registry)
     _core.clear_caches()
+
+
+def set_value_base(base: type) -> None:
+    """Take the instances of a class, and of those below it, for values, which have no identity."""
+    _value_bases.append(base)
+    _core.set_value_base(base)
 
 
 def fallback_classes() -> list[Iterable[object]]:
@@ -83,7 +91,7 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
 def _is_value(cls: type) -> bool:
     numpy = sys.modules.get("numpy")
     is_numpy_bool = numpy is not None and cls is getattr(numpy, "bool_", None)
-    return id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, type | enum.Enum)
+    return id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, tuple(_value_bases))
 
 
 _core.set_lookup(_find_foreign, _is_value, is_dict_insertion_ordered)

@@ -324,3 +324,38 @@ def test_a_dag_of_refs() -> None:
     assert dag.tree["b"] is ref
     assert ref[...].tolist() == [1.0, 1.0]
     assert pj.jit(lambda d: d)(dag).tree["a"] is ref
+
+
+@pytest.mark.skipif(not hasattr(jax, "freeze"), reason="this JAX has no freeze")
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_a_frozen_ref_keeps_what_was_frozen(before: int) -> None:
+    """Calls that write into a ref after `jax.freeze` leave the array that this gave as it was."""
+
+    @pj.jit
+    def add(ref: Any) -> None:
+        ref[...] += 1
+
+    ref = jax.new_ref(jnp.zeros(2))
+    for _ in range(before):
+        add(ref)
+    frozen = jax.freeze(ref)
+    for _ in range(3):
+        add(ref)
+    assert frozen.tolist() == [before, before]
+    assert ref[...].tolist() == [before + 3, before + 3]
+
+
+def test_contents_are_updated_where_they_are() -> None:
+    """The memory of a content that nobody else has is that of the new content, at every call."""
+
+    @pj.jit
+    def add(ref: Any) -> None:
+        ref[...] += 1
+
+    ref = jax.new_ref(jnp.zeros(1000))
+    add(ref)
+    places = {ref.unsafe_buffer_pointer()}
+    for _ in range(4):
+        add(ref)
+        places.add(ref.unsafe_buffer_pointer())
+    assert len(places) == 1

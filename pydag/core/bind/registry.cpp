@@ -148,6 +148,9 @@ void bind_registry(nb::module_ &module) {
     module.def("set_lookup", set_lookup,
                nb::sig("def set_lookup(find_foreign: object, is_value: object, is_insertion_ordered: object, /) "
                        "-> None"));
+    module.def(
+        "set_value_base", [](nb::type_object base) { set_value_base(base); },
+        nb::sig("def set_value_base(base: type, /) -> None"));
     module.def("watch_registry", watch_registry, nb::sig("def watch_registry(dict: dict, /) -> None"));
     module.def(
         "clear_caches",

@@ -10,6 +10,7 @@
 #include "types/tuple_class.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace pydag {
 
@@ -38,7 +39,8 @@ bool is_plain_key(PyObject *key) {
 struct Globals {
     nb::object find_foreign, is_value, is_insertion_ordered;
     DictWatch registries{class_in_key, is_plain_key};
-    PyTypeObject *builtin_classes[kNumKinds] = {};  // owned, for the life of the process
+    PyTypeObject *builtin_classes[kNumKinds] = {};     // owned, for the life of the process
+    std::atomic<PyTypeObject *> value_base = nullptr;  // owned likewise
 };
 Globals &globals() {
     static Globals *const instance = new Globals;
@@ -75,9 +77,11 @@ Kind builtin_kind(PyTypeObject *type) {
 }
 
 // Most classes are made by `class`, without a metaclass: they are no enums, and their instances no classes. So they
-// have an identity, and nobody has to be asked.
+// have an identity, and nobody has to be asked; but for those that another library says are values.
 bool is_plain_class(PyTypeObject *type) {
-    return is_heap_type(type) && Py_TYPE(type) == &PyType_Type && !PyType_IsSubtype(type, &PyType_Type);
+    PyTypeObject *const base = globals().value_base.load(std::memory_order_acquire);
+    return is_heap_type(type) && Py_TYPE(type) == &PyType_Type && !PyType_IsSubtype(type, &PyType_Type) &&
+           !(base && PyType_IsSubtype(type, base));
 }
 
 TypeInfo classify_unregistered(nb::handle cls) {
@@ -178,6 +182,11 @@ void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_inse
     globals().find_foreign = std::move(find_foreign);
     globals().is_value = std::move(is_value);
     globals().is_insertion_ordered = std::move(is_insertion_ordered);
+    forget_types();
+}
+
+void set_value_base(nb::handle type) {
+    globals().value_base.store(reinterpret_cast<PyTypeObject *>(incref(type.ptr())), std::memory_order_release);
     forget_types();
 }
 

@@ -91,7 +91,7 @@ nb::object call_with_extras(PyObject *box, const FlatCall &flat, Leaves &leaves,
         nb::tuple types = shared_copy(box, recipe.types);
         const bool are_read = contents.read(leaves, RefAccessBox::of(access.ptr()), recipe.has_devices, types);
         replace_shared(nb::handle(box), recipe.types, std::move(types));
-        if (!are_read) return nb::borrow(Py_NotImplemented);
+        if (!are_read || contents.is_held_elsewhere(recipe.written)) return nb::borrow(Py_NotImplemented);
         contents.exchange(leaves);
     }
     const nb::object donated = donated_of(recipe, leaves), kept = leaves_at(leaves, *recipe.kept);

@@ -68,17 +68,22 @@ bool RefContents::read(const Leaves &leaves, const RefAccess &access, bool has_d
     return true;
 }
 
+bool RefContents::is_held_elsewhere(const Positions &written) const {
+    if (kFreeThreaded) return false;
+    // The ref has it, and this object.
+    return !visit_written(written, [&](size_t ref, size_t) { return has_references(contents_[ref], 2); });
+}
+
 void RefContents::exchange(Leaves &leaves) {
     for (size_t i = 0; i < positions_.size(); ++i) std::swap(leaves.data()[positions_[i]], contents_.data()[i]);
 }
 
 void RefContents::write(const Positions &written, nb::handle contents) {
     for (size_t i = 0; i < holders_.size(); ++i) prefetch(holders_[i]);
-    size_t ref = 0;
-    for (size_t i = 0; i < written.size(); ++i) {
-        while (positions_[ref] != written[i]) ++ref;
+    visit_written(written, [&](size_t ref, size_t i) {
         checked(PyObject_SetAttr(holders_[ref], constants.buf, item_of(contents, i).ptr()));
-    }
+        return true;
+    });
 }
 
 nb::handle item_of(nb::handle tuple, size_t i) {

@@ -46,6 +46,9 @@ public:
     // False if a ref or its content isn't ordinary. `known`: the types of the refs of the last call, which were
     // ordinary.
     bool read(const Leaves &leaves, const RefAccess &access, bool has_devices, nb::tuple &known);
+    // Whether somebody else has one of these contents, such as who has called `jax.freeze`. A compiled function that
+    // is given it must not reuse its memory. Where threads run at the same time that can't be told.
+    bool is_held_elsewhere(const Positions &written) const;
     // Swaps refs and contents: the first call puts contents in the place of the refs, the second one puts the refs
     // back.
     void exchange(Leaves &leaves);
@@ -55,6 +58,15 @@ public:
 private:
     // False if a ref isn't ordinary.
     bool find_holders(const Leaves &leaves, const RefAccess &access, nb::tuple &known);
+    // Calls `visit` with the index among the refs and that among the written ones; until it is false.
+    template <class Visit>
+    bool visit_written(const Positions &written, Visit visit) const {
+        for (size_t i = 0, ref = 0; i < written.size(); ++i) {
+            while (positions_[ref] != written[i]) ++ref;
+            if (!visit(ref, i)) return false;
+        }
+        return true;
+    }
 
     const Positions &positions_;
     Leaves contents_, holders_;

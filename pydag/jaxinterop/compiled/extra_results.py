@@ -9,7 +9,7 @@ function that takes contents calls it and traces nothing anew.
 The compiled function returns `(result, contents)`: beside the result the new contents.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +19,7 @@ from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
-from pydag.jaxinterop.refs.access import content_of, new_ref, pin_of, write
+from pydag.jaxinterop.refs.access import content_of, new_ref, own_content_of, pin_of, write
 from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.refs.table import both_texts
 from pydag.typing import Dag as AnyDag
@@ -198,11 +198,14 @@ class Taken(NamedTuple):
         return finished(found, self.call, lambda result: built(result, self.leaves))
 
 
-def contents_in(leaves: Sequence[Leaf], refs: Sequence[int]) -> list[Leaf]:
-    """The leaves, with contents in the place of refs."""
+def contents_in(
+    leaves: Sequence[Leaf], refs: Sequence[int], written: Collection[int] = ()
+) -> list[Leaf]:
+    """The leaves, with contents in the place of refs; those of `written` belong to nobody else."""
     found = list(leaves)
     for position in refs:
-        found[position] = content_of(found[position])
+        get = own_content_of if position in written else content_of
+        found[position] = get(found[position])
     return found
 
 

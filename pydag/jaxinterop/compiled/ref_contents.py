@@ -101,7 +101,7 @@ class RefContents:
             }
             recipe = recallable.recipe(hashed, flat_arguments, **more)
             states = recallable.recent.watched
-        arguments = flat_arguments.pick(hashed, contents_in(leaves, extras.refs))
+        arguments = flat_arguments.pick(hashed, contents_in(leaves, extras.refs, written))
         to_write = [leaves[i] for i in written]
         taken = Taken(self._functions.with_extras, arguments, leaves, written=to_write)
         return taken, recipe, states

@@ -2,7 +2,9 @@
 """The contents of refs: read and written as arrays, where JAX can't do that fast itself."""
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -71,6 +73,27 @@ def may_pass_contents(refs: Sequence[Any]) -> bool:
 def content_of(ref: Any) -> Any:
     """The array in a concrete ref, not a copy."""
     return jax_private.ref_content(ref)
+
+
+def _count(ref: Any) -> int:
+    return sys.getrefcount(jax_private.ref_content(ref))
+
+
+_COUNT_OF_OWN = _count(SimpleNamespace(_refs=SimpleNamespace(_buf=object())))
+
+
+def own_content_of(ref: Any) -> Any:
+    """The array in a concrete ref; a copy where somebody else has it, too.
+
+    That is who has called `jax.freeze`: the memory of an array that is written must not be reused
+    then.
+    """
+    content = content_of if _count(ref) <= _COUNT_OF_OWN else _copied_content
+    return content(ref)
+
+
+def _copied_content(ref: Any) -> Any:
+    return jnp.copy(content_of(ref))
 
 
 def write(ref: Any, content: Any) -> None:

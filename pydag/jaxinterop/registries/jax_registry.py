@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, ClassVar
 
+import jax
 import optree
 from jax import tree_util
 
@@ -205,3 +206,4 @@ def _known_to_jax_alone() -> list[type]:
 
 
 lookup.add_fallback(_look_up, jax_private.registry, _known_to_jax_alone)
+lookup.set_value_base(jax.core.AbstractValue)  # JAX may keep one for all that are equal

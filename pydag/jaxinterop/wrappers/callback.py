@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.pure_callback` for functions of DAGs."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import jax
 
+import pydag._core as _core
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.boundary.dag import InnerDag, argument, rebuilt
 from pydag.jaxinterop.boundary.described import described
@@ -55,7 +57,19 @@ def shape_of(result_shape_dtypes: Any) -> InnerDag:
     """What a callback returns, as JAX wants it: all that has a shape and a dtype is an array."""
     options = Options()
     root = "result_shape_dtypes"
-    return argument(described(result_shape_dtypes, options, root), options, root)
+    return argument(described(_separated(result_shape_dtypes), options, root), options, root)
+
+
+def _separated(tree: Any) -> Any:
+    """The tree, with a `ShapeDtypeStruct` of its own at each place that has one.
+
+    It says what is there, not which array: one is often made for all arrays of a shape.
+    """
+    leaves, spec = _core.flatten(tree, identity="nodes")
+    if not any(type(leaf) is jax.ShapeDtypeStruct for leaf in leaves):
+        return tree
+    copies = [copy.copy(x) if type(x) is jax.ShapeDtypeStruct else x for x in leaves]
+    return _core.unflatten(spec, copies)
 
 
 def pure_callback(
@@ -71,8 +85,8 @@ def pure_callback(
     Args:
         callback: Takes and returns DAGs of arrays.
         result_shape_dtypes: What it returns, with `jax.ShapeDtypeStruct`s for arrays, or whatever
-            else has a shape and a dtype. One that stands at two places stands for one array at
-            both.
+            else has a shape and a dtype. An array at two places stands for one array at both; a
+            `ShapeDtypeStruct` is one array for each place.
         args, kwargs: What `callback` is called with.
         sharding: On which device it runs, as in JAX.
         vmap_method: How it is mapped by `vmap`, as in JAX.

@@ -27,8 +27,8 @@ def io_callback(
     Args:
         callback: Takes and returns DAGs of arrays.
         result_shape_dtypes: What it returns, with `jax.ShapeDtypeStruct`s for arrays, or whatever
-            else has a shape and a dtype. One that stands at two places stands for one array at
-            both.
+            else has a shape and a dtype. An array at two places stands for one array at both; a
+            `ShapeDtypeStruct` is one array for each place.
         args, kwargs: What `callback` is called with.
         sharding: On which device it runs, as in JAX.
         ordered: Whether such calls happen in the order of the program.
