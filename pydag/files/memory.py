@@ -9,6 +9,7 @@ import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import pydag._core as _core
@@ -66,7 +67,8 @@ def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
     """
     same: dict[int, int] = {}  # the number of a leaf that goes, and of the one that stays
     overlap = None
-    for cluster in _clusters(leaves):
+    values = frozenset(_core.value_leaves(spec))  # they have no identity, not even by their memory
+    for cluster in _clusters(leaves, values):
         first: dict[MemoryKey, int] = {}
         for i in sorted(cluster):
             place = _place(leaves[i])
@@ -104,13 +106,15 @@ def first_overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
     return None
 
 
-def _clusters(leaves: Sequence[Leaf]) -> Iterator[list[int]]:
+def _clusters(leaves: Sequence[Leaf], skipped: AbstractSet[int]) -> Iterator[list[int]]:
     """Leaves whose spans of memory meet; most have one of their own."""
     spans: dict[str, list[tuple[int, int, int]]] = {}
     are_tensors = of_class(leaves, is_tensor_class)
     are_numpy = of_class(leaves, _is_numpy_class)
     for i, leaf in enumerate(leaves):
         array: Any = leaf
+        if i in skipped:
+            continue
         if are_numpy[i] and array.flags.c_contiguous:  # most are, and quicker than `_place`
             if array.nbytes:
                 start = _core.buffer_address(array)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pydag.registry.class_table import bases_of, names_in
+from pydag.registry.class_table import bases_of, inherits, names_in
 
 # The attribute that says which attributes of an instance are children. It is the first static one.
 _NODES = "_pytree__nodes"
@@ -64,6 +64,12 @@ def variable_classes() -> tuple[type, type] | None:
     found = getattr(library, "Variable", None), getattr(library, "Param", None)
     variable, param = found
     return (variable, param) if isinstance(variable, type) and isinstance(param, type) else None
+
+
+def holds_values(cls: type) -> bool:
+    """Whether an array has no identity below an instance, which has it: a Variable of NNX."""
+    classes = variable_classes()
+    return classes is not None and inherits(cls, classes[0])
 
 
 def set_raw_value(variable: Any, value: Any) -> None:

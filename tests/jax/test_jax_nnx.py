@@ -243,7 +243,7 @@ def test_an_object_that_changes(change: str, is_held: bool) -> None:
     check_as_flax(bag.c)
     if is_held:
         assert (pydag.dag_structure(bag) == before) is (change == "reorder")
-    assert list(map(id, pydag.dag_leaves(bag))) == list({id(x): 0 for x in jax.tree.leaves(bag)})
+    assert list(map(id, pydag.dag_leaves(bag))) == list(map(id, jax.tree.leaves(bag)))
 
 
 def test_what_is_remembered_keeps_nothing_of_the_users() -> None:
@@ -596,7 +596,7 @@ def test_many_layouts_are_bounded() -> None:
     lists = [nnx.List([nnx.Param(ONE) for _ in range(n)]) for n in range(100)]
     for _ in range(2):
         for made in lists:
-            assert len(pydag.dag_leaves(made)) == min(len(made), 1)
+            assert len(pydag.dag_leaves(made)) == len(made)
     check_as_flax(lists[50])
     assert sum(map(is_opened_by_core, lists)) <= 64
 
@@ -723,12 +723,12 @@ def test_nothing_but_state() -> None:
 
 
 def test_an_array_that_is_state_and_a_parameter() -> None:
-    """One array in a Param and in a statistic is trained."""
+    """One array in a Param and in a statistic is trained in the Param alone."""
     array = ONE + 0
     made = {"a": nnx.BatchStat(array), "b": nnx.Param(array)}
     gradient = jaxinterop.grad(lambda m: jnp.sum(m["b"][...] * 3))(made)
     assert gradient["b"].get_raw_value().tolist() == [3, 3]
-    assert gradient["a"].get_raw_value() is gradient["b"].get_raw_value()
+    assert gradient["a"].get_raw_value() is None
 
 
 def test_moments_are_of_parameters() -> None:

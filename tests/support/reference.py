@@ -13,6 +13,7 @@ from typing import Any
 from reference_kinds import (
     Registry,
     Shape,
+    are_leaves_values,
     build_node,
     has_identity,
     kind_of,
@@ -79,8 +80,10 @@ def flatten(
             if ancestor is obj:
                 raise CycleError(path, where)
 
-    def visit(obj: Any, path: Path) -> SpecNode:
+    def visit(obj: Any, path: Path, is_value: bool) -> SpecNode:
         tracked = has_identity(obj, registry)
+        if is_value and kind_of(obj, registry, none_is_leaf) is None:
+            tracked = False
         if tracked:
             refuse_cycle(obj, path)
             if id(obj) in seen:
@@ -91,19 +94,20 @@ def flatten(
         if kind is None:
             node.leaf = len(leaves)
             leaves.append(obj)
-            tracked = tracked and identity == "all"
+            tracked = tracked and identity == "all" and not is_value
         else:
             refuse_cycle(obj, path)
             ancestors.append((obj, path))
             node.shape, children = open_node(obj, kind, registry)
             for entry, child in zip(node.shape.entries, children, strict=True):
-                node.children.append(visit(child, (*path, entry)))
+                values = are_leaves_values(obj, registry, is_value)
+                node.children.append(visit(child, (*path, entry), values))
             ancestors.pop()
         if tracked:
             seen[id(obj)] = (obj, node)
         return node
 
-    root = visit(tree, ())
+    root = visit(tree, (), False)
     if not any(node.shape and node.shape.registration for node in distinct(root)):
         namespace = ""
     return leaves, Spec(root, len(leaves), none_is_leaf, namespace, registry)

@@ -38,6 +38,7 @@ class Callbacks:
     unflatten: Callable[[Any, Any], Any]
     keeps_identity: bool = True
     foreign: bool = False  # found in the registry of optree or JAX, not in pydag's
+    leaves_are_values: bool = False  # those directly below, or in tuples directly below
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,18 @@ def has_identity(obj: Any, registry: Registry) -> bool:
     if cls in FROZEN_DICTS or is_tuple_like(cls):
         return False
     return not (cls in ATOMS or isinstance(obj, (type, enum.Enum)))
+
+
+def are_leaves_values(obj: Any, registry: Registry, above: bool) -> bool:
+    """Whether leaves directly below a node have no identity.
+
+    Args:
+        above: Whether leaves beside the node have none.
+    """
+    registration = registry.get(type(obj))
+    if registration is not None:
+        return isinstance(registration, Callbacks) and registration.leaves_are_values
+    return above and not has_identity(obj, registry)
 
 
 def one_answer(a: Any, b: Any, registry: Registry) -> bool:

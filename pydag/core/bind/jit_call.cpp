@@ -5,6 +5,7 @@
 #include "bind/operation.h"
 #include "spec/spec.h"
 #include "spec/spec_key.h"
+#include "walks/donation.h"
 #include "walks/jit_caller.h"
 #include "walks/ref_contents.h"
 #include "walks/result.h"
@@ -76,16 +77,24 @@ void bind_jit_call(nb::module_ &module) {
         "recipe",
         [](nb::object key, nb::object tag, Positions static_positions, nb::tuple statics,
            std::optional<Positions> donated, std::optional<Positions> kept, Positions checked_positions,
-           nb::tuple classes, Positions refs, Positions written, nb::object function, bool has_devices,
+           nb::tuple classes, Positions refs, Positions written, nb::object copy, nb::object function, bool has_devices,
            bool is_spread) {
             return make_recipe({std::move(key), std::move(tag), std::move(static_positions), std::move(statics),
                                 std::move(donated), std::move(kept), std::move(checked_positions), std::move(classes),
-                                std::move(refs), std::move(written), std::move(function), has_devices, is_spread});
+                                std::move(refs), std::move(written), std::move(copy), std::move(function), has_devices,
+                                is_spread});
         },
         nb::kw_only(), nb::arg("key").none(), nb::arg("tag").none(), nb::arg("static_positions"), nb::arg("statics"),
         nb::arg("donated").none(), nb::arg("kept").none(), nb::arg("checked_positions"), nb::arg("classes"),
-        nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("function") = nb::none(),
-        nb::arg("has_devices") = true, nb::arg("is_spread") = false);
+        nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("copy") = nb::none(),
+        nb::arg("function") = nb::none(), nb::arg("has_devices") = true, nb::arg("is_spread") = false);
+    module.def(
+        "donated_apart",
+        [](nb::tuple leaves, Positions donated, Positions kept, nb::object copy) {
+            return donated_apart(&PyTuple_GET_ITEM(leaves.ptr(), 0), donated, kept, copy);
+        },
+        nb::sig("def donated_apart(leaves: tuple[object, ...], donated: tuple[int, ...], kept: tuple[int, ...], "
+                "copy: object, /) -> tuple[object, ...]"));
     make_jit_caller_type();
     module.attr("JitCaller") = JitCallerBox::type();
     module.def(

@@ -58,7 +58,7 @@ void bind_registry(nb::module_ &module) {
     module.def(
         "foreign_registration",
         [](nb::object type, nb::object flatten, nb::object unflatten, nb::object path_entry_type,
-           nb::object resolve_fields, nb::object look_again, bool is_strict, bool is_module) {
+           nb::object resolve_fields, nb::object look_again, bool is_strict, bool is_module, bool leaves_are_values) {
             nb::object box = RegistrationBox::make();
             Registration &registration = RegistrationBox::of(box);
             registration.is_fields = !resolve_fields.is_none() && has_plain_layout(type);
@@ -72,11 +72,14 @@ void bind_registry(nb::module_ &module) {
             registration.is_foreign = true;
             registration.is_strict = is_strict;
             registration.is_module = is_module;
+            registration.leaves_are_values = leaves_are_values;
             return box;
         },
         nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(),
+        nb::arg() = false,
         nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
-                "resolve_fields: object, look_again: object, is_strict: bool, is_module: bool, /) -> object"));
+                "resolve_fields: object, look_again: object, is_strict: bool, is_module: bool, leaves_are_values: "
+                "bool = False, /) -> object"));
     // Lets the core open the instances of a class of another library by the library's own function. `names` are those
     // of the children of all instances, None if they have none, or (instance, count) -> the names or None.
     module.def(
@@ -151,6 +154,8 @@ void bind_registry(nb::module_ &module) {
     module.def(
         "set_value_base", [](nb::type_object base) { set_value_base(base); },
         nb::sig("def set_value_base(base: type, /) -> None"));
+    module.def("set_identity_everywhere", set_identity_everywhere,
+               nb::sig("def set_identity_everywhere(cls: type, /) -> None"));
     module.def("watch_registry", watch_registry, nb::sig("def watch_registry(dict: dict, /) -> None"));
     module.def(
         "clear_caches",

@@ -232,6 +232,8 @@ void bind_spec(nb::module_ &module) {
     // A module that is made anew gets the class that exists already.
     if (const nb::handle known = nb::type<Spec>(); known.is_valid()) module.attr("PyDagSpec") = known;
     else bind_class(module);
+    module.def("value_leaves", on_structure(value_leaves),
+               nb::sig("def value_leaves(spec: PyDagSpec, /) -> tuple[int, ...]"));
     module.def("module_leaves", on_structure(module_leaves),
                nb::sig("def module_leaves(spec: PyDagSpec, /) -> tuple[tuple[int, ...], tuple[int, ...]]"));
     module.def(

@@ -86,4 +86,10 @@ inline bool has_identity(Kind kind, PyObject *const *refs) {
     return may_have_identity(kind) && (!is_registered(kind) || node_registration(refs).has_identity);
 }
 
+// Whether leaves directly below a node have no identity; `above`: whether those beside the node have none.
+inline bool are_leaves_values(Kind kind, PyObject *const *refs, bool above) {
+    if (is_registered(kind)) return node_registration(refs).leaves_are_values;
+    return above && !may_have_identity(kind);
+}
+
 }  // namespace pydag

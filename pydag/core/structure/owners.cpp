@@ -15,9 +15,16 @@ namespace {
 using Owners = uint8_t;  // the kinds of owner that a node has along its paths, as bits
 constexpr Owners kModule = 1, kOther = 2;
 
+// Whether something holds of the registration of a node.
+template <class Predicate>
+bool has_registration(const Structure &structure, Predicate predicate) {
+    return std::any_of(structure.refs, structure.refs + structure.num_refs, [=](PyObject *ref) {
+        return RegistrationBox::check(ref) && predicate(RegistrationBox::of(ref));
+    });
+}
+
 bool has_module(const Structure &structure) {
-    return std::any_of(structure.refs, structure.refs + structure.num_refs,
-                       [](PyObject *ref) { return RegistrationBox::check(ref) && RegistrationBox::of(ref).is_module; });
+    return has_registration(structure, [](const Registration &found) { return found.is_module; });
 }
 
 // What each node has along its paths.
@@ -38,6 +45,21 @@ std::vector<Owners> owners_of(const Structure &structure) {
 }
 
 }  // namespace
+
+nb::object value_leaves(const Structure &structure) {
+    std::vector<uint32_t> values;
+    if (has_registration(structure, [](const Registration &found) { return found.leaves_are_values; })) {
+        const DownwardOrder order(structure);
+        std::vector<uint8_t> is_owner(structure.num_nodes, 0);  // of values
+        for (Cursor at(structure); at.is_at_node(); at.step()) {
+            const uint32_t position = at.position();
+            const bool above = position > 0 && is_owner[order.link(position).parent];
+            if (at.node().is_leaf() && above) values.push_back(at.leaf());
+            else if (!at.node().is_leaf()) is_owner[position] = are_leaves_values(at.node().kind, at.refs(), above);
+        }
+    }
+    return tuple_of_numbers(values);
+}
 
 nb::object module_leaves(const Structure &structure) {
     if (!has_module(structure)) return tuple_of(tuple_of({}, 0), tuple_of({}, 0));

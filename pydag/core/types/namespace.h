@@ -20,7 +20,13 @@
 namespace pydag {
 
 // Whether `is` means something for the instances of a class.
-enum Identity : uint8_t { kNoIdentity = 0, kObjectLeaf = 1, kObjectNode = 2 };
+enum Identity : uint8_t {
+    kNoIdentity = 0,
+    kObjectLeaf = 1,
+    kObjectNode = 2,
+    kLeafBelowAll = 4,  // also below a node whose leaves are values
+    kLeafEverywhere = kObjectLeaf | kLeafBelowAll,
+};
 
 struct TypeInfo {
     PyObject *registration;  // borrowed; null for leaves and builtin nodes

@@ -42,6 +42,8 @@ struct Registration {
     std::vector<FieldAccess> cached_access;
     mutable LearnedByWalks learned;
     bool has_identity = true;
+    // Leaves below an instance have no identity: nothing else is between them and the instance, or tuples.
+    bool leaves_are_values = false;
     bool is_fields = false;           // opened and built by its fields, not by two functions
     bool is_module = false;           // to the JAX boundary the numbers that it holds are configuration
     bool is_foreign = false;          // registered with another library

@@ -37,7 +37,7 @@ bool is_plain_key(PyObject *key) {
 
 // Lives as long as the process: destroying it after the interpreter is gone would crash.
 struct Globals {
-    nb::object find_foreign, is_value, is_insertion_ordered;
+    nb::object find_foreign, is_value, is_insertion_ordered, class_with_identity_everywhere;
     DictWatch registries{class_in_key, is_plain_key};
     PyTypeObject *builtin_classes[kNumKinds] = {};     // owned, for the life of the process
     std::atomic<PyTypeObject *> value_base = nullptr;  // owned likewise
@@ -76,6 +76,12 @@ Kind builtin_kind(PyTypeObject *type) {
     return found < kNumKinds ? static_cast<Kind>(found) : Kind::kLeaf;
 }
 
+// That of a class whose instances are leaves with identity.
+Identity identity_of_leaf(PyTypeObject *type) {
+    const nb::handle everywhere = globals().class_with_identity_everywhere;
+    return everywhere.is(nb::handle(as_object(type))) ? kLeafEverywhere : kObjectLeaf;
+}
+
 // Most classes are made by `class`, without a metaclass: they are no enums, and their instances no classes. So they
 // have an identity, and nobody has to be asked; but for those that another library says are values.
 bool is_plain_class(PyTypeObject *type) {
@@ -88,10 +94,10 @@ TypeInfo classify_unregistered(nb::handle cls) {
     auto *const type = reinterpret_cast<PyTypeObject *>(cls.ptr());
     const Kind kind = kind_of_tuple_class(type);
     if (!is_leaf(kind)) return {nullptr, kind, kNoIdentity};
-    if (is_plain_class(type)) return {nullptr, Kind::kLeaf, kObjectLeaf};
+    if (is_plain_class(type)) return {nullptr, Kind::kLeaf, identity_of_leaf(type)};
     const nb::object ask = globals().is_value;
     const bool is_value = ask.is_valid() && call(ask, cls).is(nb::handle(Py_True));
-    return {nullptr, Kind::kLeaf, is_value ? kNoIdentity : kObjectLeaf};
+    return {nullptr, Kind::kLeaf, is_value ? kNoIdentity : identity_of_leaf(type)};
 }
 
 }  // namespace
@@ -117,7 +123,7 @@ bool look_up_plain_type(PyTypeObject *type, nb::handle namespace_, TypeInfo &inf
     const bool is_named = PyUnicode_GET_LENGTH(namespace_.ptr()) > 0;
     if (find_own(global, cls).is_valid() || may_be_foreign(global, cls)) return false;
     if (is_named && (find_own(namespace_, cls).is_valid() || may_be_foreign(namespace_, cls))) return false;
-    info = {nullptr, *kind, is_leaf(*kind) ? kObjectLeaf : kNoIdentity};
+    info = {nullptr, *kind, is_leaf(*kind) ? identity_of_leaf(type) : kNoIdentity};
     return true;
 }
 
@@ -187,6 +193,11 @@ void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_inse
 
 void set_value_base(nb::handle type) {
     globals().value_base.store(reinterpret_cast<PyTypeObject *>(incref(type.ptr())), std::memory_order_release);
+    forget_types();
+}
+
+void set_identity_everywhere(nb::object type) {
+    globals().class_with_identity_everywhere = std::move(type);
     forget_types();
 }
 

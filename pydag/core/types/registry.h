@@ -30,6 +30,9 @@ inline bool is_in_this_python(Kind kind) {
 }
 void set_builtin_class(Kind kind, PyTypeObject *type);
 
+// Says of which class the instances are leaves with identity, even below nodes whose leaves are values.
+void set_identity_everywhere(nb::object type);
+
 // Sets the functions in Python that the lookup calls. `find_foreign(cls, namespace)` returns None or (flatten,
 // unflatten, path_entry_type), or a Registration, for a class registered with another library in exactly that
 // namespace. `is_value(cls)` returns whether the instances of a leaf class have no identity.

@@ -12,8 +12,9 @@ struct BorrowedFrame {
     PyObject *const *next, *const *end;
     // Whether an object that only this node holds can be met only once.
     bool owns_slots;
-    bool is_owned;  // whether the walk itself owns the children
-    uint32_t node;  // its position in the structure
+    bool is_owned;           // whether the walk itself owns the children
+    bool leaves_are_values;  // whether its leaves have no identity
+    uint32_t node;           // its position in the structure
 
     // Whether no other slot can hold the child: its only reference is that of the slot of this node.
     bool is_only_way_to(PyObject *child) const { return owns_slots && has_references(child, 1); }

@@ -67,7 +67,6 @@ private:
     // Visits one object after the other, as they come from the stack.
     template <bool stops_at_leaf>
     bool visit_objects() {
-        const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
         const size_t num_leaves = leaves_.size();
         while (const size_t size = stack_.size()) {
             if (stops_at_leaf && leaves_.size() > num_leaves) return true;
@@ -79,10 +78,11 @@ private:
             interruptible_step();
             nb::object object = stack_.pop_owned();
             const TypeInfo info = find_opened(object.ptr(), *options_.space);
+            const uint8_t tracks = options_.tracked(frames_.back().leaves_are_values);
             const bool is_tracked = (info.identity & tracks) != 0;
             if (objects_) objects_->push_borrowed(object.ptr());
             const bool is_leaf = is_leaf_kind(info.kind) || object.is(options_.whole);
-            if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked);
+            if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked, tracks);
             else visit(std::move(object), info, is_leaf, is_tracked);
         }
         return leaves_.size() > num_leaves;
@@ -104,7 +104,7 @@ private:
     }
 
     // Visits an object where there is a predicate, which is asked unless the object was met before.
-    void visit_asking(nb::object object, const TypeInfo &info, bool is_tracked) {
+    void visit_asking(nb::object object, const TypeInfo &info, bool is_tracked, uint8_t tracks) {
         if (is_tracked)
             if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew)
                 return add_alias(known, object);
@@ -112,7 +112,8 @@ private:
         const nb::object registration = nb::borrow(info.registration);
         const bool is_asked = !options_.prefix || !is_opened_by_prefix(object, is_tracked);
         const bool is_leaf = (is_asked && options_.ask_to_keep(object)) || is_leaf_kind(info.kind);
-        visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || options_.leaf_identity));
+        const bool tracks_leaf = (tracks & (kObjectLeaf | (info.identity & kLeafBelowAll))) != 0;
+        visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || tracks_leaf));
     }
 
     bool is_opened_by_prefix(nb::handle object, bool is_tracked) {
@@ -137,7 +138,7 @@ private:
     }
 
     void add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {num_nodes(), false, false, false, stack_.size()};
+        Frame frame = {num_nodes(), false, false, false, false, stack_.size()};
         const size_t num_refs = builder_.refs.size();
         uint32_t count = 0;
         try {
@@ -150,6 +151,8 @@ private:
             throw;
         }
         builder_.nodes[frame.node].count = count;
+        frame.leaves_are_values =
+            are_leaves_values(info.kind, builder_.refs.data() + num_refs, frames_.back().leaves_are_values);
         if (options_.prefix)
             options_.prefix->add(frame.node, builder_.nodes[frame.node], builder_.refs.data() + num_refs);
         // The identity table knows the object by its address, so it must stay alive. This comes before the frame is

@@ -8,6 +8,7 @@
 #include "structure/asked_nodes.h"
 #include "walks/asking.h"
 #include "walks/borrowed_frame.h"
+#include "walks/leaf_class.h"
 #include "walks/taken_leaves.h"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ public:
         PyObject *const *refs = structure_.refs;
         // Room for more values than all mappings together have.
         PyObject **values = values_.extend(structure_.num_nodes);
-        BorrowedFrame level = {&tree, &tree + 1, false, false, 0};
+        BorrowedFrame level = {&tree, &tree + 1, false, false, false, 0};
         // The walk borrows all objects, so no handler of a signal may run.
         while (node < end) {
             const Node *const stop = node + std::min<size_t>(LookingSteps::kBetween, static_cast<size_t>(end - node));
@@ -74,13 +75,13 @@ public:
                     continue;
                 }
                 if (expected.is_alias()) {
-                    if (object != anchors_[expected.count]) return false;
+                    if (object != anchors_[expected.count] || is_value(object, level)) return false;
                     continue;
                 }
                 // A restored structure may share what the class, as it is registered now, would not.
                 Py_ssize_t num_own = 0;
                 if (expected.is_anchor || has_identity(expected.kind, refs)) {
-                    if (!meet(object, expected, level)) return false;
+                    if (!meet<false>(object, expected, level)) return false;
                     if constexpr (asks) asking_->keep(object), num_own = 1;
                     is_opened_once = true;
                 }
@@ -92,6 +93,7 @@ public:
                         ? ask(object, expected, refs, open_options, level)
                         : read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values, held_);
                 if (!children) return false;
+                PyObject *const *const own_refs = refs;
                 refs += num_refs(expected);
                 if (expected.count == 0) continue;
                 // After the last child of a node the walk doesn't come back to the node.
@@ -100,6 +102,8 @@ public:
                 level.end = children + expected.count;
                 if (children == values) values += expected.count;
                 if constexpr (asks) level.is_owned = is_asked;
+                if constexpr (flattens)
+                    level.leaves_are_values = are_leaves_values(expected.kind, own_refs, level.leaves_are_values);
                 level.owns_slots = flattens && !is_asked && is_opened_once &&
                                    owns_its_slots(expected.kind, object, open_options, num_own);
             }
@@ -115,7 +119,7 @@ private:
         pause_.reset();
         PyObject *const *const children = asking_->ask(object, expected, refs, open_options, level, levels_);
         pause_.emplace();
-        leaf_type_ = nullptr;  // may have been registered
+        leaf_class_.forget();  // may have been registered
         return children;
     }
 
@@ -130,31 +134,31 @@ private:
     // Whether the object is a leaf as expected. Notes an anchor, and that the object was met.
     [[gnu::always_inline]] bool meet_leaf(PyObject *object, Node expected, const BorrowedFrame &level) {
         if constexpr (flattens) {
-            if (Py_TYPE(object) != leaf_type_ && !set_leaf_type(Py_TYPE(object))) [[unlikely]]
+            if (!leaf_class_.is_of_leaves(Py_TYPE(object), *options_)) [[unlikely]]
                 return false;
-            return is_leaf_tracked_ ? meet(object, expected, level) : !expected.is_anchor;
+            return leaf_class_.is_tracked() ? meet<true>(object, expected, level) : !expected.is_anchor;
         } else {
             if (expected.is_anchor) anchors_.push(object);
             return true;
         }
     }
 
-    // False for a class whose instances are no leaves, or that was never looked up.
-    bool set_leaf_type(PyTypeObject *type) {
-        const TypeInfo *const info = options_->space->find_known(type);
-        const bool is_leaf = info && (pydag::is_leaf(info->kind) || (is_none(info->kind) && options_->none_is_leaf));
-        if (!is_leaf) return false;
-        leaf_type_ = type;
-        is_leaf_tracked_ = options_->leaf_identity && info->identity == kObjectLeaf;
-        return true;
+    // Whether an object that was met before is a leaf that has no identity here.
+    bool is_value(PyObject *object, const BorrowedFrame &level) {
+        return level.leaves_are_values && leaf_class_.is_of_leaves(Py_TYPE(object), *options_) &&
+               !leaf_class_.is_tracked_below_all();
     }
 
     // Whether the object is new, as expected, and may be an anchor if it is to be one. Notes that it was met.
+    template <bool is_leaf>
     [[gnu::always_inline]] bool meet(PyObject *object, Node expected, const BorrowedFrame &level) {
         if (flattens && level.is_only_way_to(object)) [[likely]] {
             if constexpr (asks) are_all_noted_ = false;
             return !expected.is_anchor;
         }
+        if constexpr (is_leaf)
+            if (level.leaves_are_values && !leaf_class_.is_tracked_below_all()) [[unlikely]]
+                return !expected.is_anchor;
         return note_met(object, expected);
     }
 
@@ -191,8 +195,7 @@ private:
     Asking *const asking_;
     [[no_unique_address]] Held held_;
     TakenLeaves taken_;
-    PyTypeObject *leaf_type_ = nullptr;  // the class of the last leaf
-    bool is_leaf_tracked_ = false;
+    LeafClass leaf_class_;
     Buffer<BorrowedFrame, 24> levels_;
     Buffer<PyObject *, 192> values_;
     Buffer<PyObject *, 16> anchors_;  // by number

@@ -23,8 +23,8 @@ public:
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
-        const auto tracks = static_cast<uint8_t>(options_.leaf_identity ? kObjectLeaf | kObjectNode : kObjectNode);
-        BorrowedFrame level = {&tree, &tree + 1, false, false, 0};
+        const uint8_t tracks = options_.tracked(false), tracks_values = options_.tracked(true);
+        BorrowedFrame level = {&tree, &tree + 1, false, false, false, 0};
         LookingSteps steps;
         for (;;) {
             while (level.next == level.end) {
@@ -36,7 +36,7 @@ public:
             const TypeInfo *const info = options_.space->find_known(Py_TYPE(object));
             if (!info) return false;
             if constexpr (keeps_objects) objects_->push_borrowed(object);
-            const bool is_tracked = info->identity & tracks;
+            const bool is_tracked = info->identity & (level.leaves_are_values ? tracks_values : tracks);
             if (is_tracked && !level.is_only_way_to(object)) {
                 const uint32_t known = seen_.find_or_add(object, num_nodes());
                 if (known != IdentityTable::kNew) {
@@ -64,16 +64,19 @@ private:
             if (info.identity == kNoIdentity) return false;  // cycles through it are not found here
             has_registered_ = true;
         }
+        const size_t num_refs_before = builder_.refs.size();
         uint32_t count = 0;
         PyObject *const *const children = read_node(object, info, open_options_, builder_.refs, count);
         if (!children) return false;
         const uint32_t node = builder_.add(info.kind, count);
         if (count == 0) return true;
         const bool owns_slots = (is_tracked || level.owns_slots) && owns_its_slots(info.kind, object, open_options_);
+        const bool leaves_are_values =
+            are_leaves_values(info.kind, builder_.refs.data() + num_refs_before, level.leaves_are_values);
         levels_.push(level);
         constexpr uint32_t kFarthest = 16;
         for (uint32_t i = 1; i < std::min(count, kFarthest); ++i) prefetch(children[i]);
-        level = {children, children + count, owns_slots, false, node};
+        level = {children, children + count, owns_slots, false, leaves_are_values, node};
         return true;
     }
 

@@ -11,15 +11,16 @@ namespace pydag {
 struct Frame {
     uint32_t node;  // its position in the structure
     bool is_registered;
-    bool is_callback;   // registered, with a flatten function
-    bool is_untracked;  // registered, without identity
-    size_t base;        // the height of the stack without its children
+    bool is_callback;        // registered, with a flatten function
+    bool is_untracked;       // registered, without identity
+    bool leaves_are_values;  // its leaves have no identity
+    size_t base;             // the height of the stack without its children
 };
 
 class Frames : public Buffer<Frame, 24> {
 public:
     // The first frame stands for what is outside of the root.
-    Frames() { push({0, false, false, false, 0}); }
+    Frames() { push({0, false, false, false, false, 0}); }
 
     // Whether the container at this position is open. The nodes ascend: it is found by bisection.
     bool is_open(uint32_t node) const {

@@ -5,6 +5,7 @@
 #include "base/hashed.h"
 #include "base/tuples.h"
 #include "spec/spec_key.h"
+#include "walks/donation.h"
 #include "walks/flatten.h"
 #include "walks/jit_recipe.h"
 #include "walks/ref_contents.h"
@@ -47,7 +48,11 @@ nb::object leaves_at(const Leaves &leaves, const Recipe::Positions &positions) {
 
 nb::object donated_of(const Recipe &recipe, const Leaves &leaves) {
     nb::object tag = recipe.tag;
-    return recipe.donated ? tuple_of(std::move(tag), leaves_at(leaves, *recipe.donated)) : tag;
+    if (!recipe.donated) return tag;
+    const bool is_apart = recipe.copy.is_none() || !recipe.kept;
+    return tuple_of(std::move(tag), is_apart
+                                        ? leaves_at(leaves, *recipe.donated)
+                                        : donated_apart(leaves.data(), *recipe.donated, *recipe.kept, recipe.copy));
 }
 
 // Whether a function has returned the result itself.

@@ -26,12 +26,13 @@ struct Recipe {
     nb::tuple classes;                 // of these leaves
     Positions refs;                    // of refs whose contents are passed; no other leaf is a ref
     Positions written;                 // of those whose new contents come back
+    nb::object copy;                   // of a donated leaf that may stand at several places; None where none can
     nb::object function;               // takes contents or spread leaves; None: the function of the FlatCall
     bool has_devices;                  // whether there are several
     bool is_spread;                    // whether the function takes the kept leaves one by one, and no tag
     nb::tuple types;                   // of refs that came last, which needn't be looked at again
     size_t num_leaves = 0;             // of the structure
-    auto python_refs() { return std::tie(key, tag, statics, classes, function, types); }
+    auto python_refs() { return std::tie(key, tag, statics, classes, copy, function, types); }
     // Whether the function returns new contents of refs beside its result.
     bool has_extras() const { return !function.is_none() && !is_spread; }
 };

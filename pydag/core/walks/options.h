@@ -55,6 +55,12 @@ struct FlattenOptions {
         if (kFreeThreaded && space_name.is_valid()) space = Namespace::get(space_name);
     }
 
+    // What is tracked by identity, as bits of Identity; `leaves_are_values`: below a node whose leaves have none.
+    uint8_t tracked(bool leaves_are_values) const {
+        if (!leaf_identity) return kObjectNode;
+        return leaves_are_values ? kObjectNode | kLeafBelowAll : kObjectNode | kObjectLeaf;
+    }
+
     // What a structure depends on besides the tree.
     Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered}; }
     // For OpenOptions: 1 where it is known that dicts keep their insertion order, else -1.

@@ -244,6 +244,7 @@ class CompiledFunction:
         if groups is None or groups.positions != positions:
             donated = self._donated_leaves(args, kwargs, untraced, refs)
             sharded = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
+            may_repeat = self.options.identity == "nodes" or bool(_core.value_leaves(spec))
             flat_arguments = FlatArguments(
                 spec,
                 positions,
@@ -251,8 +252,10 @@ class CompiledFunction:
                 sharded,
                 self.shardings.number,
                 may_spread=self.functions.may_spread and not refs,
+                may_repeat=may_repeat,
             )
-            groups = LeafGroups(spec_key, positions, flat_arguments, self._look_again(spec))
+            look = self._look_again(spec)
+            groups = LeafGroups(spec_key, positions, flat_arguments, look, may_repeat)
             if (spec_key, refs) in self.leaf_groups:
                 self.replaced.add(spec_key)
             if len(self.leaf_groups) >= MOST:

@@ -4,8 +4,12 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import jax
+
+import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop.prefixes.arguments import joined
+from pydag.jaxinterop.static.leaves import copy_of_array
 from pydag.jaxinterop.static.untraced import Picker, picker
 from pydag.typing import Leaf
 
@@ -18,6 +22,12 @@ MOST_SPREAD = 1000
 That spares each call a tuple, 3 to 6 % of its time. A trace, in which JAX makes a tree of each
 argument, takes a quarter to a half longer.
 """
+
+
+def copy_of_donated(leaf: Leaf) -> Leaf:
+    """A copy of a leaf, unless JAX takes the leaf itself twice: only its own arrays are donated."""
+    is_array = isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
+    return copy_of_array(leaf) if is_array else leaf
 
 
 def _tagged(tag: Tag, pick: Picker | None) -> Picker:
@@ -36,6 +46,7 @@ class FlatArguments:
         number: How many shardings there are.
         is_listed: Whether the kept leaves are a tuple even if there is only one of them.
         may_spread: Whether the leaves may be passed one by one, where none is donated.
+        may_repeat: Whether one object may be several leaves.
     """
 
     def __init__(
@@ -47,6 +58,7 @@ class FlatArguments:
         number: int = 0,
         is_listed: bool = False,
         may_spread: bool = False,
+        may_repeat: bool = False,
     ) -> None:
         self.spec, self.groups, size = spec, groups, spec.num_leaves
         traced = sorted(set(range(size)).difference(static)) if static else range(size)
@@ -73,12 +85,23 @@ class FlatArguments:
         """Whether the kept leaves are passed one by one, without a tag."""
         self.gone = gone or None
         self.kept = None if is_plain else kept
+        self.copy = copy_of_donated if gone and may_repeat else None
+        """Makes a copy of a donated leaf that stands at another place, too; None where none can."""
 
     def pick(self, key: Hashed, leaves: Sequence[Leaf]) -> tuple[Hashed, *tuple[Any, ...]]:
         """The arguments of a flat function: a key, the donated leaves, the kept ones."""
         if self.is_spread:
             return key, *self.take_kept(leaves)
-        return key, self.take_donated(leaves), self.take_kept(leaves)
+        return key, self.take_donated(self._apart(leaves)), self.take_kept(leaves)
+
+    def _apart(self, leaves: Sequence[Leaf]) -> Sequence[Leaf]:
+        if self.copy is None or self.gone is None or self.kept is None:
+            return leaves
+        found = list(leaves)
+        donated = _core.donated_apart(tuple(leaves), self.gone, self.kept, self.copy)
+        for position, leaf in zip(self.gone, donated, strict=True):
+            found[position] = leaf
+        return found
 
 
 def join(

@@ -59,6 +59,7 @@ class LeafGroups:
         positions: Of the static leaves.
         flat_arguments: How the others become the arguments of a flat function.
         look: Says whether other leaves are divided so, too.
+        may_repeat: Whether one object may be several leaves.
     """
 
     def __init__(
@@ -67,10 +68,12 @@ class LeafGroups:
         positions: tuple[int, ...],
         flat_arguments: FlatArguments,
         look: LookAgain,
+        may_repeat: bool = False,
     ) -> None:
         spec = spec_key.spec
         self.spec_key, self.spec, size = spec_key, spec, spec.num_leaves
         self.positions, self.flat_arguments = positions, flat_arguments
+        self.may_repeat = may_repeat
         self.pick_static = picker(positions, size)
         looked_at = range(size) if look.looks_at_all else _core.module_leaves(spec)[0]
         self.checked = tuple(i for i in looked_at if i not in positions)
@@ -170,7 +173,13 @@ class LeafGroups:
             number: Of shardings.
         """
         return FlatArguments(
-            self.spec, self.positions, donated, self.flat_arguments.groups, number, is_listed=True
+            self.spec,
+            self.positions,
+            donated,
+            self.flat_arguments.groups,
+            number,
+            is_listed=True,
+            may_repeat=self.may_repeat,
         )
 
     def recallable(self, key: Hashed) -> "Recallable | None":
@@ -206,6 +215,7 @@ class Recallable(NamedTuple):
             statics=tuple(self.recent.statics),
             donated=flat_arguments.gone,
             kept=flat_arguments.kept,
+            copy=flat_arguments.copy,
             checked_positions=self.groups.checked,
             classes=self.classes,
             is_spread=flat_arguments.is_spread,

@@ -18,6 +18,9 @@ from pydag.typing import Leaf
 REF: Any = getattr(jax, "Ref", None)
 """The class of concrete refs; None where JAX has none."""
 
+if REF is not None:
+    _core.set_identity_everywhere(REF)  # two Variables of NNX that hold one ref hold one object
+
 new_ref: Any = getattr(jax, "new_ref", None)
 """Makes a ref."""
 

@@ -12,6 +12,7 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.flax_private import holds_values
 from pydag.registry import lookup
 from pydag.registry.class_table import bases_of, names_in
 from pydag.registry.fields import cached_names
@@ -193,6 +194,7 @@ def _registration(cls: type, entry: Any) -> object:
         look_again,
         fields is not None and fields.is_strict,
         is_module(cls),
+        holds_values(cls),
     )
     trial.registration = opener.registration
     if trial.how is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pydag.jaxinterop import jax_private
@@ -230,3 +231,11 @@ class Static:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Static, (self.value,)
+
+
+def copy_of_array(array: Any) -> Any:
+    """A copy of an array of JAX's, of the same type and sharding."""
+    copied = jnp.copy(array)
+    if getattr(array, "weak_type", False):
+        copied = jax_private.convert_element_type(copied, copied.dtype, weak_type=True)
+    return copied

@@ -4,10 +4,8 @@
 from typing import TypeVar
 
 import jax
-import jax.numpy as jnp
 
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.static.leaves import is_number
+from pydag.jaxinterop.static.leaves import copy_of_array, is_number
 from pydag.sharing.refs import copy_of_leaf, is_ref
 from pydag.typing import Leaf
 
@@ -47,7 +45,4 @@ def copy(tree: T) -> T:
 def _copied(leaf: Leaf) -> Leaf:
     if is_ref(leaf) or not isinstance(leaf, jax.Array):
         return leaf if is_number(leaf) or leaf is None else copy_of_leaf(leaf)
-    copied = jnp.copy(leaf)
-    if getattr(leaf, "weak_type", False):
-        copied = jax_private.convert_element_type(copied, copied.dtype, weak_type=True)
-    return copied
+    return copy_of_array(leaf)

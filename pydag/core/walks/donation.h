@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which leaves a compiled function may be given for good.
+//
+// XLA takes a donated array once, and refuses a call that has it at another place, too. A leaf without identity may
+// stand at several places: then a copy is donated for it.
+#pragma once
+
+#include "base/capi.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace pydag {
+
+// The leaves at `donated`, as a tuple. `copy(leaf)` is called for each that is met a second time, or is kept, too.
+nb::object donated_apart(PyObject *const *leaves, const std::vector<uint32_t> &donated,
+                         const std::vector<uint32_t> &kept, nb::handle copy);
+
+}  // namespace pydag
