@@ -14,13 +14,13 @@ nb::object on_keep_plan(Arguments a) { return nb::borrow(a[0]); }
 nb::object on_open_updated(Arguments a) { return open_updated(a[0]); }
 // (plan, tree, leaves)
 nb::object on_carry_out(Arguments a) { return carry_out(a[0], a[1], a[2]), nb::none(); }
-// (updated, arguments)
-nb::object on_update_arguments(Arguments a) { return update_arguments(a[0], a[1]), nb::none(); }
+// (updated, arguments, result)
+nb::object on_update_arguments(Arguments a) { return update_arguments(a[0], a[1], nb::borrow(a[2])); }
 
 const Operation operations[] = {
     operation_of<2, on_make_updated>("make_updated"),         operation_of<2, on_keep_plan>("keep_plan"),
     operation_of<1, on_open_updated>("open_updated"),         operation_of<3, on_carry_out>("carry_out"),
-    operation_of<2, on_update_arguments>("update_arguments"),
+    operation_of<3, on_update_arguments>("update_arguments"),
 };
 
 }  // namespace
@@ -33,12 +33,12 @@ void bind_updates(nb::module_ &module) {
     module.def(
         "update_plan",
         [](nb::object spec, Positions positions, Positions static_positions, nb::tuple statics, nb::object writers,
-           nb::object then) {
+           nb::object then, nb::object returned) {
             return make_update_plan({std::move(spec), std::move(positions), std::move(static_positions),
-                                     std::move(statics), std::move(writers), std::move(then)});
+                                     std::move(statics), std::move(writers), std::move(then), std::move(returned)});
         },
         nb::kw_only(), nb::arg("spec"), nb::arg("positions"), nb::arg("static_positions"), nb::arg("statics"),
-        nb::arg("writers").none(), nb::arg("then").none());
+        nb::arg("writers").none(), nb::arg("then").none(), nb::arg("returned").none() = nb::none());
     add_operations(module, operations, std::size(operations));
 }
 

@@ -72,8 +72,7 @@ nb::object finished(nb::handle returned, const std::function<nb::object()> &give
     if (!UpdatedBox::check(returned)) return built(returned, given, access);
     const nb::object result = UpdatedBox::of(returned).result;
     nb::object found = built(result, given, access);
-    update_arguments(returned, tuple_of(nb::borrow(args), nb::borrow(kwargs)));
-    return found;
+    return update_arguments(returned, tuple_of(nb::borrow(args), nb::borrow(kwargs)), std::move(found));
 }
 
 // Passes the leaves one by one, which JAX handles faster than a list of them.

@@ -77,10 +77,13 @@ void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
                         .then = plan.then});
 }
 
-void update_arguments(nb::handle object, nb::handle arguments) {
+nb::object update_arguments(nb::handle object, nb::handle arguments, nb::object result) {
     const Updated &updated = unboxed<UpdatedBox>(object, "Updated");
     const nb::object plan = updated.plan, leaves = updated.leaves;
-    if (!plan.is_none()) carry_out(plan, arguments, leaves);
+    if (plan.is_none()) return result;
+    carry_out(plan, arguments, leaves);
+    const nb::object returned = UpdatePlanBox::of(plan).returned;
+    return returned.is_none() ? result : call(returned, nb::handle(result), arguments);
 }
 
 void make_update_types() {

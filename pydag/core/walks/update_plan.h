@@ -17,7 +17,8 @@ struct UpdatePlan {
     nb::tuple statics;           // the leaves that are the same
     nb::object writers;          // as in NewLeaves
     nb::object then;             // likewise
-    auto python_refs() { return std::tie(spec, statics, writers, then); }
+    nb::object returned;         // (result, arguments) -> the result with objects of the arguments in it; or None
+    auto python_refs() { return std::tie(spec, statics, writers, then, returned); }
 };
 using UpdatePlanBox = Box<UpdatePlan>;
 
@@ -40,8 +41,9 @@ nb::object open_updated(nb::handle updated);
 
 // Writes these leaves, a tuple or list, into a tree as the plan says; see write_leaves.h.
 void carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
-// Writes what a function has returned, an Updated, into its arguments.
-void update_arguments(nb::handle updated, nb::handle arguments);
+// Writes what a function has returned, an Updated, into its arguments. `result`: what was built of its result. Returns
+// that, with the objects of the arguments in it that the function has returned.
+nb::object update_arguments(nb::handle updated, nb::handle arguments, nb::object result);
 
 void make_update_types();
 

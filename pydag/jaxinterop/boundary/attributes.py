@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.flax_private import static_attributes
 from pydag.jaxinterop.static.leaves import Static
@@ -17,6 +16,7 @@ from pydag.structure.listing import Listing, Record
 from pydag.typing import Leaf
 
 from .dag import Dag
+from .ways import Step, follow, held, way_to
 from .writers import write_dag
 
 Undo = Callable[[], None]
@@ -27,7 +27,7 @@ class _Attribute(NamedTuple):
     value: Any
 
     def write(self, node: Any) -> Undo:
-        before = _held(node, self.name)
+        before = held(node, self.name)
         object.__setattr__(node, self.name, self.value)
         return partial(object.__setattr__, node, self.name, before)
 
@@ -48,11 +48,6 @@ def _write_content(dag: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> None
     write_dag(dag, untraced, leaves, then)
 
 
-class _Step(NamedTuple):
-    record: Record
-    child: int | None  # its index, among the children of an object that a function opens
-
-
 class Attributes:
     """The new values of what is static, and the ways to the objects that have them.
 
@@ -61,7 +56,7 @@ class Attributes:
 
     def __init__(
         self,
-        found: Sequence[tuple[Sequence[_Step], _Attribute | _Content]],
+        found: Sequence[tuple[Sequence[Step], _Attribute | _Content]],
         spots: Sequence[int | str] | None,
         namespace: str,
     ) -> None:
@@ -86,7 +81,7 @@ class Attributes:
             if changes is None:
                 return None
             if changes:
-                way = _way(before, position)
+                way = way_to(before, position)
                 found += [(way, change) for change in changes]
         return cls(found, spots, old.namespace)
 
@@ -94,7 +89,7 @@ class Attributes:
         if self._spots is not None:
             args, kwargs = tree
             tree = [args[s] if isinstance(s, int) else kwargs[s] for s in self._spots]
-        todo = [(_follow(tree, way, self._namespace), change) for way, change in self._found]
+        todo = [(follow(tree, way, self._namespace), change) for way, change in self._found]
         undo: list[Undo] = []
         try:
             for node, change in todo:
@@ -123,34 +118,6 @@ def _changes_of_dags(one: Untraced, other: Untraced) -> Sequence[_Content] | Non
     if one.positions != other.positions or one.options != other.options:
         return None
     return None if Attributes.of(one.spec, other.spec) is None else [_Content(other)]
-
-
-def _way(listing: Listing, position: int) -> list[_Step]:
-    found, parent = [], 0
-    for step in listing.way(position):
-        is_opened = listing.records[parent].kind == "custom type"
-        index = listing.children(parent).index(step) if is_opened else None
-        found.append(_Step(listing.records[step], index))
-        parent = step
-    return found
-
-
-def _follow(node: Any, way: Sequence[_Step], namespace: str) -> Any:
-    for record, child in way:
-        if child is not None:
-            node = _core.open_one_level(node, namespace=namespace)[0][child]
-        elif record.attribute is not None:
-            node = _held(node, record.attribute)
-        else:
-            node = node[record.entry]
-    return node
-
-
-def _held(node: Any, name: str) -> Any:
-    try:
-        return object.__getattribute__(node, name)
-    except AttributeError:
-        return getattr(node, name)
 
 
 def _shape(record: Record) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from pydag.typing import Leaf
 from .attributes import Attributes
 from .dag import unhashable
 from .given import Changed, GivenTree
+from .returned_objects import ReturnedObjects
 from .update_errors import another_structure, cut_tie, of_another_trace, ref_put_in
 
 
@@ -106,6 +107,11 @@ class UpdatedArguments:
             elif Static(leaf) != Static(known):
                 found.static[number] = leaf
         return found
+
+    def returned(self, result: Any) -> ReturnedObjects | None:
+        """Which objects of these arguments a result has."""
+        chosen = self._chosen(self._given.tree)
+        return ReturnedObjects.of(self._given, chosen, self._reached, self._listing, result)
 
     def check_staged(self, found: Found) -> None:
         """Checks what a function that is traced once, for many calls, has changed.

@@ -73,10 +73,11 @@ def finished(returned: Any, call: tuple[Args, Kwargs], build: Callable[[Any], T]
         build: Makes the result of what JAX returned for it. If it fails, nothing is written.
     """
     result = build(result_of(returned))
-    if type(returned) is _core.Updated:
-        with naming_arguments():
-            _core.update_arguments(returned, call)
-    return result
+    if type(returned) is not _core.Updated:
+        return result
+    with naming_arguments():
+        own: T = _core.update_arguments(returned, call, result)
+    return own
 
 
 @contextlib.contextmanager
@@ -126,7 +127,8 @@ def update_of(
         return _NOTHING_WRITTEN
     call = UpdatedArguments(given, spots)
     kept = call.leaves.intersection(donated)
-    if changed is None and not kept:
+    returned = call.returned(result)
+    if changed is None and not kept and returned is None:
         return Update()
     found = call.compare() if changed is not None else Found({}, {}, None)
     traced = {position: given.leaves[position] for position in kept} | found.traced
@@ -136,7 +138,7 @@ def update_of(
         call.check_staged(found)
     if changed is not None:
         call.check_elsewhere(changed, traced)
-    if not (traced or found.static or found.attributes):
+    if not (traced or found.static or found.attributes or returned):
         return Update()
     positions = tuple(sorted(traced))
     plan = _core.update_plan(
@@ -146,6 +148,7 @@ def update_of(
         statics=tuple(found.static.values()),
         writers=writer_of,
         then=found.attributes,
+        returned=returned,
     )
     leaves = tuple(traced[position] for position in positions)
     if is_staged:
