@@ -150,7 +150,9 @@ class WithTrees:
         if is_of_optax and name in TREES and value is not None:
             return self._changed(name, value)
         if is_of_optax and name == _FACTORY:
-            return lambda *args, **kwargs: self(value(*args, **kwargs))
+            # It makes one for each update: nothing of those is kept.
+            changed = self._changed
+            return lambda *args, **kwargs: WithTrees(changed)(value(*args, **kwargs))
         return self(value)
 
     def _method(self, method: types.MethodType) -> Any:

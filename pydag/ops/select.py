@@ -251,6 +251,17 @@ masks: dict[type, Callable[[Any, Where], Any]] = {}
 made_masks: list[Callable[[Any, PyDagSpec, Sequence[Leaf], Sequence[bool]], None]] = []
 
 
+# Joins the flags of leaves that stand for one: of the leaves of a mask, and their flags.
+joined_flags: list[Callable[[Sequence[Leaf], list[bool]], list[bool]]] = []
+
+
+def flags_of(selected: list[bool], leaves: Sequence[Leaf]) -> list[bool]:
+    """The flags of a mask, given whether each leaf is selected."""
+    for join in joined_flags:
+        selected = join(leaves, selected)
+    return selected
+
+
 Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
 """Tells for each leaf of a structure whether it is selected."""
 
@@ -298,7 +309,7 @@ def dag_mask(
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
     leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
-    flags = selector(where, options.get("namespace", ""))(leaves, spec)
+    flags = flags_of(selector(where, options.get("namespace", ""))(leaves, spec), leaves)
     mask = _core.unflatten(spec, flags)
     if is_leaf is None and not options:
         for tell in made_masks:

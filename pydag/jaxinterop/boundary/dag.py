@@ -14,7 +14,7 @@ from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.paths import keys_of, paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
-from pydag.ops.select import masks, select, where_there
+from pydag.ops.select import flags_of, masks, select, where_there
 from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
@@ -290,12 +290,9 @@ def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], Untraced]:
 def _mask(dag: Dag, where: Where) -> Dag:
     """The Dag that has a boolean in the place of each leaf."""
     untraced, leaves = dag._take_apart()
-    found = select(
-        where_there(where),
-        untraced.spec,
-        untraced.all_leaves(leaves),
-        untraced.options.namespace,
-    )
+    everything = untraced.all_leaves(leaves)
+    namespace = untraced.options.namespace
+    found = flags_of(select(where_there(where), untraced.spec, everything, namespace), everything)
     return rebuilt(untraced, [found[i] for i in untraced.traced_positions()])
 
 

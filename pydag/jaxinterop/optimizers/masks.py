@@ -5,22 +5,23 @@ They may be given as a tree of the model's structure, a prefix of one, or a func
 one answer, whatever number of paths leads to it.
 """
 
-import contextlib
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
 
+import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.prefixes.neutral import neutral
 from pydag.jaxinterop.prefixes.treatments import Question, one_level, treatments
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
-from .every_place import EveryPlace, as_function_sees, is_leaf, places_of
+from .unfolded import is_leaf, models_for_functions
 
 _ROOT = "params"
 
@@ -86,16 +87,11 @@ def fitted(name: str, given: Any) -> Callable[[Any], Any]:
         if frozen is not None:
             flags = fitted(optax_private.FLAGS, frozen)(params)
             return optax_private.with_frozen(given, flags)(params)
-        answer = _answer(given, untraced, leaves) if is_function else given
         question = _QUESTIONS[name]
-        if isinstance(answer, EveryPlace):
-            found = _of_every_place(answer, question)
-        elif type(answer) is Dag and answer._take_apart()[0].content == untraced.content:
-            found = list(answer._take_apart()[1])
+        if is_function:
+            found = _of_function(given, untraced, leaves, question)
         else:
-            if type(answer) is Dag:
-                answer = answer.tree
-            found = _of_tree(untraced, leaves, answer, question, is_function)
+            found = _of_answer(given, untraced, leaves, question)
         # What takes no part stays what it is: JAX sees no leaf there.
         pairs = zip(found, leaves, strict=True)
         return rebuilt(untraced, [a if is_leaf(x) else x for a, x in pairs])
@@ -103,18 +99,56 @@ def fitted(name: str, given: Any) -> Callable[[Any], Any]:
     return of_params
 
 
-def _answer(function: Callable[[Any], Any], untraced: Untraced, leaves: Sequence[Leaf]) -> Any:
-    """What a function says of a model. Classes that refuse booleans or labels aren't built then."""
-    places = places_of(untraced, leaves)
-    model = as_function_sees(untraced, leaves, places)
+def _of_function(
+    function: Callable[[Any], Any], untraced: Untraced, leaves: Sequence[Leaf], question: Question
+) -> list[Any]:
+    """What a function says of each leaf of a model.
+
+    Raises:
+        Exception: What it raised for the model in the first of the forms that it may have.
+    """
+    first: Exception | None = None
+    for model in models_for_functions(untraced, leaves):
+        try:
+            answer = model.ask(function)
+        except Exception as error:
+            first = first or error
+            continue
+        return _joined(answer, untraced, leaves, question)
+    assert first is not None
+    raise first
+
+
+def _joined(
+    answer: Any, untraced: Untraced, leaves: Sequence[Leaf], question: Question
+) -> list[Any]:
+    """The answer of a function for each leaf. A mask selects a leaf by any of its paths."""
     try:
-        return function(model)
-    except Exception:
-        if isinstance(model, EveryPlace):
+        return _of_answer(answer, untraced, leaves, question)
+    except SharingError as error:
+        if question is not _QUESTIONS[optax_private.FLAGS]:
             raise
-        with contextlib.suppress(Exception):
-            return function(EveryPlace.of(untraced, leaves, places))
-        raise
+        _tell(str(error))
+    selected: set[int] = set()
+
+    def any_counts(first: Any, second: Any, leaf: Leaf) -> bool:
+        if not _are_flags_one(first, second, leaf):
+            selected.add(id(leaf))
+        return True
+
+    either = question._replace(are_one=any_counts)
+    return _of_tree(untraced, leaves, answer, either, selected)
+
+
+def _of_answer(
+    answer: Any, untraced: Untraced, leaves: Sequence[Leaf], question: Question
+) -> list[Any]:
+    """The answer for each leaf of a model, from a `Dag`, a tree or a prefix."""
+    if type(answer) is Dag:
+        own, found = answer._take_apart()
+        if own.content == untraced.content:
+            return list(found)
+    return _of_tree(untraced, leaves, answer, question)
 
 
 def _is_one(given: Any) -> bool:
@@ -123,28 +157,29 @@ def _is_one(given: Any) -> bool:
 
 
 def _of_tree(
-    untraced: Untraced, leaves: Sequence[Leaf], answer: Any, question: Question, is_function: bool
+    untraced: Untraced,
+    leaves: Sequence[Leaf],
+    answer: Any,
+    question: Question,
+    selected: Container[int] = (),
 ) -> list[Any]:
-    """The answer for each leaf of a model, from a tree or a prefix."""
+    """The answer for each leaf of a model, from a tree or a prefix.
+
+    Args:
+        selected: The ids of leaves for which the answer is True.
+    """
     stand_ins = list(map(_stand_in, leaves))
     positions = untraced.traced_positions()
     only = frozenset(p for p, x in zip(positions, leaves, strict=True) if is_leaf(x))
-    trees, prefixes = {_ROOT: untraced.build(stand_ins)}, {_ROOT: answer}
-    selected: set[int] = set()
-    try:
-        found = treatments(trees, prefixes, question, untraced.options, only)
-    except SharingError as error:
-        if not (is_function and question is _QUESTIONS[optax_private.FLAGS]):
-            raise
-        _tell(str(error))
-
-        def any_counts(first: Any, second: Any, leaf: Leaf) -> bool:
-            if not _are_flags_one(first, second, leaf):
-                selected.add(id(leaf))
-            return True
-
-        either = question._replace(are_one=any_counts)
-        found = treatments(trees, prefixes, either, untraced.options, only)
+    tree = untraced.build(stand_ins)
+    if type(answer) is Dag:
+        try:
+            answer = answer.tree
+        except Exception:  # a class may refuse answers: nodes of ours stand for its objects
+            own, found = answer._take_apart()
+            tree = _core.unflatten(neutral(untraced.spec), untraced.all_leaves(stand_ins))
+            answer = _core.unflatten(neutral(own.spec), own.all_leaves(found))
+    found = treatments({_ROOT: tree}, {_ROOT: answer}, question, untraced.options, only)
     pairs = zip(positions, stand_ins, strict=True)
     return [id(stand_in) in selected or found[p] for p, stand_in in pairs]
 
@@ -154,27 +189,6 @@ def _stand_in(leaf: Leaf) -> Any:
     shape, dtype = getattr(leaf, "shape", ()), getattr(leaf, "dtype", None)
     one = np.zeros((), dtype if isinstance(dtype, np.dtype) else None)
     return np.broadcast_to(one, shape)
-
-
-def _of_every_place(answer: EveryPlace, question: Question) -> list[Any]:
-    """The answer for each leaf, from those for its paths."""
-    found: dict[int, tuple[str, Any]] = {}
-    for place, given in zip(answer.places, answer.answers, strict=True):
-        path, first = found.setdefault(place.number, (place.path, given))
-        if question.are_one(first, given, None):
-            continue
-        told = (
-            f"one object is both {question.describe(first)} and {question.describe(given)}\n"
-            f"  {_ROOT}{path} is {question.describe(first)}\n"
-            f"  {_ROOT}{place.path}, the same object, is {question.describe(given)}\n"
-            f"  {question.advice}"
-        )
-        if question is not _QUESTIONS[optax_private.FLAGS]:
-            raise SharingError(told)
-        _tell(told)
-        found[place.number] = path, True
-    leaves = answer._take_apart()[1]
-    return [found[i][1] if i in found else leaf for i, leaf in enumerate(leaves)]
 
 
 def _tell(difference: str) -> None:

@@ -33,20 +33,35 @@ from .optimizer_view import (
 )
 from .state import OptimizerState, Structure
 from .transformation import Optimizer
+from .unfolded import shown_to_functions
 
 T = TypeVar("T")
 
 
 class _Optimizer:
-    """A transformation of optax's, for DAGs."""
+    """A transformation of optax's, for DAGs.
 
-    def __init__(self, tx: Any, takes_extra: bool, wrt: Where | None, options: Options) -> None:
-        self.tx, self.takes_extra, self.wrt, self.options = tx, takes_extra, wrt, options
+    Args:
+        tx: The transformation as it was given; it is pickled as such.
+    """
+
+    def __init__(self, tx: Any, wrt: Where | None, options: Options) -> None:
+        import optax
+
+        self.given, self.wrt, self.options = tx, wrt, options
+        if hasattr(tx, "gradient_transformation"):  # `MultiSteps` is none, and makes one
+            tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
+        self.takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
+        self.tx: Any = optax_private.WithTrees(fitted)(tx)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Optimizer, (self.given, self.wrt, self.options)
 
     def init(self, params: AnyDag) -> OptimizerState:
         if optax_private.is_placeholder(params):
             return OptimizerState(self.tx.init(params), Structure(None))
         given, slow = params, None
+        slow_leaves: list[Leaf] = []
         if optax_private.is_lookahead(given):
             params, slow = given.fast, given.slow
         _, untraced, leaves, _ = Parts.of(as_values(params), self.options, "params")
@@ -64,8 +79,8 @@ class _Optimizer:
             slow_leaves = matched(untraced, slow, "the slow model", "params.slow")
             slow_leaves = with_contents(slow_leaves, active)
             values = type(given)(fast=values, slow=view.dag(slow_leaves))
-            leaves = [*leaves, *slow_leaves]
-        state = orderly(self.tx.init(values), leaves)
+        with shown_to_functions(untraced, leaves):
+            state = orderly(self.tx.init(values), [*leaves, *slow_leaves])
         return OptimizerState(state, Structure(untraced, None if chosen is None else tuple(chosen)))
 
     def _chosen_variables(self, params: AnyDag, count: int) -> list[bool] | None:
@@ -111,9 +126,10 @@ class _Optimizer:
             elsewhere += slow
             seen = type(pair)(fast=seen, slow=model.dag(slow))
         try:
-            found, after = self.tx.update(
-                model.dag(gradients), model.without(before), seen, **extra
-            )
+            with shown_to_functions(untraced, values):
+                found, after = self.tx.update(
+                    model.dag(gradients), model.without(before), seen, **extra
+                )
         except (TypeError, ValueError, AttributeError) as error:
             if type(state) is not OptimizerState:
                 error.add_note("The state must be what `init` of this very optimizer gave.")
@@ -196,10 +212,11 @@ def optimizer(
     moments of the rest as they are.
 
     Masks and labels in `tx` are trees like the model, prefixes of one, or functions. A function
-    gets the model, or a `Dag` of it where JAX doesn't open all of it; JAX's functions see every
-    path of a shared leaf there. A mask that a function makes selects a leaf by any of its paths,
-    and warns where they differ; any other two answers for one leaf are a `SharingError`. Everything
-    of optax's goes inside: what is put around the result sees the model as plain JAX does.
+    gets the model itself, in which each place of a shared object has a copy of its own: functions
+    of JAX's and of pydag's see a shared leaf at each of its paths. A mask that a function makes
+    selects a leaf by any of its paths, and warns where they differ; any other two answers for one
+    leaf are a `SharingError`. Everything of optax's goes inside: what is put around the result sees
+    the model as plain JAX does.
 
     Given Dags, `update` returns a Dag, which `optax.apply_updates` takes; so a `TrainState` can
     hold them. The parameters of `optax.lookahead` are its `LookaheadParams` of two models.
@@ -245,11 +262,7 @@ def optimizer(
         ) from error
     tell_flax()
     check_transformation(tx)
-    if hasattr(tx, "gradient_transformation"):  # `MultiSteps` is no transformation, and makes one
-        tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
-    takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
-    tx = optax_private.WithTrees(fitted)(tx)
-    made = _Optimizer(tx, takes_extra, wrt, Options(namespace, identity))
+    made = _Optimizer(tx, wrt, Options(namespace, identity))
     result: Optimizer = optax.GradientTransformationExtraArgs(made.init, made.update)
     return result
 

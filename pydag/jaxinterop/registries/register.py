@@ -11,7 +11,7 @@ from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.derivatives import noted_for_jax, opens_as_pydag
 from pydag.jaxinterop.boundary.memory import memory_of, remember
 from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags
-from pydag.jaxinterop.static.paths import keys_of
+from pydag.jaxinterop.static.paths import leaf_keys_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.fields import module_listeners
 from pydag.registry.names import class_name
@@ -125,7 +125,7 @@ def _tell_jax(cls: type, how: _How) -> None:
 
     def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], Untraced]:
         leaves, untraced = flatten(node)
-        return list(zip(keys_of(untraced, ""), leaves, strict=True)), untraced
+        return list(zip(leaf_keys_of(untraced), leaves, strict=True)), untraced
 
     def unflatten(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
         leaves = tuple(leaves)
