@@ -230,7 +230,8 @@ def test_ties() -> None:
 
     with pytest.raises(pydag.SharingError, match=r"args\[0\]\['a'\] and args\[0\]\['b'\]\[0\]"):
         pj.jit(cut, update_argnums=0)(tied)
-    with pytest.raises(pydag.SharingError, match=r"args\[0\]\['a'\] and args\[0\]\['b'\]\[0\]"):
+    text = r"args\[0\]\['a'\] and args\[0\]\['b'\]\[0\](.|\n)*Inside the function, write jnp\.copy"
+    with pytest.raises(pydag.SharingError, match=text):
         pj.jit(make, update_argnums=0)({"a": w, "b": [w + 1]})
     assert tied["a"] is w
     pj.jit(both, update_argnums=0)(tied)
@@ -747,25 +748,108 @@ def test_an_inner_function_that_takes_it_from_around(inner: str, outer: str) -> 
     assert given["total"] is before
 
 
-@pytest.mark.parametrize("outer", ["jit", "grad", "checkpoint"])
-def test_an_array_of_an_argument_that_stays(outer: str) -> None:
-    """It is copied: the arguments are not tied to each other, at the first call and the next."""
-
-    def sync(online: Any, target: Any) -> Any:
-        target["w"] = online["w"]
-        return (online["w"] ** 2).sum()
-
+def wrapped_sync(outer: str, sync: Callable[[Any, Any], Any]) -> Any:
     wrappers: dict[str, Callable[[], Any]] = {
         "jit": lambda: pj.jit(sync, update_argnums=1),
         "grad": lambda: pj.value_and_grad(sync, update_argnums=1),
         "checkpoint": lambda: pj.checkpoint(sync, update_argnums=1),
     }
-    wrapped = wrappers[outer]()
+    return wrappers[outer]()
+
+
+@pytest.mark.parametrize("outer", ["jit", "grad", "checkpoint"])
+def test_an_array_of_an_argument_that_stays(outer: str) -> None:
+    """Put into one that is updated it would tie the two: SharingError, cured by `jnp.copy`."""
+
+    def sync(online: Any, target: Any) -> Any:
+        target["w"] = online["w"]
+        return (online["w"] ** 2).sum()
+
+    def copied(online: Any, target: Any) -> Any:
+        target["w"] = jnp.copy(online["w"])
+        return (online["w"] ** 2).sum()
+
     online, target = {"w": ARRAY}, {"w": 2 * ARRAY}
+    text = r"args\[1\]\['w'\] and args\[0\]\['w'\](.|\n)*Inside the function, write jnp\.copy\(x\)"
+    with pytest.raises(pydag.SharingError, match=text):
+        wrapped_sync(outer, sync)(online, target)
+    assert target["w"].tolist() == (2 * ARRAY).tolist()
+    wrapped = wrapped_sync(outer, copied)
     for _ in range(3):
         wrapped(online, target)
         assert target["w"] is not online["w"]
         assert target["w"].tolist() == ARRAY.tolist()
+
+
+@pytest.mark.parametrize("outer", ["jit", "grad", "checkpoint"])
+@pytest.mark.parametrize("form", ["bare", "tuple"])
+def test_an_array_that_is_an_argument(outer: str, form: str) -> None:
+    """It is a variable of its own, also in a tuple: where it is put, a copy is written."""
+
+    def keep(x: Any, target: Any) -> Any:
+        array = x if form == "bare" else x[0]
+        target["w"] = array
+        return (array**2).sum()
+
+    wrapped, target = wrapped_sync(outer, keep), {"w": 2 * ARRAY}
+    x: Any = ARRAY if form == "bare" else (ARRAY, 2 * ARRAY)
+    for _ in range(3):
+        wrapped(x, target)
+        assert target["w"] is not ARRAY
+        assert target["w"].tolist() == ARRAY.tolist()
+
+
+@pytest.mark.parametrize("outer", ["jit", "grad", "checkpoint"])
+def test_a_container_of_an_argument_that_stays(outer: str) -> None:
+    """Put into one that is updated, or taken out of it, it is a SharingError: nothing is written.
+
+    What was shared before may be changed through both.
+    """
+
+    def graft(online: Any, target: Any) -> Any:
+        target["n"] = online["n"]
+        target["n"]["w"] = target["n"]["w"] + 1
+        return online["x"].sum()
+
+    def cut(online: Any, target: Any) -> Any:
+        target["n"] = {"w": target["n"]["w"] + 1}
+        return online["x"].sum()
+
+    def through(online: Any, target: Any) -> Any:
+        target["n"]["w"] = online["n"]["w"] + 1
+        return online["x"].sum()
+
+    online, target = ({"n": {"w": ARRAY + i}, "x": ARRAY + i} for i in range(2))
+    with pytest.raises(pydag.SharingError, match=r"makes a tie(.|\n)*pj\.tree\.copy\(x\)"):
+        wrapped_sync(outer, graft)(online, target)
+    if outer == "grad":
+        return  # what is shared would be differentiated by at one place, and updated at another
+    shared = {"w": ARRAY}
+    one, other = {"n": shared, "x": ARRAY + 1}, {"n": shared}
+    with pytest.raises(pydag.SharingError, match="cuts a tie"):
+        wrapped_sync(outer, cut)(one, other)
+    assert shared["w"] is ARRAY
+    wrapped_sync(outer, through)(one, other)
+    assert shared["w"].tolist() == (ARRAY + 1).tolist()
+    assert one["n"] is other["n"]
+
+
+def test_a_copy_of_a_value_of_nnx_is_no_tie() -> None:
+    """Between Variables values are copied freely; a Variable of another argument is a tie."""
+    nnx = pytest.importorskip("flax.nnx")
+    online, target = (nnx.Linear(2, 2, rngs=nnx.Rngs(i)) for i in range(2))
+
+    def sync(online: Any, target: Any) -> None:
+        target.kernel[...] = online.kernel[...]
+
+    def graft(online: Any, target: Any) -> None:
+        target.kernel = online.kernel
+
+    for _ in range(2):
+        pj.jit(sync, update_argnums=1)(online, target)
+        assert jnp.array_equal(target.kernel[...], online.kernel[...])
+    with pytest.raises(pydag.SharingError, match="makes a tie"):
+        pj.jit(graft, update_argnums=1)(online, target)
 
 
 def test_what_must_stay_in_a_dag() -> None:

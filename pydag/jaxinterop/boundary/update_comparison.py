@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a function changed in the arguments that it updates: its leaves, before and after."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from .attributes import Attributes
 from .dag import unhashable
 from .given import Changed, GivenTree
 from .returned_objects import ReturnedObjects
-from .update_errors import another_structure, cut_tie, of_another_trace, ref_put_in
+from .update_errors import another_structure, cut_tie, made_tie, of_another_trace, ref_put_in
 
 
 def roots_of(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
@@ -142,44 +142,64 @@ class UpdatedArguments:
         leaves = self._given.leaves
         return frozenset(id(leaf) for i, leaf in enumerate(leaves) if i not in self.leaves)
 
-    def check_elsewhere(self, changed: Changed, written: dict[int, Leaf]) -> None:
-        """Checks that nothing that changed is held by an object that stays as it is.
+    def check_ties(self, changed: Changed) -> None:
+        """Checks that these arguments and those that stay as they are share what they shared.
 
         Raises:
-            SharingError: Something is.
+            SharingError: They share something else now.
         """
-        listing, after = self._listing, changed.listing
-        now = dict(zip(after.leaves, changed.leaves, strict=True))
-        arguments = set(listing.children(0))  # an argument itself is a variable of its own
-        for position, leaf in written.items():
-            if leaf is self._given.leaves[position]:
-                continue
-            for slot in listing.slots_of(listing.leaves[position]):
-                around = listing.parents[slot]
-                if around in self._reached or around in arguments:
-                    continue
-                found = _followed(after, [listing.records[step] for step in listing.way(slot)])
-                if found is None or now.get(found) is not leaf:
-                    one = self._text(
-                        next(
-                            s
-                            for s in listing.slots_of(listing.leaves[position])
-                            if listing.parents[s] in self._reached
-                            or listing.parents[s] in arguments
-                        )
-                    )
-                    raise cut_tie(one, self._text(slot))
+        before, after = self._listing, changed.listing
+        for one, other in _crossings(after, set(below(after, roots_of(after, self._spots)))):
+            was = _followed(before, after, one), _followed(before, after, other)
+            if was[0] is None or was[0] != was[1]:
+                raise made_tie(changed.path(one), changed.path(other), _is_node(after, one))
+        for one, other in _crossings(before, self._reached):
+            now = _followed(after, before, one), _followed(after, before, other)
+            if now[0] is None or now[0] != now[1]:
+                raise cut_tie(self._text(one), self._text(other))
 
     def _text(self, position: int) -> str:
         return shortened(with_roots(self._listing.path_text(position, "tree"), CALL))
 
 
-def _followed(listing: Listing, records: Sequence[Any]) -> int | None:
-    """The anchor of the node to which the entries lead."""
+def _crossings(listing: Listing, inside: set[int]) -> Iterator[tuple[int, int]]:
+    """Slots of one object, the first in some arguments, the second in the others.
+
+    An array that is an argument itself, or stands in tuples alone, is a variable of its own.
+    """
+    args, kwargs = listing.children(0)
+    arguments = {0, args, kwargs}
+    for slots in listing.slots:
+        within = [s for s in slots if listing.parents[s] in inside]
+        beyond = [s for s in slots if listing.parents[s] not in inside]
+        if not _is_node(listing, slots[0]):
+            beyond = [s for s in beyond if not _is_bare(listing, s, arguments)]
+        else:  # an argument that is updated is held by nothing else
+            roots = [s for s in beyond if listing.parents[s] in arguments and s in inside]
+            within, beyond = within + roots, [s for s in beyond if s not in roots]
+        if within and beyond:
+            yield within[0], beyond[0]
+
+
+def _is_node(listing: Listing, position: int) -> bool:
+    return not listing.records[listing.target(position)].is_leaf
+
+
+def _is_bare(listing: Listing, position: int, arguments: set[int]) -> bool:
+    """Whether nothing but tuples is between an argument and what stands in it."""
+    parent = listing.parents[position]
+    while parent not in arguments and listing.records[parent].kind == "tuple":
+        parent = listing.parents[parent]
+    return parent in arguments
+
+
+def _followed(listing: Listing, other: Listing, position: int) -> int | None:
+    """The anchor of the node to which the way leads that leads to a position in another listing."""
     at = 0
-    for record in records:
+    for step in other.way(position):
+        entry = Static(other.records[step].entry)
         for child in listing.children(at):
-            if Static(listing.records[child].entry) == Static(record.entry):
+            if Static(listing.records[child].entry) == entry:
                 at = listing.target(child)
                 break
         else:

@@ -34,6 +34,24 @@ def cut_tie(written: str, kept: str) -> SharingError:
     )
 
 
+def made_tie(written: str, kept: str, is_node: bool) -> SharingError:
+    """The error where the function ties what it updates to an argument that stays as it is.
+
+    Args:
+        written: The path at which an object of the other argument stands now.
+        kept: The path at which it stood.
+        is_node: Whether it is a container or a module.
+    """
+    copy = "pj.tree.copy(x)" if is_node else "jnp.copy(x)"
+    return SharingError(
+        "the function makes a tie between an argument that is updated and one that isn't\n"
+        f"  given: {written} and {kept} are two objects\n"
+        "  now: they are one\n"
+        f"  Inside the function, write {copy} for the object; or update both arguments "
+        "(update_argnums), and give them one object before the call."
+    )
+
+
 def of_another_trace(where: str, leaf: Any) -> Exception:
     """The error where a leaf was written by a function that had taken the object from around it.
 
@@ -85,11 +103,12 @@ def another_structure(
         flatten = first.options.flatten
         return another_structure(flatten(tree)[1], flatten(now)[1], tree, now, (where,))
     error: type[ValueError] = ValueError
+    makes_tie = False
     for spec, tree in ((old, after), (new, before)):
         try:
             spec.flatten_up_to(tree)
         except SharingError:
-            error = SharingError
+            error, makes_tie = SharingError, spec is new
         except ValueError:
             error = ValueError
             break
@@ -101,13 +120,24 @@ def another_structure(
         "  (first: as it was given, second: as the function left it)\n"
         f"{with_roots(text, names)}\n"
         "  Leaves alone are written into the caller's objects. "
-        + (
-            "Write one object at both places, or give one of them a copy before the call; "
-            'with identity="nodes" arrays have no identity.'
-            if error is SharingError
-            else "Make what is missing before the call (an array of zeros for None), or return "
-            "the new object."
+        + _cure(error is SharingError, makes_tie)
+    )
+
+
+def _cure(is_about_sharing: bool, makes_tie: bool) -> str:
+    if not is_about_sharing:
+        return (
+            "Make what is missing before the call (an array of zeros for None), or return the new "
+            "object."
         )
+    if makes_tie:
+        return (
+            "Inside the function, write jnp.copy(x) at one of the places; or give one object at "
+            'both before the call. With identity="nodes" arrays have no identity.'
+        )
+    return (
+        "Write one object at both places, or give one of them a copy before the call; with "
+        'identity="nodes" arrays have no identity.'
     )
 
 

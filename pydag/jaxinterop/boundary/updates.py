@@ -137,7 +137,7 @@ def update_of(
     if is_staged:
         call.check_staged(found)
     if changed is not None:
-        call.check_elsewhere(changed, traced)
+        call.check_ties(changed)
     if not (traced or found.static or found.attributes or returned):
         return Update()
     positions = tuple(sorted(traced))
