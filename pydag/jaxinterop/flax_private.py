@@ -14,8 +14,8 @@ from pydag.registry.class_table import bases_of, inherits, names_in
 
 # The attribute that says which attributes of an instance are children. It is the first static one.
 _NODES = "_pytree__nodes"
-# The slot of a Variable that has what the variable holds.
-_RAW_VALUE = "_raw_value"
+# The slots of a Variable that have what the variable holds, and what is said about it.
+_RAW_VALUE, _METADATA = "_raw_value", "_var_metadata"
 
 
 class BySlots(NamedTuple):
@@ -77,6 +77,27 @@ def set_raw_value(variable: Any, value: Any) -> None:
     object.__setattr__(variable, _RAW_VALUE, value)
 
 
+def metadata_of(cls: type, aux_data: Any) -> dict[str, Any] | None:
+    """The metadata of a Variable, told from its aux_data; None for another class or form."""
+    is_known = holds_values(cls) and type(aux_data) is tuple
+    if not is_known or not all(type(item) is tuple and len(item) == 2 for item in aux_data):
+        return None
+    return dict(aux_data)
+
+
+def replace_metadata(variable: Any, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Gives a Variable other metadata, where flax would ask who traces it; returns the old ones."""
+    before: dict[str, Any] = getattr(variable, _METADATA)
+    object.__setattr__(variable, _METADATA, dict(metadata))
+    return before
+
+
+def is_state_of_module(cls: type) -> bool:
+    """Whether instances say of a module of NNX whether it is being set up, and nothing else."""
+    library: Any = sys.modules.get("flax.nnx.pytreelib")
+    return cls is getattr(library, "PytreeState", None)
+
+
 def static_attributes(aux_data: Any) -> dict[str, Any]:
     """The static attributes of a module of NNX, by name, told from its aux_data.
 
@@ -117,7 +138,7 @@ def _variables(cls: type, entry: Any) -> BySlots | None:
     if build.func is not library._variable_unflatten or build.args[0] is not cls or build.keywords:
         return None
     make_fresh, write = _trace_state(), library.Variable.set_raw_value
-    return BySlots(_RAW_VALUE, "value", "_var_metadata", (), "_trace_state", make_fresh, write)
+    return BySlots(_RAW_VALUE, "value", _METADATA, (), "_trace_state", make_fresh, write)
 
 
 def _states(cls: type, entry: Any) -> BySlots | None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is static and part of a structure, and what a function changes of it.
 
-These are meta fields, flags of Flax's modules, and what is static in a `Dag`.
+These are meta fields, flags of Flax's modules, metadata of its Variables, and what is static in a
+`Dag`.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +10,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.flax_private import static_attributes
+from pydag.jaxinterop.flax_private import (
+    is_state_of_module,
+    metadata_of,
+    replace_metadata,
+    static_attributes,
+)
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.listing import Listing, Record
@@ -32,6 +38,15 @@ class _Attribute(NamedTuple):
         return partial(object.__setattr__, node, self.name, before)
 
 
+class _Metadata(NamedTuple):
+    """What is said about what a Variable of NNX holds."""
+
+    value: dict[str, Any]
+
+    def write(self, variable: Any) -> Undo:
+        return partial(replace_metadata, variable, replace_metadata(variable, self.value))
+
+
 class _Content(NamedTuple):
     """What is static in a Dag."""
 
@@ -48,6 +63,9 @@ def _write_content(dag: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> None
     write_dag(dag, untraced, leaves, then)
 
 
+_Change = _Attribute | _Metadata | _Content
+
+
 class Attributes:
     """The new values of what is static, and the ways to the objects that have them.
 
@@ -56,7 +74,7 @@ class Attributes:
 
     def __init__(
         self,
-        found: Sequence[tuple[Sequence[Step], _Attribute | _Content]],
+        found: Sequence[tuple[Sequence[Step], _Change]],
         spots: Sequence[int | str] | None,
         namespace: str,
     ) -> None:
@@ -100,15 +118,20 @@ class Attributes:
             raise
 
 
-def _changes(one: Record, other: Record) -> Sequence[_Attribute | _Content] | None:
+def _changes(one: Record, other: Record) -> Sequence[_Change] | None:
     """What is static and differs between two nodes; None if anything else differs."""
     if _shape(one) != _shape(other):
         return None
     if type(one.detail) is Untraced and type(other.detail) is Untraced:
         return _changes_of_dags(one.detail, other.detail)
+    if Static(one.detail) == Static(other.detail):
+        return ()
+    metadata = None if one.kind != "custom type" else metadata_of(other.type, other.detail)
+    if metadata is not None:
+        return [_Metadata(metadata)]
     now, were = _attributes(other), _attributes(one)
     if now is None or were is None or now.keys() != were.keys():
-        return () if Static(one.detail) == Static(other.detail) else None
+        return None
     return [_Attribute(k, v) for k, v in now.items() if Static(v) != Static(were[k])]
 
 
@@ -128,4 +151,6 @@ def _attributes(record: Record) -> dict[str, Any] | None:
     """The static attributes of an object by name; None for an object without any to write."""
     if record.kind == "fields":
         return dict(record.detail)
-    return static_attributes(record.detail) if record.kind == "custom type" else None
+    if record.kind != "custom type":
+        return None
+    return static_attributes(record.detail) or ({} if is_state_of_module(record.type) else None)

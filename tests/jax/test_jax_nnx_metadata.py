@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="attr-defined, no-untyped-call, assignment"
+"""What a function says about the Variables of an updated argument is written, too."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+nnx: Any = pytest.importorskip("flax.nnx")
+
+import jax.numpy as jnp
+
+from pydag import jaxinterop as pj
+
+
+def replace(m: Any) -> None:
+    m.kernel = m.kernel.replace(m.kernel[...] + 1, tag=9, out_sharding=("x", None))
+
+
+def set_metadata(m: Any) -> None:
+    m.kernel.set_metadata(tag=9, out_sharding=("x", None))
+
+
+def changed_by(change: Callable[[Any], None], wrap: Any) -> Any:
+    model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+    wrap(change)(model)
+    return model
+
+
+@pytest.mark.parametrize("change", [replace, set_metadata])
+@pytest.mark.parametrize("times", [1, 3])
+def test_metadata_are_handed_on(change: Callable[[Any], None], times: int) -> None:
+    """A Variable that was replaced, or got other metadata, has them afterwards.
+
+    `nnx.jit` gives those of the first, too.
+    """
+    model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+    kernel, before = model.kernel, model.kernel[...]
+    step = pj.jit(change, update_argnums=0)
+    for _ in range(times):
+        step(model)
+    assert model.kernel is kernel
+    if change is replace:
+        assert kernel.get_metadata() == changed_by(change, nnx.jit).kernel.get_metadata()
+    assert kernel.get_metadata()["tag"] == 9
+    assert kernel.get_metadata()["out_sharding"] == ("x", None)
+    assert kernel[...].tolist() == (before + (times if change is replace else 0)).tolist()
+
+
+@pytest.mark.parametrize("inner", ["grad", "checkpoint", "jit"])
+def test_in_other_wrappers(inner: str) -> None:
+    """A derivative, `checkpoint` and nested functions hand them on."""
+
+    def loss(m: Any) -> Any:
+        replace(m)
+        return m.kernel[...].sum()
+
+    def step(m: Any) -> None:
+        if inner == "grad":
+            pj.grad(loss, update_argnums=0)(m)
+        else:
+            getattr(pj, inner)(loss, update_argnums=0)(m)
+        assert m.kernel.get_metadata()["tag"] == 9
+
+    assert changed_by(step, lambda f: f).kernel.tag == 9
+    assert changed_by(step, lambda f: pj.jit(f, update_argnums=0)).kernel.tag == 9
+
+
+def test_another_class_is_an_error() -> None:
+    """A Variable of another class is another structure."""
+
+    def step(m: Any) -> None:
+        m.kernel = nnx.BatchStat(m.kernel[...])
+
+    with pytest.raises(ValueError, match=r"args\[0\]\.kernel(.|\n)*Param(.|\n)*BatchStat"):
+        pj.jit(step, update_argnums=0)(nnx.Linear(2, 2, rngs=nnx.Rngs(0)))
+
+
+class Tagged:
+    def __init__(self, w: Any, tag: str) -> None:
+        self.w, self.tag = w, tag
+
+
+def test_aux_data_of_other_classes() -> None:
+    """Other aux_data of a class with functions is another structure: never lost in silence."""
+    pydag.register_pydag_node(
+        Tagged,
+        lambda t: ((t.w,), t.tag),
+        lambda tag, children: Tagged(children[0], tag),
+        namespace="tagged",
+    )
+
+    def step(tree: Any) -> None:
+        tree["t"] = Tagged(tree["t"].w, "new")
+
+    tree = {"t": Tagged(jnp.ones(2), "old")}
+    with pytest.raises(ValueError, match=r"args\[0\]\['t'\]\n.*aux_data 'old'\n.*aux_data 'new'"):
+        pj.jit(step, update_argnums=0, namespace="tagged")(tree)
+    assert tree["t"].tag == "old"
