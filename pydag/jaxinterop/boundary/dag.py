@@ -19,6 +19,7 @@ from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
+from .derivatives import with_seen
 from .remembered import Remembered
 
 if TYPE_CHECKING:
@@ -205,7 +206,8 @@ def dag_of(
 ) -> Inner:
     """The Dag of a tree; errors speak of the tree by the names that the user has for it."""
     dag = object.__new__(cls)
-    dag._untraced, dag._leaves = take_apart(tree, options, roots, is_returned)
+    untraced, dag._leaves = take_apart(tree, options, roots, is_returned)
+    dag._untraced = with_seen(untraced, tree)
     dag._built = tree, None
     return dag
 

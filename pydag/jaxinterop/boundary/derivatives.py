@@ -18,6 +18,7 @@ from pydag.jaxinterop.prefixes.neutral import build
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.weak_table import WeakTable
+from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -74,17 +75,15 @@ class Structures(NamedTuple):
     def of(cls, tree: AnyDag, untraced: Untraced) -> "Structures":
         """The structures in a tree that has this untraced part."""
         found = _outermost(tree, untraced.options)
-        return cls(tuple(take_apart(node, known)[0] for node, known in found))
+        noted = [noted_for_jax(node) for node, _ in found]
+        pairs = zip(noted, found, strict=True)
+        return cls(tuple(n.untraced if n else take_apart(*pair)[0] for n, pair in pairs))
 
     @classmethod
-    def noted_in(cls, tree: AnyDag, options: Options) -> "Structures":
-        """The structures that were noted for the nodes of a tree."""
-        if len(_noted) == 0:
-            return NO_STRUCTURES
+    def noted_in(cls, tree: AnyDag, options: Options) -> "Structures | None":
+        """The structures that were noted for the nodes of a tree; None if there are none."""
         noted = [noted_for_jax(node) for node, _ in _outermost(tree, options)]
-        if not any(noted):
-            return NO_STRUCTURES
-        return cls(tuple(known and known.untraced for known in noted))
+        return cls(tuple(n and n.untraced for n in noted)) if any(noted) else None
 
     def note(self, tree: AnyDag, options: Options) -> None:
         """Notes these structures for the nodes of another tree, whose nodes match them."""
@@ -105,6 +104,27 @@ class Structures(NamedTuple):
 
 
 NO_STRUCTURES = Structures(())
+
+# Whether there may be a derivative in a tree of a structure, in which JAX sees another structure;
+# and how many classes were known when that was found out.
+_may_hold_some: WeakTable[tuple[int, bool]] = WeakTable()
+
+
+def with_seen(untraced: Untraced, tree: AnyDag) -> Untraced:
+    """The untraced part of a tree, with what JAX sees of the derivatives in it."""
+    if len(_noted) == 0:
+        return untraced
+    count, may_hold_some = _may_hold_some.get(untraced.spec, (0, False))
+    if count != len(_nodes_of_jax):
+        records = Listing.of(untraced.spec).records
+        has_none = any(record.kind == "None" for record in records)
+        may_hold_some = has_none and any(
+            _nodes_of_jax.get(record.type, None) is not None for record in records
+        )
+        _may_hold_some.set(untraced.spec, (len(_nodes_of_jax), may_hold_some))
+    if not may_hold_some:
+        return untraced
+    return untraced._replace(seen=Structures.noted_in(tree, untraced.options))
 
 
 def derivative(

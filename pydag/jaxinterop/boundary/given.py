@@ -11,7 +11,6 @@ from functools import cached_property
 from operator import is_
 from typing import Any, NamedTuple
 
-import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import CALL, Roots, shortened, with_roots
 from pydag.jaxinterop.static.leaves import Static, is_number, is_traced
@@ -39,7 +38,7 @@ class GivenTree:
     def __init__(self, untraced: Untraced, traced: Iterable[Leaf], roots: Roots) -> None:
         self.untraced, self.roots = untraced, roots
         self.leaves: Sequence[Leaf] = untraced.all_leaves(traced)
-        self.tree: AnyDag = _core.unflatten(untraced.spec_key.spec, self.leaves)
+        self.tree: AnyDag = untraced.build_of(self.leaves)
 
     def changed(self, must_flatten: bool = False) -> "Changed | None":
         """What the function has changed; None if nothing.

@@ -22,6 +22,7 @@ from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, own_content_of, pin_of, write
 from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.refs.table import both_texts
+from pydag.jaxinterop.static.carried import Carried
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -29,26 +30,11 @@ from .flat_arguments import FlatArguments, join
 from .key import Key
 
 
-class Hidden:
-    """Carries a value along with a key without being part of it: all instances are equal."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Hidden)
-
-    def __hash__(self) -> int:
-        return 0
-
-
 class ExtraKey(NamedTuple):
     """What a function with extra results is compiled for. Positions are among the traced leaves."""
 
     inner: Hashed  # the `Key` of the function that is given the refs themselves
-    tag: Hidden  # a tag for calls of that function
+    tag: Carried  # a tag for calls of that function
     donated: tuple[int, ...]
     order: tuple[int, ...] | None
     refs: tuple[int, ...]

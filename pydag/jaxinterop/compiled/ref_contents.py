@@ -8,13 +8,13 @@ import jax
 import pydag._core as _core
 from pydag._core import Hashed
 from pydag.jaxinterop.refs.access import may_pass_contents, refs_around
+from pydag.jaxinterop.static.carried import Carried
 from pydag.jaxinterop.static.constants import State
 from pydag.typing import Leaf
 
 from .extra_results import (
     ExtraKey,
     Extras,
-    Hidden,
     Taken,
     check_not_closed_over,
     contents_in,
@@ -82,7 +82,7 @@ class RefContents:
         if hashed is None:
             key = ExtraKey(
                 inner,
-                Hidden(groups.all_kept().tag),
+                Carried(groups.all_kept().tag),
                 flat_arguments.donated,
                 flat_arguments.order,
                 groups.numbers(extras.refs),

@@ -9,7 +9,7 @@ again.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import optree
 
@@ -21,6 +21,7 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .bare_arrays import separated, without_bare
+from .carried import Carried
 from .constants import with_state
 from .leaves import Static, are_arrays_of_jax
 from .meta_arrays import check_meta_fields
@@ -87,6 +88,13 @@ class Options(NamedTuple):
         return _core.leaves(tree, namespace=self.namespace, identity=self.identity)
 
 
+class Seen(Protocol):
+    """What JAX sees of the derivatives in a DAG: the structures of what they are for."""
+
+    def note(self, tree: Dag, options: Options) -> None:
+        """Notes it for the derivatives in a tree of the same structure."""
+
+
 class Content(NamedTuple):
     """What must be equal in two DAGs that JAX compares: all but traced leaves and dict order."""
 
@@ -94,10 +102,11 @@ class Content(NamedTuple):
     positions: tuple[int, ...]
     statics: tuple[Static, ...]
     options: Options
+    seen: Carried  # what JAX saw of parts of it, where that was noted
 
     def untraced(self) -> "Untraced":
         """The untraced part, with the order in which the dicts of this DAG were filled."""
-        return Untraced(_core.spec_key(self.spec), *self[1:])
+        return Untraced(_core.spec_key(self.spec), *self[1:-1], self.seen.value)
 
 
 class Untraced(NamedTuple):
@@ -111,6 +120,7 @@ class Untraced(NamedTuple):
     positions: tuple[int, ...]  # of the static leaves, among all
     statics: tuple[Static, ...]
     options: Options  # with which the DAG was, and will be, flattened
+    seen: Seen | None = None  # what JAX sees of the derivatives in it
 
     @property
     def spec(self) -> PyDagSpec:
@@ -120,7 +130,7 @@ class Untraced(NamedTuple):
     @property
     def content(self) -> Content:
         """This untraced part, but for the order of dicts."""
-        return Content(self.spec_key.spec, *self[1:])
+        return Content(self.spec_key.spec, *self[1:-1], Carried(self.seen))
 
     def __repr__(self) -> str:
         return self.describe(lambda accessor: accessor.codify(""))
@@ -144,8 +154,14 @@ class Untraced(NamedTuple):
 
     def build(self, traced: Iterable[Leaf]) -> Dag:
         """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""
-        leaves = self.all_leaves(traced) if self.positions else traced
-        return _core.unflatten(self.spec_key.spec, leaves)
+        return self.build_of(self.all_leaves(traced) if self.positions else traced)
+
+    def build_of(self, leaves: Iterable[Leaf]) -> Dag:
+        """A fresh DAG with these leaves, static ones among them."""
+        tree = _core.unflatten(self.spec_key.spec, leaves)
+        if self.seen is not None:
+            self.seen.note(tree, self.options)
+        return tree
 
     def check_not_lazy(
         self, what: str, place: Callable[[optree.PyTreeAccessor], str | None]
@@ -194,6 +210,10 @@ class Untraced(NamedTuple):
         if any(holds_weak(static.inner) for static in self.statics):
             leaves, spec = self.options.flatten(tree, roots)
             check_weak(tree, leaves, spec, self.options.identity, roots)
+
+    def unseen(self) -> "Untraced":
+        """This, but for what JAX sees of derivatives."""
+        return self if self.seen is None else self._replace(seen=None)
 
     def without_statics(self) -> "Untraced":
         """This with None for each static leaf."""

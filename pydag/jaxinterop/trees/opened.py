@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
+from pydag.jaxinterop.boundary.derivatives import with_seen
 from pydag.jaxinterop.boundary.memory import Known, is_anything_remembered, memory_of, remember
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.leaves import Static, is_number
@@ -39,9 +40,12 @@ def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence
         TypeError: A leaf is an object of a class that is not registered, and holds arrays.
     """
     if is_leaf is None and not is_anything_remembered():
-        return take_apart(tree, OPTIONS)
+        untraced, data = take_apart(tree, OPTIONS)
+        return with_seen(untraced, tree), data
     spec, leaves, static = _taken_apart(tree, is_leaf)
     untraced = untraced_of(leaves, spec, tuple(static), OPTIONS, "tree")
+    if is_leaf is None:
+        untraced = with_seen(untraced, tree)
     skipped = frozenset(static)
     return untraced, [leaf for i, leaf in enumerate(leaves) if i not in skipped]
 

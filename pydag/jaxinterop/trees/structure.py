@@ -48,10 +48,12 @@ class Structure:
         return matched(self._untraced, tree, "the tree")
 
     def __eq__(self, other: object) -> bool:
-        return self._untraced == other._untraced if isinstance(other, Structure) else NotImplemented
+        if not isinstance(other, Structure):
+            return NotImplemented
+        return self._untraced.unseen() == other._untraced.unseen()
 
     def __hash__(self) -> int:
-        return hash(self._untraced)
+        return hash(self._untraced.unseen())
 
     def __repr__(self) -> str:
         return f"Structure({self._untraced!r})"
