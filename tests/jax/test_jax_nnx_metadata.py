@@ -101,3 +101,28 @@ def test_aux_data_of_other_classes() -> None:
     with pytest.raises(ValueError, match=r"args\[0\]\['t'\]\n.*aux_data 'old'\n.*aux_data 'new'"):
         pj.jit(step, update_argnums=0, namespace="tagged")(tree)
     assert tree["t"].tag == "old"
+
+
+def add_variable(m: Any) -> None:
+    m.kl = nnx.Param(m.kernel[...])
+
+
+def add_static(m: Any) -> None:
+    m.kl = "static"
+
+
+@pytest.mark.parametrize("change", [add_variable, add_static])
+def test_another_structure_names_what_differs(change: Callable[[Any], None]) -> None:
+    """The error about a module has the attribute, and nothing of what the module holds."""
+    with pytest.raises(ValueError, match=r"only here: \.kl\n") as caught:
+        pj.jit(change, update_argnums=0)(nnx.Linear(2, 2, rngs=nnx.Rngs(0)))
+    text = str(caught.value)
+    assert "first:  flax.nnx.nn.linear.Linear\n" in text
+    assert "aux_data" not in text
+    assert len(text) < 600
+
+
+def test_a_lost_attribute_is_named() -> None:
+    """So has the error about one that was deleted."""
+    with pytest.raises(ValueError, match=r"first:  flax\S+Linear, only here: \.bias\n"):
+        pj.jit(lambda m: delattr(m, "bias"), update_argnums=0)(nnx.Linear(2, 2, rngs=nnx.Rngs(0)))

@@ -44,7 +44,12 @@ class _Metadata(NamedTuple):
     value: dict[str, Any]
 
     def write(self, variable: Any) -> Undo:
-        return partial(replace_metadata, variable, replace_metadata(variable, self.value))
+        before = replace_metadata(variable, self.value)
+
+        def undo() -> None:
+            replace_metadata(variable, before)
+
+        return undo
 
 
 class _Content(NamedTuple):
@@ -154,3 +159,33 @@ def _attributes(record: Record) -> dict[str, Any] | None:
     if record.kind != "custom type":
         return None
     return static_attributes(record.detail) or ({} if is_state_of_module(record.type) else None)
+
+
+def other_attributes(old: PyDagSpec, new: PyDagSpec) -> str | None:
+    """Which attributes a module of NNX has in one of two structures alone, where they differ first.
+
+    None where something else differs. `explain` would show all that is static in the module.
+    """
+    before, after = Listing.of(old), Listing.of(new)
+    for position, (one, other) in enumerate(zip(before.records, after.records, strict=False)):
+        had, has = _names(before, position), _names(after, position)
+        if one.type is other.type and had and has and had != has:
+            name = f"{one.type.__module__}.{one.type.__qualname__}"
+            where = before.path_text(position, "tree")
+            first, second = _only_here(had - has), _only_here(has - had)
+            return f"{where}\n  first:  {name}{first}\n  second: {name}{second}"
+        if _shape(one) != _shape(other):
+            return None
+    return None
+
+
+def _names(listing: Listing, position: int) -> set[str]:
+    """The attributes of a module of NNX; empty for other nodes."""
+    record = listing.records[position]
+    static = static_attributes(record.detail) if record.kind == "custom type" else {}
+    children = listing.children(position) if static else ()
+    return {*static, *(str(listing.records[child].entry) for child in children)}
+
+
+def _only_here(names: set[str]) -> str:
+    return f", only here: {', '.join(f'.{name}' for name in sorted(names))}" if names else ""

@@ -15,6 +15,7 @@ from pydag.jaxinterop.static.difference import difference
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
 
+from .attributes import other_attributes
 from .dag import Dag
 
 
@@ -113,7 +114,8 @@ def another_structure(
             error = ValueError
             break
     what = "what is shared in it" if error is SharingError else "its structure"
-    text = "\n".join("  " + line for line in _core.explain(old, new).splitlines())
+    found = other_attributes(old, new) or _core.explain(old, new)
+    text = indent(found, "  ")
     return error(
         "an argument that is updated must keep its structure, but the function changes "
         f"{what}\n"
