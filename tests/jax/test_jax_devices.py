@@ -79,3 +79,9 @@ def test_two_processes() -> None:
             process.kill()
     assert first == second
     assert "{'decoder': {'b': *, 'w': &0 *}, 'encoder': {'w': *0}, 'name': *}" in first
+
+
+def test_refs_on_meshes() -> None:
+    """A ref on a mesh is written, and keeps its sharding, over Auto axes and over Explicit ones."""
+    program = start("refs_on_meshes.py", flags="--xla_force_host_platform_device_count=4")
+    assert output(program).split() == ["Auto", "Explicit", "both"]

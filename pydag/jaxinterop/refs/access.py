@@ -105,7 +105,33 @@ def write(ref: Any, content: Any) -> None:
 
 
 def pin_of(content: Any) -> Any:
-    """The sharding that a new content must be given to have that of the old one; None for none."""
+    """The sharding that a new content must be given to have that of the old one; None for none.
+
+    Over Explicit axes of a mesh an array is sharded by its type, which JAX keeps; and JAX allows no
+    constraint that names one of them.
+    """
     sharding = content.sharding
     is_plain = isinstance(sharding, jax.sharding.SingleDeviceSharding)
-    return None if is_plain or not hasattr(jax.typeof(content), "sharding") else sharding
+    if is_plain or not hasattr(jax.typeof(content), "sharding"):
+        return None
+    axes = _by_constraint(sharding)
+    if axes is None:
+        return sharding
+    if not axes:
+        return None
+    spec = [
+        tuple(name for name in (part if isinstance(part, tuple) else (part,)) if name in axes)
+        or None
+        for part in sharding.spec
+    ]
+    return jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec(*spec))
+
+
+def _by_constraint(sharding: Any) -> frozenset[str] | None:
+    """The axes of a mesh that aren't part of an array's type; None for all of them."""
+    mesh: Any = getattr(sharding, "mesh", None)
+    kinds, explicit = getattr(mesh, "axis_types", None), getattr(jax.sharding, "AxisType", None)
+    if not isinstance(kinds, tuple) or explicit is None or explicit.Explicit not in kinds:
+        return None
+    pairs = zip(mesh.axis_names, kinds, strict=True)
+    return frozenset(name for name, kind in pairs if kind is not explicit.Explicit)
