@@ -14,11 +14,11 @@ from .arrays import (
     have_one_signature,
     is_array,
     is_array_class,
-    is_scalar_class,
     of_class,
     same_bytes,
     signature_text,
 )
+from .configuration import Difference, are_whole_arrays, is_other
 from .names import leaf_names
 
 _SHOWN = 8
@@ -33,11 +33,19 @@ class Filler:
         leaves: Its distinct leaves.
         source: Where the names come from, for error messages.
         selected: Which leaves are to be filled.
+        configuration: Which leaves stay as they are.
     """
 
     def __init__(
-        self, listing: Listing, leaves: Sequence[Leaf], source: str, selected: Sequence[bool]
+        self,
+        listing: Listing,
+        leaves: Sequence[Leaf],
+        source: str,
+        selected: Sequence[bool],
+        configuration: Collection[int] = (),
     ) -> None:
+        self._configuration, self._listing = configuration, listing
+        self.differences: list[Difference] = []
         self._leaves, self._source, self._selected = leaves, source, selected
         self._names, self.leaf_names = leaf_names(listing)
         self._positions = listing.leaves
@@ -94,6 +102,9 @@ class Filler:
         leaf = self.find(name)
         assert leaf is not None
         wanted = self._leaves[leaf]
+        if leaf in self._configuration:
+            self._compare(leaf, value)
+            return
         if not (_describes(wanted, value) if is_array(wanted) else type(value) is type(wanted)):
             raise self._misfit(name, _value_text(value), wanted)
         first = self._values.setdefault(leaf, value)
@@ -130,6 +141,10 @@ class Filler:
                 )
             return
         wanted = self._leaves[leaf]
+        if leaf in self._configuration and getattr(array, "shape", None) == ():
+            self._compare(leaf, array[()])
+            self._found[leaf] = name, wanted
+            return
         if self._are_arrays[leaf]:
             fits = have_one_signature(wanted, array)
         else:
@@ -192,6 +207,9 @@ class Filler:
         replaced: set[int] = set()
         rows = zip(self._leaves, contents, are_arrays, whole, strict=True)
         for i, (leaf, content, is_from_source, is_whole) in enumerate(rows):
+            if i in self._configuration:
+                filled.append(leaf)
+                continue
             value = _value(content, leaf) if is_from_source and not is_whole else content
             if is_from_source and self._are_arrays[i]:
                 if not have_one_signature(leaf, content):
@@ -200,11 +218,20 @@ class Filler:
             elif type(value) is not type(leaf):
                 return None
             filled.append(value)
+        for i in sorted(self._configuration):
+            self._compare(i, contents[i][()] if are_arrays[i] else contents[i])
         return filled, replaced
+
+    def _compare(self, leaf: int, value: Any) -> None:
+        """Notes what a source says of configuration, if that is something else."""
+        wanted = self._leaves[leaf]
+        if is_other(value, wanted):
+            path = self._listing.path_text(self._positions[leaf], "tree")
+            self.differences.append(Difference(path, value, wanted))
 
     def _are_whole(self) -> list[bool]:
         """Which leaves are arrays, and not NumPy's numbers."""
-        return of_class(self._leaves, lambda c: is_array_class(c) and not is_scalar_class(c))
+        return are_whole_arrays(self._leaves)
 
     def result(self) -> list[Leaf]:
         """The leaves, filled where something was found."""
@@ -215,11 +242,13 @@ class Filler:
         if i not in self._found:
             return self._values.get(i, leaf)
         array = self._found[i][1]
+        if array is leaf:
+            return leaf
         return array if is_whole else _value(array, leaf)
 
     def replaced(self) -> set[int]:
         """The array leaves that got a new value."""
-        return {i for i in self._found if self._are_arrays[i]}
+        return {i for i in self._found if self._are_arrays[i] and i not in self._configuration}
 
 
 def _are_alike(wanted: Sequence[Any], arrays: Sequence[Any]) -> bool:

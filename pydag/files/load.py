@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a DAG from a safetensors file."""
 
+import contextlib
 import itertools
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ from pydag.structure.values import decode_leaf
 from pydag.typing import Dag, Leaf, Where
 
 from .arrays import of_class
+from .configuration import configuration_in, has_meta_fields, meta_differences
 from .described import Described
 from .directory import opened
 from .fill import Filler
@@ -43,6 +46,9 @@ def load(
     be named by `classes`. A file that somebody else wrote gives a flat dict of its names. With
     `like`, that structure is filled: it doesn't matter which of the names of a shared array the
     file has. Where it has several, they must be equal. No value is changed to fit: types are equal.
+    Data comes from the file: arrays, and the numbers of dicts and records. Configuration is that of
+    `like`: the numbers, flags and text of modules, and meta fields. Where the file says something
+    else, one `UserWarning` lists the paths and both values.
 
     The arrays are NumPy's, mapped and read-only: a part of the file is read when it is used (one of
     booleans at once, since a byte that is neither 0 nor 1 is refused). Don't change the file in
@@ -71,7 +77,10 @@ def load(
     if like is not None:
         given = one_each(*_core.flatten(like, namespace=namespace or ""))
         wanted = given.leaves, given.spec
-    return read(path, wanted, only, strict, namespace, classes).tree()
+    loaded = read(path, wanted, only, strict, namespace, classes)
+    if loaded.differences:
+        warnings.warn(loaded.differences_text(), stacklevel=2)
+    return loaded.tree()
 
 
 def read(
@@ -154,7 +163,9 @@ def _filled(
     chosen = [True] * len(leaves)
     if only is not None:
         chosen = select(only, spec, leaves, namespace)
-    filler = Filler(Listing.of(spec), leaves, repr(source.path), chosen)
+    own_listing = Listing.of(spec)
+    configuration = configuration_in(leaves, spec)
+    filler = Filler(own_listing, leaves, repr(source.path), chosen, configuration)
     if only is not None:
         names = {name: leaf for name in source.entries if (leaf := filler.find(name)) is not None}
         source.open_for([name for name, leaf in names.items() if chosen[leaf]])
@@ -164,7 +175,7 @@ def _filled(
         document, described = structure
         filled = _filled_as_it_is(source, document, described, spec, filler, classes)
         if filled is not None:
-            return Loaded(source, spec, *filled, leaves)
+            return Loaded(source, spec, *filled, leaves, filler.differences)
     aliases: dict[str, list[str]] = {}
     for alias, name in source.names().items():
         if alias != name:
@@ -174,7 +185,11 @@ def _filled(
     if structure is not None:
         _put_values(source, structure, filler, classes)
     filler.check(strict, _counting(filler.surplus, only), _dangling(source))
-    return Loaded(source, spec, filler.result(), filler.replaced(), leaves)
+    differences = filler.differences
+    if structure is not None and only is None and has_meta_fields(own_listing):
+        with contextlib.suppress(ValueError):  # a file that isn't read by its structure
+            differences += meta_differences(structure[0].listing(), own_listing)
+    return Loaded(source, spec, filler.result(), filler.replaced(), leaves, differences)
 
 
 def _filled_as_it_is(

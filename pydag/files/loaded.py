@@ -9,6 +9,7 @@ from pydag._core import PyDagSpec
 from pydag.ops.select import is_prefix, select
 from pydag.typing import Dag, Leaf, Where
 
+from .configuration import Difference, differences_text
 from .source import Source
 
 
@@ -18,6 +19,7 @@ class Loaded:
     Args:
         source: What it was read from.
         wanted: The leaves of `like`; None where the structure is that of the source.
+        differences: What the source and `like` say differently of configuration.
     """
 
     def __init__(
@@ -27,10 +29,16 @@ class Loaded:
         leaves: list[Leaf],
         from_file: set[int],
         wanted: Sequence[Leaf] | None = None,
+        differences: Sequence[Difference] = (),
     ) -> None:
         self.source, self.spec, self.leaves, self.from_file = source, spec, leaves, from_file
         self.wanted = [None] * len(leaves) if wanted is None else wanted
         self._is_own = wanted is None
+        self.differences = differences
+
+    def differences_text(self) -> str:
+        """A warning of other configuration."""
+        return differences_text(repr(self.source.path), self.differences)
 
     def tree(self) -> Dag:
         """The DAG."""

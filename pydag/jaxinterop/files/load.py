@@ -14,6 +14,7 @@ from pydag.files.load import read
 from pydag.files.loaded import Loaded
 from pydag.files.names import leaf_names
 from pydag.files.replacing import progress_bar
+from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.jaxinterop.prefixes.treatments import Question, shortened, treatments
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.listing import Listing
@@ -78,6 +79,8 @@ def load(
     loaded = read(path, outlined, only, strict, namespace, classes)
     if like is not None:
         loaded.wanted = wanted
+    if loaded.differences:
+        warn_at_call(loaded.differences_text())
     given = _shardings(loaded, shardings)
     kinds = _kinds(loaded, wanted if like is not None else None)
     total = sum(loaded.leaves[i].nbytes for i in loaded.from_file)
