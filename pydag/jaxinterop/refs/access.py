@@ -124,7 +124,8 @@ def pin_of(content: Any) -> Any:
         or None
         for part in sharding.spec
     ]
-    return jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec(*spec))
+    make: Any = jax.sharding.PartitionSpec
+    return jax.sharding.NamedSharding(sharding.mesh, make(*spec))
 
 
 def _by_constraint(sharding: Any) -> frozenset[str] | None:
