@@ -264,6 +264,53 @@ def test_gradients_are_added_where_they_are_made() -> None:
 
 
 @needs_marks
+@pytest.mark.parametrize("wrap", [lambda f: f, pj.jit, jax.jit])
+def test_differentiating_by_a_ref(wrap: Any) -> None:
+    """The gradient by a ref that is an argument is added to another ref, as by JAX's `vjp`."""
+
+    def square(ref: Any) -> Any:
+        return ref[...] ** 2
+
+    def writing(ref: Any, x: Any) -> Any:
+        ref[...] = ref[...] * x
+        return ref[...] * x
+
+    def by_both(vjp: Any, ref: Any, x: Any, total: Any) -> Any:
+        return vjp(writing, ref, x)[1].with_refs(total, marks.GradValue())(1.0)[1]
+
+    ref, total = jax.new_ref(2.0), jax.new_ref(0.0)
+    wrap(lambda ref, total: pj.vjp(square, ref)[1].with_refs(total)(1.0) and None)(ref, total)
+    assert float(total[...]) == 4.0
+    found = {}
+    for vjp in (jax.vjp, pj.vjp):
+        ref, total = jax.new_ref(2.0), jax.new_ref(1.0)
+        by_x = wrap(lambda *args, vjp=vjp: by_both(vjp, *args))(ref, 3.0, total)
+        found[vjp] = float(by_x), float(ref[...]), float(total[...])
+    assert found[pj.vjp] == found[jax.vjp] == (14.0, 6.0, 12.0)
+
+
+@needs_marks
+def test_a_gradient_by_a_ref_that_nobody_asks_for() -> None:
+    """The cotangent of a ref is None, at all of its places, and the function's writes count."""
+    ref, both = pair(2.0)
+
+    def f(both: Any, x: Any) -> Any:
+        both[0].ref[...] = both[1].ref[...] * x
+        return both[1].ref[...] + x
+
+    value, pullback = pj.vjp(f, both, 3.0)
+    assert (float(value), float(ref[...])) == (9.0, 6.0)
+    for _ in range(2):
+        by_both, by_x = pullback(1.0)
+        assert by_both[0].ref is None
+        assert by_both[1].ref is None
+        assert float(by_x) == 3.0
+    total, totals = pair(0.0)
+    assert float(pullback.with_refs(totals, marks.GradValue())(1.0)[1]) == 3.0
+    assert float(total[...]) == 3.0
+
+
+@needs_marks
 def test_a_gradient_that_nobody_wants() -> None:
     """`DontWant` at a tied weight stands for both places, and its gradient isn't computed."""
     weight = jnp.float32(3.0)

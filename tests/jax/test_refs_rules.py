@@ -210,3 +210,29 @@ def test_a_model_of_refs_is_trained() -> None:
     for _ in range(2):
         state = step(model, state)
     assert float(model["w"][...]) == pytest.approx(2.0 - 2 * 0.1 * 30.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, pj.jit])
+@pytest.mark.parametrize("derivative", [pj.grad, pj.value_and_grad])
+def test_a_plain_rule_whose_ref_a_loop_carries(wrap: Any, derivative: Any) -> None:
+    """A rule of JAX's own that writes into such a ref is out of reach: an error with its path."""
+
+    stash: Any = jax.custom_vjp(lambda ref, x: x)
+
+    def backward(ref: Any, cotangent: Any) -> Any:
+        ref[...] = cotangent
+        return None, cotangent
+
+    stash.defvjp(lambda ref, x: (x, ref), backward)
+
+    def loss(x: Any, ref: Any) -> Any:
+        def body(carry: Any, _: Any) -> Any:
+            return (jnp.sin(stash(carry[1], carry[0])), carry[1]), None
+
+        return pj.scan(body, (x, ref), None, length=2)[0][0]
+
+    ref = jax.new_ref(0.0)
+    with pytest.raises(ValueError, match=r"rule backward(.|\n)*args\[1\]") as caught:
+        wrap(derivative(loss))(1.0, ref)
+    assert type(caught.value).__name__ == "OutOfReachError"
+    assert float(ref[...]) == 0.0

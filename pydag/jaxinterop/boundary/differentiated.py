@@ -149,7 +149,7 @@ class DifferentiatedCall:
                 return *self._run_lent(fun, call, table, updated), table
             return *table.show(call).run_and_update(fun, updated), table
         except Exception as error:
-            blame_write(error, self._ref_paths())
+            blame_write(error, self.ref_paths())
             raise
 
     @staticmethod
@@ -183,7 +183,8 @@ class DifferentiatedCall:
         for number, content in zip(self.refs, contents, strict=True):
             self.table.refs[number][...] = content
 
-    def _ref_paths(self) -> list[str]:
+    def ref_paths(self) -> list[str]:
+        """The paths of the refs among the arguments."""
         untraced = self.call._untraced
         pairs = zip(untraced.positions, untraced.statics, strict=True)
         found = [position for position, static in pairs if type(static.value) is RefNumber]
@@ -212,5 +213,5 @@ class DifferentiatedCall:
         """The leaves that are differentiated by, with their paths."""
         paths = argument_paths(self.call._untraced)
         found = [paths[i] for i in self.picked]
-        refs = self._ref_paths()
+        refs = self.ref_paths()
         return zip([*found, *(refs[i] for i in self.refs)], self.by, strict=True)

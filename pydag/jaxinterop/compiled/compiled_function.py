@@ -17,6 +17,7 @@ from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text, by_argument
 from pydag.jaxinterop.prefixes.treatments import Question
 from pydag.jaxinterop.refs.access import access, refs_among
+from pydag.jaxinterop.refs.lending import blame_rule
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options, Untraced, untraced_of
@@ -111,7 +112,7 @@ class CompiledFunction:
                 return use(self.take_apart(args, kwargs))
             except WritesMoreError as error:
                 self.add_written(error)
-            except DELETED as error:
+            except (*DELETED, AssertionError) as error:
                 self.blame(error, args, kwargs)
                 raise
 
@@ -199,11 +200,17 @@ class CompiledFunction:
                 self.watched.forget_of(groups.spec_key)
 
     def blame(self, error: Exception, args: Args, kwargs: Kwargs) -> None:
-        """Says which array was deleted, if that is what an error is about."""
+        """Says which array was deleted, or which ref a rule kept, if an error is about that."""
+        blame_rule(error, lambda: self._ref_paths(args, kwargs))
         if is_about_deleted(error):
             leaves, spec = self.options.flatten(self.arranged(args, kwargs), CALL)
             spots = self.donated.spots(args, kwargs)
             blame_deleted(error, self.source, leaves, spec, spots)
+
+    def _ref_paths(self, args: Args, kwargs: Kwargs) -> list[str]:
+        leaves, spec = self.options.flatten(self.arranged(args, kwargs), CALL)
+        accessors = spec.accessors()
+        return [argument_text(accessors[i]) for i in refs_among(leaves)]
 
     def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
         """Forgets the groups for these arguments if they were made for other types of leaves.

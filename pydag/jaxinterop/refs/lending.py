@@ -120,13 +120,36 @@ def ask_for_refs(is_lent: bool = False) -> OutOfReachError | None:
 def check_own_way(why: str) -> None:
     """Raises `OutOfReachError` where JAX is given refs for a rule, and can't be."""
     if _state.is_for_a_rule:
-        raise OutOfReachError(
-            "the rule backward of a custom_vjp writes into a ref, and runs when the ref is gone: "
-            f"{why}, and JAX differentiates loops, branches and checkpoints as a whole\n"
-            "  Call the function that has the rule outside of them; or let it close over the ref, "
-            "with nothing else there that writes into refs; or give it another argument, zeros, "
-            "and let the rule return what it would write as the cotangent of that."
-        )
+        raise _out_of_reach(why)
+
+
+def _out_of_reach(why: str) -> OutOfReachError:
+    return OutOfReachError(
+        "the rule backward of a custom_vjp writes into a ref, and runs when the ref is gone: "
+        f"{why}, and JAX differentiates loops, branches and checkpoints as a whole\n"
+        "  Call the function that has the rule outside of them; or let it close over the ref, "
+        "with nothing else there that writes into refs; or give it another argument, zeros, "
+        "and let the rule return what it would write as the cotangent of that."
+    )
+
+
+_NO_INPUT = "does not have a corresponding jaxpr input"
+
+
+def blame_rule(error: Exception, where: Callable[[], Sequence[str]]) -> None:
+    """Raises `OutOfReachError` for what JAX raises of a ref that a plain `jax.custom_vjp` kept.
+
+    Such a rule can't be looked into, and JAX has an assertion, or a word on its own terms.
+
+    Args:
+        where: Gives the paths of the refs that the function was given.
+    """
+    is_bare = isinstance(error, AssertionError) and not error.args
+    if isinstance(error, OutOfReachError) or not (is_bare or _NO_INPUT in str(error)):
+        return
+    paths = where()
+    if paths:
+        raise _out_of_reach(f"{', '.join(paths)} is lent to what is differentiated") from error
 
 
 def lending(run: Callable[[list[Any] | None], R]) -> R:

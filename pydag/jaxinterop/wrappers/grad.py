@@ -15,6 +15,7 @@ from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.refs.lending import blame_rule
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Leaf, Where
 
@@ -136,6 +137,9 @@ def value_and_grad(
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
             blame_gradient(error, source, call.by_with_paths(), kind)
+            raise
+        except (AssertionError, ValueError) as error:
+            blame_rule(error, call.ref_paths)
             raise
         # The gradient first: where something fails, nothing is written.
         gradient = call.gradient(gradients)

@@ -26,7 +26,7 @@ from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity
 
 from .has_aux import pair
-from .linear_map import LinearMap, types_of
+from .linear_map import LinearMap, takes_grad_refs, types_of
 
 R = TypeVar("R")
 
@@ -54,17 +54,22 @@ def _flagged(point: InnerDag, by: InnerDag, options: Options, **given: Any) -> d
 
 
 def _flat(
-    fun: Callable[..., Any], has_aux: bool, options: Options, table: RefTable
+    fun: Callable[..., Any],
+    has_aux: bool,
+    options: Options,
+    table: RefTable,
+    is_given_refs: bool = False,
 ) -> Callable[[Dag], Any]:
     def flat(primals: Dag) -> Any:
         shown = table.show(primals)
+        inside = RefTable.of(primals._leaves) if is_given_refs else table
         given = GivenTree(shown._untraced, shown._leaves, "args")
         result = fun(*given.tree)
         tell_lost((given,), result, fun)
         if not has_aux:
-            return table.hide(to_dag(result, options))
+            return inside.hide(to_dag(result, options))
         value, aux = pair(result)
-        return table.hide(to_dag(value, options)), table.hide(to_dag(aux, options))
+        return inside.hide(to_dag(value, options)), inside.hide(to_dag(aux, options))
 
     return named(flat, Source(fun), ARGUMENT_TUPLE)
 
@@ -132,12 +137,13 @@ def vjp(
     """
     options = Options(namespace, identity)
     point, table = _point(primals, options), RefTable()
-    by = table.hide(point, adds=True)
+    hidden = table.hide(point, adds=True)
+    by = point if takes_grad_refs(table.refs) else hidden
     jax_options = _flagged(point, by, options, saveable_args=saveable_args, in_nzs=in_nzs)
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
     value, pullback, *aux = cast(Any, jax.vjp)(
-        _flat(fun, has_aux, options, table),
+        _flat(fun, has_aux, options, table, by is not hidden),
         by,
         has_aux=has_aux,
         **jax_options,

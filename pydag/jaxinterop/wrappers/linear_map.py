@@ -2,10 +2,11 @@
 """The linear maps that `vjp` and `linearize` return."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.blame import blame_tangent
@@ -18,6 +19,8 @@ from pydag.jaxinterop.boundary.derivatives import (
     without_float0,
 )
 from pydag.jaxinterop.boundary.match import matched
+from pydag.jaxinterop.refs.access import new_ref
+from pydag.jaxinterop.static.differentiable import is_ref, shape_of
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
@@ -63,6 +66,10 @@ class LinearMap:
         self.function, self.untraced, self.types = function, untraced, types
         self.takes, self.gives, self.given = takes, gives, given
         self._args_res: list[Any] | None = None
+        # Of a pullback: which of the primals' leaves are refs, and of what type; and whether JAX's
+        # function has the refs to which it adds their cotangents.
+        self.refs: tuple[tuple[int, Any], ...] = ()
+        self.has_refs = False
 
     @classmethod
     def at(
@@ -71,10 +78,16 @@ class LinearMap:
         """The map that takes what is for this Dag."""
         given = gives._untraced
         structures = Structures.of(gives.tree, given)
-        return cls(function, dag._untraced, types_of(dag), takes, structures, given)
+        found = cls(function, dag._untraced, types_of(dag), takes, structures, given)
+        if takes == "cotangent":
+            pairs = enumerate(gives._leaves)
+            found.refs = tuple((i, shape_of(leaf)) for i, leaf in pairs if is_ref(leaf))
+        return found
 
     def _with(self, function: Any) -> "LinearMap":
-        return LinearMap(function, self.untraced, self.types, self.takes, self.gives, self.given)
+        made = LinearMap(function, self.untraced, self.types, self.takes, self.gives, self.given)
+        made.refs, made.has_refs = self.refs, self.has_refs
+        return made
 
     def __getattr__(self, name: str) -> Any:
         is_pullback = self.__dict__.get("takes") == "cotangent"
@@ -105,12 +118,15 @@ class LinearMap:
 
     def _cotangents(self, found: tuple[Dag]) -> Any:
         (cotangents,) = found
-        return derivative(cotangents._untraced, without_float0(cotangents._leaves), self.gives)
+        leaves = list(without_float0(cotangents._leaves))
+        for i, _ in self.refs:
+            leaves[i] = None  # what it adds to a ref isn't returned
+        return derivative(cotangents._untraced, leaves, self.gives)
 
     def _apply(self, leaves: list[Leaf], point: str, direction: str) -> Any:
         dag = rebuilt(self.untraced, tangents_for(self.types, leaves), InnerDag)
         try:
-            return self.current(self.function)(dag)
+            return self._with_all_refs()(dag)
         except (TypeError, ValueError) as error:
             expected = rebuilt(self.untraced, self.types, InnerDag)
             blame_tangent(error, expected.with_paths(point), dag.with_paths(direction))
@@ -152,18 +168,39 @@ class LinearMap:
         """A pullback that returns a pair of the cotangents and what rules logged; newer JAX."""
         return self._with(self.current(self.function).with_logs)
 
+    def _with_all_refs(self) -> Any:
+        """JAX's function, which wants a ref for each primal that is one."""
+        if self.has_refs or not self.refs:
+            return self.current(self.function)
+        return self._adding_to([None] * len(self.given.traced_positions()))
+
     def with_refs(self, *refs: Any) -> "LinearMap":
         """A pullback that adds cotangents to refs; as JAX's.
 
         Args:
             refs: For each primal a tree in its form, with a ref, `jax.ad.GradValue()`,
-                `jax.ad.DontWant()`, or None for the first of these two, at each leaf.
+                `jax.ad.DontWant()`, or None at each leaf. None is the first of these two; where the
+                primal is a ref it means that the cotangent isn't wanted.
         """
         leaves = self.given.match(refs, "the tuple of the refs", "refs")
+        made = self._with(self._adding_to(leaves))
+        made.has_refs = True
+        return made
+
+    def _adding_to(self, refs: Sequence[Any]) -> Any:
+        """JAX's function with these refs, or marks of JAX's; None for what is usual."""
         marks: Any = jax.ad
-        wanted = [marks.GradValue() if leaf is None else leaf for leaf in leaves]
-        function = self.current(self.function).with_refs(rebuilt(self.given, wanted, InnerDag))
-        return self._with(function)
+        usual = [marks.GradValue()] * len(refs)
+        for i, kind in self.refs:
+            # It isn't asked for. A mark that says so isn't enough where the ref was written into.
+            usual[i] = new_ref(jnp.zeros(kind.shape, kind.dtype))
+        wanted = [own if leaf is None else leaf for leaf, own in zip(refs, usual, strict=True)]
+        return self.current(self.function).with_refs(rebuilt(self.given, wanted, InnerDag))
+
+
+def takes_grad_refs(refs: Sequence[Any]) -> bool:
+    """Whether JAX differentiates by refs among the primals, and adds to refs what it finds."""
+    return bool(refs) and hasattr(getattr(jax, "ad", None), "DontWant")
 
 
 def types_of(dag: Dag) -> tuple[Any, ...]:
@@ -171,11 +208,17 @@ def types_of(dag: Dag) -> tuple[Any, ...]:
     return tuple(map(jax.typeof, dag._leaves))
 
 
+def _rebuilt(function: Any, *aux: Any) -> LinearMap:
+    made = LinearMap(function, *aux[:-2])
+    made.refs, made.has_refs = aux[-2:]
+    return made
+
+
 tree_util.register_pytree_node(
     LinearMap,
     lambda f: (
         (f.current(f.function),),
-        (f.untraced, f.types, f.takes, f.gives, f.given),
+        (f.untraced, f.types, f.takes, f.gives, f.given, f.refs, f.has_refs),
     ),
-    lambda aux, children: LinearMap(children[0], *aux),
+    lambda aux, children: _rebuilt(children[0], *aux),
 )
