@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 import pydag._core as _core
+from pydag._core import PyDagSpec
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot
@@ -53,6 +54,17 @@ class Found(NamedTuple):
     traced: dict[int, Leaf]
     static: dict[int, Leaf]
     attributes: Attributes | None
+
+
+def leaves_below(spec: PyDagSpec, spots: Iterable[Spot]) -> frozenset[int]:
+    """The leaves of some arguments of a call, by their positions among all.
+
+    Args:
+        spec: Of `(args, kwargs)`.
+    """
+    listing = Listing.of(spec)
+    reached = below(listing, roots_of(listing, spots))
+    return frozenset(i for i, position in enumerate(listing.leaves) if position in reached)
 
 
 class UpdatedArguments:

@@ -7,7 +7,7 @@ plan that says where to write.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from jax import tree_util
@@ -98,7 +98,6 @@ def update_of(
     chosen: Chosen,
     result: Any,
     fun: Callable[..., Any] | Source,
-    donated: Iterable[int] = (),
     is_staged: bool = False,
 ) -> Update:
     """What is written into the arguments of a call; warns of changes elsewhere, which are lost.
@@ -106,7 +105,6 @@ def update_of(
     Args:
         given: The arguments, as the function left them.
         chosen: Those that are updated.
-        donated: Positions of leaves that are gone after the call, and so are written in any case.
         is_staged: Whether the function is traced once, for many calls. Then it is found out here
             that all can be written.
 
@@ -126,14 +124,11 @@ def update_of(
     if not spots:
         return _NOTHING_WRITTEN
     call = UpdatedArguments(given, spots)
-    kept = call.leaves.intersection(donated)
     returned = call.returned(result)
-    if changed is None and not kept and returned is None:
+    if changed is None and returned is None:
         return Update()
     found = call.compare() if changed is not None else Found({}, {}, None)
-    traced = {position: given.leaves[position] for position in kept} | found.traced
-    for position in found.static:
-        traced.pop(position, None)
+    traced = found.traced
     if is_staged:
         call.check_staged(found)
     if changed is not None:

@@ -12,6 +12,7 @@ import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.dag import unhashable
 from pydag.jaxinterop.boundary.update_choice import NOTHING
+from pydag.jaxinterop.boundary.update_comparison import leaves_below
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text, by_argument
@@ -179,7 +180,7 @@ class CompiledFunction:
         if groups is None or key is None:
             groups, key = self._prepare(args, kwargs, leaves, spec_key, refs)
         key.note_call()
-        if refs:
+        if refs or groups.donated_if_written:
             taken, recipe, states = self.contents.taken(groups, key, leaves, refs)
             if recipe is not None:
                 self.watched.add(spec_key, recipe, states)
@@ -263,22 +264,24 @@ class CompiledFunction:
             )
             look = self._look_again(spec)
             groups = LeafGroups(spec_key, positions, flat_arguments, look, may_repeat)
+            if donated and self.updated != NOTHING:
+                updated = leaves_below(spec, self.updated.spots(args, kwargs))
+                groups.donated_if_written = donated & updated
             if (spec_key, refs) in self.leaf_groups:
                 self.replaced.add(spec_key)
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
             self.leaf_groups[spec_key, refs] = groups
             self.names.remember(flat_arguments)
-            if refs:
+            if refs or groups.donated_if_written:
                 self.names.remember(groups.all_kept())
         for position, static in zip(positions, untraced.statics, strict=True):
             try:
                 static.check_hashable()
             except TypeError as error:
                 raise self._unhashable(args, kwargs, position, static.value, error) from error
-        flat_arguments, updates = groups.flat_arguments, self.updated != NOTHING
-        gone = flat_arguments.donated if updates else ()
-        key = Key(untraced, flat_arguments.donated, flat_arguments.order, gone)
+        flat_arguments = groups.flat_arguments
+        key = Key(untraced, flat_arguments.donated, flat_arguments.order)
         explain_cache_miss(self.source, key.untraced, self.seen())
         hashed = groups.remember(leaves, key)
         self.changes.add(hashed, untraced.traced_among(leaves))

@@ -6,7 +6,7 @@ sequences of distinct leaves, or, where leaves get different shardings, one sequ
 Where no leaf is donated, and all get one sharding, JAX is given the leaves one by one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -22,7 +22,7 @@ from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Chosen
 from pydag.jaxinterop.refs.results import Given, given_refs
-from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.sharing.tie import num_unties
 from pydag.typing import Dag
 
@@ -44,6 +44,25 @@ class Unties:
     def note(self) -> None:
         if not self.found:
             self.found.append(True)
+
+
+class WrittenLeaves:
+    """Which leaves of its arguments a function writes, by the untraced part of these.
+
+    A function may be traced for several shapes: here are the leaves that it writes for each.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Untraced, frozenset[int]] = {}
+
+    def note(self, untraced: Untraced, positions: Iterable[int]) -> None:
+        known = self._known.get(untraced)
+        found = frozenset(positions)
+        self._known[untraced] = found if known is None else known & found
+
+    def of(self, untraced: Untraced) -> frozenset[int]:
+        """The positions of the leaves."""
+        return self._known.get(untraced, frozenset())
 
 
 class FlatFunctions:
@@ -70,7 +89,8 @@ class FlatFunctions:
         jax_options: dict[str, Any],
         updated: Chosen,
     ) -> None:
-        unties = self.unties = Unties()  # what JAX has owns this, and not the compiled function
+        # What JAX has owns these, and not the compiled function.
+        unties, writes = self.unties, self.writes = Unties(), WrittenLeaves()
 
         def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             key: Key = hashed.value
@@ -85,7 +105,9 @@ class FlatFunctions:
                 RunningCall(args, kwargs, options),
             ):
                 result = fun()(*args, **kwargs)
-            update = update_of(given, updated, result, source, key.gone_positions(), is_staged=True)
+            update = update_of(given, updated, result, source, is_staged=True)
+            if updated != NOTHING:
+                writes.note(key.untraced, update.positions)
             packed = pack(result, given_refs(key.untraced, leaves))
             if num_unties() != before:
                 unties.note()
@@ -104,7 +126,7 @@ class FlatFunctions:
             return flat(hashed, (), leaves)
 
         def with_extras(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
-            return run_with_contents(inner, hashed.value, donated, kept)
+            return run_with_contents(inner, hashed.value, donated, kept, writes.of)
 
         self.source = source
         self.names = FlatNames()
@@ -138,7 +160,8 @@ class FlatFunctions:
 
     def cache_size(self) -> int:
         """For how many kinds of arguments JAX has a way into the compiled function."""
-        return int(self.jitted._cache_size() + self.spread._cache_size())
+        functions = self.jitted, self.spread, self.with_extras
+        return int(sum(function._cache_size() for function in functions))
 
     def clear_caches(self) -> None:
         """Lets JAX forget what it compiled."""

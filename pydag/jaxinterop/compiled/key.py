@@ -18,7 +18,6 @@ class Key(NamedTuple):
     untraced: Untraced
     donated: tuple[int, ...]  # positions among the traced leaves
     order: tuple[int, ...] | None  # the group of each traced leaf, where they are in groups
-    gone: tuple[int, ...] = ()  # what the call donates, where updates have to know it
 
     def __repr__(self) -> str:
         """What JAX shows of it, where it compares keys."""
@@ -31,11 +30,6 @@ class Key(NamedTuple):
             donated: A tag; or a tag and the donated leaves.
         """
         return join(self.donated, self.order, donated, kept)
-
-    def gone_positions(self) -> list[int]:
-        """The positions, among all leaves, of those that are donated, and so lost to the caller."""
-        traced = self.untraced.traced_positions() if self.gone else []
-        return [traced[i] for i in self.gone]
 
 
 def unwrapped(arguments: tuple[Args, Kwargs]) -> tuple[Args, Kwargs]:

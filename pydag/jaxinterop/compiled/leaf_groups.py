@@ -82,6 +82,8 @@ class LeafGroups:
         # JAX asks for the hash of a key at each call.
         self.keys: dict[tuple[Static, ...], Hashed] = {}
         self._recent: Recent | None = None
+        # The donated leaves of arguments that are updated: they are donated if they are written.
+        self.donated_if_written: frozenset[int] = frozenset()
         self.leads_away = False  # whether a static leaf holds a weak reference
         self.extras: dict[Hashed, Extras] = {}  # by the key of the function that gets refs
         self._inner_keys: dict[Hashed, Hashed] = {}
@@ -151,6 +153,11 @@ class LeafGroups:
         numbers = {position: i for i, position in enumerate(self.traced)}
         return tuple(numbers[position] for position in positions)
 
+    def gone(self, if_written: frozenset[int] = frozenset()) -> set[int]:
+        """The donated leaves, by position among all: of `donated_if_written` these alone."""
+        gone = {self.traced[i] for i in self.flat_arguments.donated}
+        return (gone - self.donated_if_written) | if_written
+
     def all_kept(self) -> FlatArguments:
         """Those in which all leaves are kept, without shardings."""
         if self._all_kept is None:
@@ -161,9 +168,7 @@ class LeafGroups:
         """The key for the same leaves, all of them kept."""
         known = self._inner_keys.get(key)
         if known is None:
-            known = self._inner_keys[key] = _core.hashed(
-                Key(key.value.untraced, (), None, key.value.gone)
-            )
+            known = self._inner_keys[key] = _core.hashed(Key(key.value.untraced, (), None))
         return known
 
     def donating(self, donated: Collection[int], number: int) -> FlatArguments:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls with refs: the compiled function gets their contents, where that can be."""
+"""Calls with refs, or with donated leaves of arguments that are updated.
+
+The compiled function gets the contents of refs, where that can be. Of an argument that is updated
+it is given for good what it writes, which is known once it is traced.
+"""
 
 from collections.abc import Sequence
 
@@ -22,6 +26,7 @@ from .extra_results import (
     written_refs,
 )
 from .flat_functions import FlatFunctions
+from .key import Key
 from .leaf_groups import LeafGroups
 from .shardings import Shardings
 
@@ -45,7 +50,13 @@ class RefContents:
         refs = tuple(i for i in refs if i not in groups.positions)
         self._shardings.check_refs(leaves, refs, groups.flat_arguments.groups, groups.spec)
         if not may_pass_contents([leaves[i] for i in refs]):
-            arguments = groups.flat_arguments.pick(key, leaves)
+            flat_arguments = groups.flat_arguments
+            if groups.donated_if_written:  # nobody knows which are written
+                flat_arguments = groups.donating(groups.gone(), self._shardings.number)
+                untraced, order = key.value.untraced, flat_arguments.order
+                key = _core.hashed(Key(untraced, flat_arguments.donated, order))
+                self._functions.names.remember(flat_arguments)
+            arguments = flat_arguments.pick(key, leaves)
             closed_over = refs_around(self._functions.jitted.trace(*arguments))
             check_not_closed_over(closed_over, leaves, groups.spec, self._functions.source.text)
             return Taken(self._functions.jitted, arguments, leaves), None, ()
@@ -72,8 +83,9 @@ class RefContents:
         numbers = tuple(sorted(known.positions))
         written = tuple(groups.traced[i] for i in numbers)
         flat_arguments = known.flat_arguments
+        if_written = groups.donated_if_written & self._functions.writes.of(inner.value.untraced)
         if flat_arguments is None:
-            gone = {groups.traced[i] for i in groups.flat_arguments.donated}.union(written)
+            gone = groups.gone(if_written).union(written)
             flat_arguments = groups.donating(gone, self._shardings.number)
             self._functions.names.remember(flat_arguments)
             known.flat_arguments = flat_arguments
@@ -87,6 +99,7 @@ class RefContents:
                 flat_arguments.order,
                 groups.numbers(extras.refs),
                 numbers,
+                if_written,
                 pins,
             )
             hashed = known.keys[pins] = _core.hashed(key)
