@@ -69,8 +69,12 @@ def step_with(value_and_grad: Callable[..., Any]) -> Callable[..., Any]:
     return step
 
 
-def by_hand() -> Callable[[Any], Any]:
-    """Split before, merge inside, and the other way round."""
+def by_hand(updates_each: bool) -> Callable[[Any], Any]:
+    """Split once, and merge inside.
+
+    Args:
+        updates_each: Whether the model has the new state after each step, not only after the last.
+    """
     model, optimizer = made()
     graph, state = nnx.split((model, optimizer))
     step = step_with(nnx.value_and_grad)
@@ -84,7 +88,8 @@ def by_hand() -> Callable[[Any], Any]:
     def call(x: Any) -> Any:
         nonlocal state
         state, loss = compiled(state, x)
-        nnx.update((model, optimizer), state)
+        if updates_each:
+            nnx.update((model, optimizer), state)
         return loss
 
     return call
@@ -93,12 +98,15 @@ def by_hand() -> Callable[[Any], Any]:
 def contenders() -> dict[str, Callable[[Any], Any]]:
     """Each a function of the batch."""
     theirs = nnx.jit(step_with(nnx.value_and_grad))
+    tree = nnx.jit(step_with(partial(nnx.value_and_grad, graph=False)), graph=False)
     ours = pj.jit(step_with(partial(pj.value_and_grad, update_argnums=0)), update_argnums=(0, 1))
     return {
         "pj.jit, update_argnums": partial(ours, *made()),
         "nnx.jit": partial(theirs, *made()),
         "nnx.cached_partial": nnx.cached_partial(theirs, *made()),
-        "split and merge by hand": by_hand(),
+        "nnx.jit, graph=False": partial(tree, *made()),
+        "split and merge by hand": by_hand(updates_each=True),
+        "state carried by hand, nnx.update after the loop": by_hand(updates_each=False),
     }
 
 

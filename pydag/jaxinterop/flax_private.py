@@ -98,17 +98,17 @@ def is_state_of_module(cls: type) -> bool:
     return cls is getattr(library, "PytreeState", None)
 
 
-def static_attributes(aux_data: Any) -> dict[str, Any]:
+def static_attributes(aux_data: Any) -> dict[str, Any] | None:
     """The static attributes of a module of NNX, by name, told from its aux_data.
 
-    Empty for aux_data of another form.
+    None for aux_data of another form.
     """
     match aux_data:
         case (tuple(), (name, *names), (_, *values)) if name == _NODES and len(names) == len(
             values
         ):
             return dict(zip(names, values, strict=True))
-    return {}
+    return None
 
 
 def _has_own(cls: type, *names: str) -> bool:

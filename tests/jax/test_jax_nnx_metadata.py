@@ -122,6 +122,20 @@ def test_another_structure_names_what_differs(change: Callable[[Any], None]) -> 
     assert len(text) < 600
 
 
+def test_a_module_without_static_attributes() -> None:
+    """What `sow` adds to a module that has nothing but variables is named, too."""
+
+    class Bare(nnx.Module):
+        def __init__(self) -> None:
+            self.w = nnx.Param(jnp.ones(2))
+
+    def step(m: Any) -> None:
+        m.kl = nnx.Intermediate((m.w[...].sum(),))
+
+    with pytest.raises(ValueError, match=r"second: \S+Bare, only here: \.kl\n"):
+        pj.jit(step, update_argnums=0)(Bare())
+
+
 def test_a_lost_attribute_is_named() -> None:
     """So has the error about one that was deleted."""
     with pytest.raises(ValueError, match=r"first:  flax\S+Linear, only here: \.bias\n"):

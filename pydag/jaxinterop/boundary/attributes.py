@@ -158,7 +158,7 @@ def _attributes(record: Record) -> dict[str, Any] | None:
         return dict(record.detail)
     if record.kind != "custom type":
         return None
-    return static_attributes(record.detail) or ({} if is_state_of_module(record.type) else None)
+    return {} if is_state_of_module(record.type) else static_attributes(record.detail)
 
 
 def other_attributes(old: PyDagSpec, new: PyDagSpec) -> str | None:
@@ -182,9 +182,10 @@ def other_attributes(old: PyDagSpec, new: PyDagSpec) -> str | None:
 def _names(listing: Listing, position: int) -> set[str]:
     """The attributes of a module of NNX; empty for other nodes."""
     record = listing.records[position]
-    static = static_attributes(record.detail) if record.kind == "custom type" else {}
-    children = listing.children(position) if static else ()
-    return {*static, *(str(listing.records[child].entry) for child in children)}
+    static = static_attributes(record.detail) if record.kind == "custom type" else None
+    if static is None:
+        return set()
+    return {*static, *(str(listing.records[child].entry) for child in listing.children(position))}
 
 
 def _only_here(names: set[str]) -> str:
