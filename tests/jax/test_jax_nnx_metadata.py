@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# mypy: disable-error-code="attr-defined, no-untyped-call, assignment"
+# mypy: disable-error-code="attr-defined, no-untyped-call, assignment, misc"
 """What a function says about the Variables of an updated argument is written, too."""
 
 from collections.abc import Callable

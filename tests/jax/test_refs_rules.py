@@ -216,7 +216,6 @@ def test_a_model_of_refs_is_trained() -> None:
 @pytest.mark.parametrize("derivative", [pj.grad, pj.value_and_grad])
 def test_a_plain_rule_whose_ref_a_loop_carries(wrap: Any, derivative: Any) -> None:
     """A rule of JAX's own that writes into such a ref is out of reach: an error with its path."""
-
     stash: Any = jax.custom_vjp(lambda ref, x: x)
 
     def backward(ref: Any, cotangent: Any) -> Any:
