@@ -95,6 +95,14 @@ def test_a_variable_at_two_places_is_a_tie() -> None:
     assert pj.grad(loss)(model, X).a.get_raw_value().tolist() == [11, 22]
 
 
+def test_tying_variables() -> None:
+    """`tie` ties Variables; for the arrays in them it says that it can't."""
+    tied = pydag.tie(twice(), ("a",), ("b",))
+    assert tied.a is tied.b
+    with pytest.raises(ValueError, match=r"tree\.a\.value has no identity(.|\n)*Variables of NNX"):
+        pydag.tie(twice(), ("a", "value"), ("b", "value"))
+
+
 @COPIES
 @pytest.mark.parametrize("wrap", [lambda f: f, pj.jit, jax.jit])
 def test_derivatives_are_those_of_nnx(made: Callable[[], Two], wrap: Any) -> None:

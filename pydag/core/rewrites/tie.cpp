@@ -6,6 +6,7 @@
 #include "base/pair_set.h"
 #include "rewrites/redirect.h"
 #include "structure/node_difference.h"
+#include "structure/owners.h"
 #include "structure/paths.h"
 #include "walks/unflatten.h"
 
@@ -19,6 +20,22 @@ std::vector<uint32_t> find_slots(const IndexedStructure &tree, nb::handle paths)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths.ptr()); ++i)
         slots.push_back(find_slot(tree, PyTuple_GET_ITEM(paths.ptr(), i)));
     return slots;
+}
+
+// Leaves without identity stay two, whatever object they are.
+void check_not_values(const IndexedStructure &tree, const std::vector<uint32_t> &slots) {
+    const nb::object values = value_leaves(tree.structure);
+    if (PyTuple_GET_SIZE(values.ptr()) == 0) return;
+    for (const uint32_t slot : slots) {
+        const uint32_t node = tree.resolve(slot);
+        if (!tree.node(node).is_leaf()) continue;
+        const nb::int_ leaf(tree.leaf(node));
+        if (!checked(PySequence_Contains(values.ptr(), leaf.ptr()))) continue;
+        fail(PyExc_ValueError,
+             "what stands at %s has no identity, so it can't be tied: what holds it has\n"
+             "  Tie the objects that hold the arrays, such as Variables of NNX, by their paths.",
+             path_to(tree, slot).c_str());
+    }
 }
 
 // Checks that two parts of a tree are structured alike; how they are shared may differ. Each pair of nodes
@@ -55,6 +72,7 @@ nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options)
     const Structure structure = parts.structure();
     const IndexedStructure tree(structure);
     const std::vector<uint32_t> slots = find_slots(tree, paths);
+    check_not_values(tree, slots);
     const uint32_t kept = tree.resolve(slots.front());
     std::unordered_map<uint32_t, Redirect> redirects;
     for (const uint32_t slot : slots)

@@ -164,7 +164,7 @@ class UpdatedArguments:
         for one, other in _crossings(after, set(below(after, roots_of(after, self._spots)))):
             was = _followed(before, after, one), _followed(before, after, other)
             if was[0] is None or was[0] != was[1]:
-                raise made_tie(changed.path(one), changed.path(other), _is_node(after, one))
+                raise made_tie(changed.path(one), changed.path(other))
         for one, other in _crossings(before, self._reached):
             now = _followed(after, before, one), _followed(after, before, other)
             if now[0] is None or now[0] != now[1]:

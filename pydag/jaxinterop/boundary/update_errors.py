@@ -35,21 +35,20 @@ def cut_tie(written: str, kept: str) -> SharingError:
     )
 
 
-def made_tie(written: str, kept: str, is_node: bool) -> SharingError:
+def made_tie(written: str, kept: str) -> SharingError:
     """The error where the function ties what it updates to an argument that stays as it is.
 
     Args:
         written: The path at which an object of the other argument stands now.
         kept: The path at which it stood.
-        is_node: Whether it is a container or a module.
     """
-    copy = "pj.tree.copy(x)" if is_node else "jnp.copy(x)"
     return SharingError(
         "the function makes a tie between an argument that is updated and one that isn't\n"
         f"  given: {written} and {kept} are two objects\n"
         "  now: they are one\n"
-        f"  Inside the function, write {copy} for the object; or update both arguments "
-        "(update_argnums), and give them one object before the call."
+        "  Inside the function, write jnp.copy(x) for an array, and pj.tree.copy(x) for what holds "
+        "arrays; or update both arguments (update_argnums), and give them one object before the "
+        "call."
     )
 
 
