@@ -48,6 +48,9 @@ def _optional(module: str, name: str) -> Any:
         return None
 
 
+differentiates_refs = _optional("jax._src.api", "_vjp_accum") is not None
+"""Whether `jax.vjp` differentiates by refs among the primals, and adds what it finds to refs."""
+
 _exported_names: Any = _optional("jax._src.export._export", "deserialization_registry")
 
 

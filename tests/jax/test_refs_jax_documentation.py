@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from pydag import jaxinterop as pj
+from pydag.jaxinterop import jax_private
 
 if not hasattr(jax, "new_ref"):
     pytest.skip("this JAX has no refs", allow_module_level=True)
@@ -263,7 +264,12 @@ def test_gradients_are_added_where_they_are_made() -> None:
     assert sums[...].tolist() == [8.0, 20.0]  # of w * w * part, 2 * w * part
 
 
-@needs_marks
+needs_refs_of_primals = pytest.mark.skipif(
+    not jax_private.differentiates_refs, reason="this JAX doesn't differentiate by refs"
+)
+
+
+@needs_refs_of_primals
 @pytest.mark.parametrize("wrap", [lambda f: f, pj.jit, jax.jit])
 def test_differentiating_by_a_ref(wrap: Any) -> None:
     """The gradient by a ref that is an argument is added to another ref, as by JAX's `vjp`."""
@@ -289,7 +295,7 @@ def test_differentiating_by_a_ref(wrap: Any) -> None:
     assert found[pj.vjp] == found[jax.vjp] == (14.0, 6.0, 12.0)
 
 
-@needs_marks
+@needs_refs_of_primals
 def test_a_gradient_by_a_ref_that_nobody_asks_for() -> None:
     """The cotangent of a ref is None, at all of its places, and the function's writes count."""
     ref, both = pair(2.0)
@@ -308,6 +314,15 @@ def test_a_gradient_by_a_ref_that_nobody_asks_for() -> None:
     total, totals = pair(0.0)
     assert float(pullback.with_refs(totals, marks.GradValue())(1.0)[1]) == 3.0
     assert float(total[...]) == 3.0
+
+
+@needs_marks
+def test_a_ref_to_which_nothing_would_be_added() -> None:
+    """A ref for what isn't differentiated by is an error: nothing is dropped in silence."""
+    total = jax.new_ref(0.0)
+    _, pullback = pj.vjp(lambda p: p["w"] * p["n"], {"w": 2.0, "n": 3.0, "name": "net"})
+    with pytest.raises(ValueError, match="nothing would be added"):
+        pullback.with_refs({"w": None, "n": None, "name": total})
 
 
 @needs_marks

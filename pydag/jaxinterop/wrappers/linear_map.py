@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import tree_util
 
+import pydag._core as _core
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import blame_tangent
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.boundary.derivatives import (
@@ -183,6 +185,7 @@ class LinearMap:
                 primal is a ref it means that the cotangent isn't wanted.
         """
         leaves = self.given.match(refs, "the tuple of the refs", "refs")
+        _check_used(refs, leaves)
         made = self._with(self._adding_to(leaves))
         made.has_refs = True
         return made
@@ -198,9 +201,20 @@ class LinearMap:
         return self.current(self.function).with_refs(rebuilt(self.given, wanted, InnerDag))
 
 
+def _check_used(refs: tuple[Any, ...], leaves: Sequence[Leaf]) -> None:
+    """Checks that each ref stands at a leaf that is differentiated by."""
+    used = set(map(id, leaves))
+    if any(is_ref(leaf) and id(leaf) not in used for leaf in _core.leaves(refs)):
+        raise ValueError(
+            "with_refs() has a ref for a leaf that isn't differentiated by, so nothing would be "
+            "added to it\n"
+            "  Give None there. By a primal that is a ref JAX differentiates from 0.12 on."
+        )
+
+
 def takes_grad_refs(refs: Sequence[Any]) -> bool:
     """Whether JAX differentiates by refs among the primals, and adds to refs what it finds."""
-    return bool(refs) and hasattr(getattr(jax, "ad", None), "DontWant")
+    return bool(refs) and jax_private.differentiates_refs
 
 
 def types_of(dag: Dag) -> tuple[Any, ...]:
