@@ -56,7 +56,7 @@ nb::object build_result(nb::handle object) {
 
 bool holds_refs(nb::handle object) {
     if (ResultBox::check(object)) return !ResultBox::of(object).sources.is_none();
-    return PyObject_HasAttr(object.ptr(), constants.fill) == 1;
+    return PyObject_HasAttr(as_object(Py_TYPE(object.ptr())), constants.fill) == 1;  // an object may be asked slowly
 }
 
 nb::object fill_result(nb::handle object, nb::handle given, nb::handle new_ref) {

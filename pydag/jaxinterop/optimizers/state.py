@@ -2,8 +2,8 @@
 """The state of an optimizer for DAGs: optax's state, and the structure that it is for."""
 
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 from jax import tree_util
@@ -11,7 +11,10 @@ from jax import tree_util
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, to_state
+from pydag.jaxinterop.static.child_names import child_names
 from pydag.jaxinterop.static.untraced import Untraced
+
+_MOST_LEVELS = 1000
 
 
 class Structure:
@@ -129,6 +132,34 @@ def _made(
     return OptimizerState(inner, Structure(untraced, chosen))
 
 
+class _Level(NamedTuple):
+    """One level of optax's states of one class and length, whose items are its children to JAX."""
+
+    names: Sequence[Any]
+    spec: Any
+
+
+_levels: dict[tuple[type, int], _Level] = {}
+
+
+def _level_of(inner: Any) -> _Level | None:
+    """The level of a tuple or namedtuple; None for others, which JAX has to open each time."""
+    if not isinstance(inner, tuple):
+        return None
+    kind = type(inner), len(inner)
+    known = _levels.get(kind)
+    if known is None:
+        found, spec = tree_util.tree_flatten_with_path(inner, is_leaf=lambda x: x is not inner)
+        keys = [path[0] for path, _ in found if path]
+        if [id(child) for _, child in found] != list(map(id, inner)):
+            return None  # JAX opens this class in another way
+        names = tuple(getattr(key, "name", getattr(key, "idx", None)) for key in keys)
+        if len(names) != len(inner) or None in names or len(_levels) >= _MOST_LEVELS:
+            return None
+        known = _levels[kind] = _Level(names, spec)
+    return known
+
+
 def _open(state: OptimizerState) -> tuple[list[tuple[Any, Any]], Any]:
     inner = state.inner
     found, spec = tree_util.tree_flatten_with_path(inner, is_leaf=lambda x: x is not inner)
@@ -136,10 +167,19 @@ def _open(state: OptimizerState) -> tuple[list[tuple[Any, Any]], Any]:
     return children, (state.structure, spec)
 
 
-def _open_without_keys(state: OptimizerState) -> tuple[list[Any], Any]:
+def _open_without_keys(state: OptimizerState) -> tuple[Sequence[Any], Any]:
     inner = state.inner
+    if (level := _level_of(inner)) is not None:
+        return inner, (state.structure, level.spec)
     children, spec = jax.tree.flatten(inner, is_leaf=lambda x: x is not inner)
     return children, (state.structure, spec)
+
+
+def _names(state: OptimizerState) -> Sequence[Any]:
+    if (level := _level_of(state.inner)) is not None:
+        return level.names
+    keys = [key for key, _ in _open(state)[0]]
+    return tuple(getattr(key, "name", getattr(key, "idx", getattr(key, "key", 0))) for key in keys)
 
 
 def _close(aux: Any, children: Iterable[Any]) -> OptimizerState:
@@ -152,4 +192,5 @@ serialized_by_flax(
     lambda state: to_state(state.inner),
     lambda state, found: state.like(from_state(state.inner, found, "optimizer")),
 )
+child_names.set(OptimizerState, _names)
 tree_util.register_pytree_with_keys(OptimizerState, _open, _close, _open_without_keys)

@@ -6,8 +6,9 @@ from typing import Any
 
 from jax import tree_util
 
-from pydag.jaxinterop.messages.path_texts import path_texts
+from pydag.jaxinterop.messages.path_texts import MOST_LEAVES, path_texts
 from pydag.jaxinterop.messages.roots import Roots
+from pydag.registry.weak_table import WeakTable
 
 from .untraced import Untraced
 
@@ -21,9 +22,25 @@ def paths_of(untraced: Untraced, root: Roots = "") -> Sequence[str]:
     return [text for i, text in enumerate(texts) if i not in skipped]
 
 
+# The names of the traced leaves, as long as the structure lives: by root and static positions.
+_names: WeakTable[dict[tuple[str, tuple[int, ...]], tuple[str, ...]]] = WeakTable()
+
+
+def names_of(untraced: Untraced, root: str) -> tuple[str, ...]:
+    """A name for each traced leaf: its path, without a dot before it."""
+    spec, key = untraced.spec_key.spec, (root, untraced.positions)
+    known = _names.get(spec, None)
+    if known is not None and (names := known.get(key)) is not None:
+        return names
+    names = tuple(path.removeprefix(".") for path in paths_of(untraced, root))
+    if spec.num_leaves <= MOST_LEAVES:
+        _names.set(spec, {**(known or {}), key: names})
+    return names
+
+
 def keys_of(untraced: Untraced, root: str) -> list[tree_util.GetAttrKey]:
     """A name for each traced leaf; JAX writes a dot before it."""
-    return [tree_util.GetAttrKey(path.removeprefix(".")) for path in paths_of(untraced, root)]
+    return list(map(tree_util.GetAttrKey, names_of(untraced, root)))
 
 
 class LeafKey(tree_util.DictKey):  # type: ignore[misc]  # JAX's class has no types

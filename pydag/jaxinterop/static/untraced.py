@@ -102,11 +102,12 @@ class Content(NamedTuple):
     positions: tuple[int, ...]
     statics: tuple[Static, ...]
     options: Options
-    seen: Carried  # what JAX saw of parts of it, where that was noted
+    whole: Carried  # the untraced part, with the order of dicts
 
     def untraced(self) -> "Untraced":
         """The untraced part, with the order in which the dicts of this DAG were filled."""
-        return Untraced(_core.spec_key(self.spec), *self[1:-1], self.seen.value)
+        found: Untraced = self.whole.value
+        return found
 
 
 class Untraced(NamedTuple):
@@ -130,7 +131,7 @@ class Untraced(NamedTuple):
     @property
     def content(self) -> Content:
         """This untraced part, but for the order of dicts."""
-        return Content(self.spec_key.spec, *self[1:-1], Carried(self.seen))
+        return Content(self.spec_key.spec, *self[1:-1], Carried(self))
 
     def __repr__(self) -> str:
         return self.describe(lambda accessor: accessor.codify(""))
