@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import optax
 import pytest
 
-import pydag
 import pydag.jaxinterop as pj
 
 MODEL: Any = {"w": jnp.ones(2)}
@@ -50,10 +49,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "both results as the state": (
         lambda: OPTIMIZER.update(MODEL, OPTIMIZER.update(MODEL, state(), MODEL), MODEL),
         r"updates, state = opt.update",
-    ),
-    "a state in another state": (
-        lambda: pydag.dag_update(state(), state()),
-        r"put a new object into what holds it.*\n  at tree\[0\].mu",
     ),
 }
 

@@ -176,6 +176,18 @@ def test_a_dag_that_is_written_keeps_its_structure(was_read: bool) -> None:
     assert read is None or dag.tree is read
 
 
+def test_a_state_is_written_into_another() -> None:
+    """`dag_update` of a state alone writes into the objects that are there."""
+    opt, weights = pj.optimizer(optax.adam(1e-2)), {"w": X}
+    state = opt.init(weights)
+    mu = state[0].mu
+    _, after = opt.update(weights, opt.init(weights), weights)
+    assert pydag.dag_update(state, after) is state
+    assert state[0].mu is mu
+    assert jnp.array_equal(mu.tree["w"], after[0].mu.tree["w"])
+    assert int(state[0].count) == 1
+
+
 def test_what_cannot_be_written_is_an_error_as_before() -> None:
     """A state for another structure is refused, and nothing of a run is written."""
     opt = pj.optimizer(optax.adam(1e-2))
