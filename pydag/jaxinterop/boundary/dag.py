@@ -10,8 +10,8 @@ from jax import tree_util
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, tell_flax, to_state
 from pydag.jaxinterop.messages.roots import Roots
-from pydag.jaxinterop.static.child_names import child_names
 from pydag.jaxinterop.static.leaves import is_traced
+from pydag.jaxinterop.static.opened_names import opens_with_names
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.paths import keys_of, names_of, paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
@@ -301,8 +301,12 @@ def _mask(dag: Dag, where: Where) -> Dag:
 
 def _open(dag: Dag) -> tuple[Sequence[Leaf], Untraced]:
     untraced, leaves = dag._take_apart()
-    dag._untraced = untraced  # for the names of the leaves
     return leaves, untraced
+
+
+def _open_with_names(dag: Dag) -> tuple[Sequence[Leaf], Untraced, Sequence[str]]:
+    untraced, leaves = dag._take_apart()
+    return leaves, untraced, names_of(untraced, "tree")
 
 
 def _to_state(dag: Dag) -> dict[str, Any]:
@@ -329,7 +333,7 @@ def _from_state(dag: Dag, state: dict[str, Any]) -> Dag:
 
 
 masks[Dag] = _mask
-child_names.set(Dag, lambda dag: names_of(dag._untraced, "tree"))
+opens_with_names.set(Dag, _open_with_names)
 serialized_by_flax(Dag, _to_state, _from_state)
 tree_util.register_pytree_with_keys(Dag, _dag_with_keys, rebuilt, _open)
 tree_util.register_pytree_with_keys(

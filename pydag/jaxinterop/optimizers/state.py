@@ -11,7 +11,7 @@ from jax import tree_util
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, to_state
-from pydag.jaxinterop.static.child_names import child_names
+from pydag.jaxinterop.static.opened_names import opens_with_names
 from pydag.jaxinterop.static.untraced import Untraced
 
 _MOST_LEVELS = 1000
@@ -175,11 +175,13 @@ def _open_without_keys(state: OptimizerState) -> tuple[Sequence[Any], Any]:
     return children, (state.structure, spec)
 
 
-def _names(state: OptimizerState) -> Sequence[Any]:
-    if (level := _level_of(state.inner)) is not None:
-        return level.names
-    keys = [key for key, _ in _open(state)[0]]
-    return tuple(getattr(key, "name", getattr(key, "idx", getattr(key, "key", 0))) for key in keys)
+def _open_with_names(state: OptimizerState) -> tuple[Sequence[Any], Any, Sequence[Any]]:
+    inner = state.inner
+    if (level := _level_of(inner)) is not None:
+        return inner, (state.structure, level.spec), level.names
+    found, aux = _open(state)
+    names = (getattr(key, "name", getattr(key, "idx", getattr(key, "key", 0))) for key, _ in found)
+    return [child for _, child in found], aux, tuple(names)
 
 
 def _close(aux: Any, children: Iterable[Any]) -> OptimizerState:
@@ -192,5 +194,5 @@ serialized_by_flax(
     lambda state: to_state(state.inner),
     lambda state, found: state.like(from_state(state.inner, found, "optimizer")),
 )
-child_names.set(OptimizerState, _names)
+opens_with_names.set(OptimizerState, _open_with_names)
 tree_util.register_pytree_with_keys(OptimizerState, _open, _close, _open_without_keys)

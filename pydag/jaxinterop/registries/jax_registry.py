@@ -2,7 +2,7 @@
 """JAX's registry, as the last place where pydag looks for a class."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from jax import tree_util
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.flax_private import holds_values
-from pydag.jaxinterop.static.child_names import child_names
+from pydag.jaxinterop.static.opened_names import opens_with_names
 from pydag.registry import lookup
 from pydag.registry.class_table import bases_of, names_in
 from pydag.registry.fields import cached_names
@@ -86,25 +86,17 @@ class _Opener:
         self.entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
         self.may_give_names = trial.how is not None or _may_give_names(cls, entry)
         fields = jax_private.dataclass_fields(entry)
-        self.given = child_names.get(cls, None)
-        ask = self.ask if self.given is None else self.ask_object
-        self.names: Any = ask if fields is None else fields[0]
+        self.names: Any = self.ask if fields is None else fields[0]
         self.styles: dict[type, str] = {}
         _styles.set(cls, self.styles)
         if fields is not None:
             self.styles[str] = ".{}"
             self.entry_type = JaxField
+        own = opens_with_names.get(cls, None)
+        if own is not None:
+            self.flatten, self.names, self.entry_type = own, None, JaxField
+            self.styles.update({str: ".{}", int: "[{!r}]"})
         self.trial = trial
-
-    def ask_object(self, node: Any, count: int) -> Sequence[Any] | None:
-        """The names of the children of an object of ours, all of one type."""
-        assert self.given is not None
-        names = self.given(node)
-        for name in names[:1]:
-            style = ".{}" if type(name) is str else "[{!r}]"
-            if self.styles.get(type(name)) != style:
-                self.add_style(type(name), style)
-        return names
 
     def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
         """The names of a node's children, of which there are so many; None where it has none."""
@@ -147,8 +139,8 @@ class _Opener:
             _core.set_path_entry_type(self.registration, entry_type)
 
     def __call__(self, node: Any) -> tuple[Any, ...]:
-        children, aux_data = self.flatten(node)
-        children, names = tuple(children), self.names
+        children, aux_data, *given = self.flatten(node)
+        children, names = tuple(children), given[0] if given else self.names
         if callable(names):
             names = names(node, len(children)) if children else None
         if self.trial.how is not None:
