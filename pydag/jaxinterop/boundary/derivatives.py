@@ -105,26 +105,54 @@ class Structures(NamedTuple):
 
 NO_STRUCTURES = Structures(())
 
-# Whether there may be a derivative in a tree of a structure, in which JAX sees another structure;
+# Whether there may be a derivative in a tree, by the structure and the positions of static leaves;
 # and how many classes were known when that was found out.
-_may_hold_some: WeakTable[tuple[int, bool]] = WeakTable()
+_may_hold_some: WeakTable[dict[tuple[int, tuple[int, ...]], bool]] = WeakTable()
 
 
 def with_seen(untraced: Untraced, tree: AnyDag) -> Untraced:
     """The untraced part of a tree, with what JAX sees of the derivatives in it."""
     if len(_noted) == 0:
         return untraced
-    count, may_hold_some = _may_hold_some.get(untraced.spec, (0, False))
-    if count != len(_nodes_of_jax):
-        records = Listing.of(untraced.spec).records
-        has_none = any(record.kind == "None" for record in records)
-        may_hold_some = has_none and any(
-            _nodes_of_jax.get(record.type, None) is not None for record in records
-        )
-        _may_hold_some.set(untraced.spec, (len(_nodes_of_jax), may_hold_some))
+    key = len(_nodes_of_jax), untraced.positions
+    known = _may_hold_some.get(untraced.spec, None) or {}
+    may_hold_some = known.get(key)
+    if may_hold_some is None:
+        may_hold_some = _may_be_derivatives(untraced)
+        _may_hold_some.set(untraced.spec, {key: may_hold_some})
     if not may_hold_some:
         return untraced
     return untraced._replace(seen=Structures.noted_in(tree, untraced.options))
+
+
+def _may_be_derivatives(untraced: Untraced) -> bool:
+    """Whether an outermost node has None somewhere, and no static leaf, as derivatives have."""
+    listing = Listing.of(untraced.spec)
+    static = {listing.leaves[i] for i in untraced.positions}
+    waiting, seen = [0], set[int]()
+    while waiting:
+        position = listing.target(waiting.pop())
+        if position in seen:
+            continue
+        seen.add(position)
+        if _nodes_of_jax.get(listing.records[position].type, None) is None:
+            waiting.extend(listing.children(position))
+            continue
+        below = _below(listing, position)
+        if static.isdisjoint(below) and any(listing.records[p].kind == "None" for p in below):
+            return True
+    return False
+
+
+def _below(listing: Listing, position: int) -> set[int]:
+    """The positions of a node and of all that can be reached from it."""
+    found, waiting = set[int](), [position]
+    while waiting:
+        at = listing.target(waiting.pop())
+        if at not in found:
+            found.add(at)
+            waiting.extend(listing.children(at))
+    return found
 
 
 def derivative(
