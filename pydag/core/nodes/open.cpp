@@ -91,7 +91,7 @@ bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenO
     if (!registration.stand_in || !registration.type.is(as_object(Py_TYPE(object)))) return false;
     bool owns_children = false;
     if (!registration.stand_in->read_known(object, custom.aux_data(), node.count, values, owns_children)) return false;
-    if (options) options->owns_attributes = owns_children && registration.has_identity;
+    if (options) options->note_instance(owns_children && registration.has_identity, registration.leaves_are_values);
     return true;
 }
 

@@ -15,10 +15,15 @@ struct OpenOptions {
     Arena<PyObject *, 24> arena = {};  // for children that don't stand in their node in a row
     // Whether dicts keep their insertion order here; -1 until `ask_insertion_order` has asked for a dict.
     int insertion_ordered = -1;
-    bool wants_entries = true;     // false: a flatten function's names for the children are not looked at
-    bool owns_attributes = false;  // whether nothing but the instance that was read last holds its attributes
+    bool wants_entries = true;       // false: a flatten function's names for the children are not looked at
+    bool owns_attributes = false;    // whether nothing but the instance that was read last holds its attributes
+    bool leaves_are_values = false;  // of the instance of a class with functions that was read last
     // Owns what was borrowed, where that is needed.
     [[no_unique_address]] Held held = {};
+    void note_instance(bool owns, bool has_values) {
+        owns_attributes = owns;
+        leaves_are_values = has_values;
+    }
     bool ask_insertion_order() {
         if (insertion_ordered < 0) insertion_ordered = space->is_dict_insertion_ordered();
         return insertion_ordered != 0;

@@ -41,20 +41,20 @@ PyObject *const *Asking::ask(PyObject *object, Node expected, PyObject *const *r
 // The levels below one whose children are owned were owned with it.
 bool Asking::own_all(BorrowedFrame &level, Levels &levels) {
     if (!own(level)) return false;
-    for (size_t i = levels.size(); i-- > 0 && !levels[i].is_owned;)
+    for (size_t i = levels.size(); i-- > 0 && !levels[i].is_owned();)
         if (!own(levels[i])) return false;
     return true;
 }
 
 bool Asking::own(BorrowedFrame &level) {
-    if (level.next == level.end || level.is_owned) return true;
+    if (level.next == level.end || level.is_owned()) return true;
     if (std::find(level.next, level.end, nullptr) != level.end) return false;
     if (waiting_.empty()) waiting_.reserve(structure_.num_nodes);  // as many slots as there are: they don't move
     const auto *const first = waiting_.data() + waiting_.size();
     while (level.next != level.end) waiting_.push_borrowed(*level.next++);
     level.next = first;
     level.end = waiting_.data() + waiting_.size();
-    level.is_owned = true;
+    level.state |= BorrowedFrame::kIsOwned;
     return true;
 }
 

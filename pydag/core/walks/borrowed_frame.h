@@ -5,19 +5,32 @@
 
 #include "base/capi.h"
 
+#include <cstdint>
+
 namespace pydag {
 
 struct BorrowedFrame {
     // Its children from the next one on, borrowed; null where a list isn't filled yet.
     PyObject *const *next, *const *end;
-    // Whether an object that only this node holds can be met only once.
-    bool owns_slots;
-    bool is_owned;           // whether the walk itself owns the children
-    bool leaves_are_values;  // whether its leaves have no identity
-    uint32_t node;           // its position in the structure
+    // Flags, and the position of the node above them. One word: a processor waits where it reads at once what was
+    // written in parts, as it does when a frame is pushed.
+    uint64_t state;
+
+    enum Flag : uint64_t {
+        kOwnsSlots = 1,        // an object that only this node holds can be met only once
+        kIsOwned = 2,          // the walk itself owns the children
+        kLeavesAreValues = 4,  // its leaves have no identity
+    };
+    static uint64_t state_of(bool owns_slots, bool leaves_are_values, uint32_t node = 0) {
+        return (owns_slots ? kOwnsSlots : 0) | (leaves_are_values ? kLeavesAreValues : 0) | uint64_t{node} << 32;
+    }
+    bool owns_slots() const { return state & kOwnsSlots; }
+    bool is_owned() const { return state & kIsOwned; }
+    bool leaves_are_values() const { return state & kLeavesAreValues; }
+    uint32_t node() const { return static_cast<uint32_t>(state >> 32); }
 
     // Whether no other slot can hold the child: its only reference is that of the slot of this node.
-    bool is_only_way_to(PyObject *child) const { return owns_slots && has_references(child, 1); }
+    bool is_only_way_to(PyObject *child) const { return owns_slots() && has_references(child, 1); }
 };
 
 }  // namespace pydag

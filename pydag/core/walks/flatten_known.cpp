@@ -56,7 +56,7 @@ public:
         PyObject *const *refs = structure_.refs;
         // Room for more values than all mappings together have.
         PyObject **values = values_.extend(structure_.num_nodes);
-        BorrowedFrame level = {&tree, &tree + 1, false, false, false, 0};
+        BorrowedFrame level = {&tree, &tree + 1, 0};
         // The walk borrows all objects, so no handler of a signal may run.
         while (node < end) {
             const Node *const stop = node + std::min<size_t>(LookingSteps::kBetween, static_cast<size_t>(end - node));
@@ -68,7 +68,7 @@ public:
                 if constexpr (keeps_objects) objects_->push_borrowed(object);
                 if constexpr (use == Use::kLook) borrowed_->add_reserved(object);
                 const Node expected = *node++;
-                bool is_opened_once = level.owns_slots;
+                bool is_opened_once = level.owns_slots();
                 if (expected.is_leaf()) {
                     if (!meet_leaf(object, expected, level)) return false;
                     if constexpr (use != Use::kLook) taken_.add(object);
@@ -93,7 +93,7 @@ public:
                         ? ask(object, expected, refs, open_options, level)
                         : read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values, held_);
                 if (!children) return false;
-                PyObject *const *const own_refs = refs;
+                if (is_asked) open_options.leaves_are_values = node_registration(refs).leaves_are_values;
                 refs += num_refs(expected);
                 if (expected.count == 0) continue;
                 // After the last child of a node the walk doesn't come back to the node.
@@ -101,11 +101,15 @@ public:
                 level.next = children;
                 level.end = children + expected.count;
                 if (children == values) values += expected.count;
-                if constexpr (asks) level.is_owned = is_asked;
-                if constexpr (flattens)
-                    level.leaves_are_values = are_leaves_values(expected.kind, own_refs, level.leaves_are_values);
-                level.owns_slots = flattens && !is_asked && is_opened_once &&
-                                   owns_its_slots(expected.kind, object, open_options, num_own);
+                if constexpr (flattens) {
+                    const bool leaves_are_values = is_callback(expected.kind)
+                                                       ? open_options.leaves_are_values
+                                                       : level.leaves_are_values() && !may_have_identity(expected.kind);
+                    const bool owns_slots =
+                        !is_asked && is_opened_once && owns_its_slots(expected.kind, object, open_options, num_own);
+                    level.state = BorrowedFrame::state_of(owns_slots, leaves_are_values) |
+                                  (is_asked ? BorrowedFrame::kIsOwned : 0);
+                }
             }
             if (node < end && is_signal_waiting()) return false;
         }
@@ -145,7 +149,7 @@ private:
 
     // Whether an object that was met before is a leaf that has no identity here.
     bool is_value(PyObject *object, const BorrowedFrame &level) {
-        return level.leaves_are_values && leaf_class_.is_of_leaves(Py_TYPE(object), *options_) &&
+        return level.leaves_are_values() && leaf_class_.is_of_leaves(Py_TYPE(object), *options_) &&
                !leaf_class_.is_tracked_below_all();
     }
 
@@ -157,7 +161,7 @@ private:
             return !expected.is_anchor;
         }
         if constexpr (is_leaf)
-            if (level.leaves_are_values && !leaf_class_.is_tracked_below_all()) [[unlikely]]
+            if (level.leaves_are_values() && !leaf_class_.is_tracked_below_all()) [[unlikely]]
                 return !expected.is_anchor;
         return note_met(object, expected);
     }

@@ -24,7 +24,7 @@ public:
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers
         const uint8_t tracks = options_.tracked(false), tracks_values = options_.tracked(true);
-        BorrowedFrame level = {&tree, &tree + 1, false, false, false, 0};
+        BorrowedFrame level = {&tree, &tree + 1, 0};
         LookingSteps steps;
         for (;;) {
             while (level.next == level.end) {
@@ -36,7 +36,7 @@ public:
             const TypeInfo *const info = options_.space->find_known(Py_TYPE(object));
             if (!info) return false;
             if constexpr (keeps_objects) objects_->push_borrowed(object);
-            const bool is_tracked = info->identity & (level.leaves_are_values ? tracks_values : tracks);
+            const bool is_tracked = info->identity & (level.leaves_are_values() ? tracks_values : tracks);
             if (is_tracked && !level.is_only_way_to(object)) {
                 const uint32_t known = seen_.find_or_add(object, num_nodes());
                 if (known != IdentityTable::kNew) {
@@ -70,13 +70,13 @@ private:
         if (!children) return false;
         const uint32_t node = builder_.add(info.kind, count);
         if (count == 0) return true;
-        const bool owns_slots = (is_tracked || level.owns_slots) && owns_its_slots(info.kind, object, open_options_);
+        const bool owns_slots = (is_tracked || level.owns_slots()) && owns_its_slots(info.kind, object, open_options_);
         const bool leaves_are_values =
-            are_leaves_values(info.kind, builder_.refs.data() + num_refs_before, level.leaves_are_values);
+            are_leaves_values(info.kind, builder_.refs.data() + num_refs_before, level.leaves_are_values());
         levels_.push(level);
         constexpr uint32_t kFarthest = 16;
         for (uint32_t i = 1; i < std::min(count, kFarthest); ++i) prefetch(children[i]);
-        level = {children, children + count, owns_slots, false, leaves_are_values, node};
+        level = {children, children + count, BorrowedFrame::state_of(owns_slots, leaves_are_values, node)};
         return true;
     }
 
@@ -84,9 +84,9 @@ private:
     bool is_open(uint32_t node, const BorrowedFrame &innermost) const {
         if (builder_.nodes[node].count == 0) return false;
         const BorrowedFrame *const first = levels_.data(), *const end = first + levels_.size();
-        const auto is_before = [](const BorrowedFrame &level, uint32_t position) { return level.node < position; };
+        const auto is_before = [](const BorrowedFrame &level, uint32_t position) { return level.node() < position; };
         const BorrowedFrame *const found = std::lower_bound(first, end, node, is_before);
-        return innermost.node == node || (found != end && found->node == node);
+        return innermost.node() == node || (found != end && found->node() == node);
     }
 
     bool finish() {
