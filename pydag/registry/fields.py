@@ -119,9 +119,9 @@ def register_fields(
         cls: The class. Left out, `register_fields` returns a decorator.
         data_fields: The attributes that are children, in this order. None: the fields of a
             dataclass but for those marked static (`metadata={"static": True}`), which are meta; of
-            any other class all of `__dict__` in insertion order but for what a
-            `functools.cached_property` has stored, then every slot of `__slots__` that is set,
-            bases first.
+            any other class all of `__dict__`, by name, but for what a `functools.cached_property`
+            has stored, then every slot of `__slots__` that is set, bases first. What is built has
+            these attributes in the order in which they were set.
         meta_fields: The attributes that are part of the structure, compared by `==`.
         namespace: Where the registration counts; left out: everywhere.
         preserve_relative_identities: False makes each occurrence of an object a node of its own.
@@ -136,7 +136,7 @@ def register_fields(
     ...         self.name, self.w, self.b = name, [1.0], 0.0
     >>> layer = Layer("tied")
     >>> pydag.dag_flatten((layer, layer))
-    ([1.0, 0.0], PyDagSpec((&0 Layer(w=[*], b=*, name='tied'), *0)))
+    ([0.0, 1.0], PyDagSpec((&0 Layer(b=*, w=[*], name='tied'), *0)))
     """
     return _register(cls, data_fields, meta_fields, namespace, preserve_relative_identities, False)
 
@@ -194,7 +194,7 @@ def register_module(
     ...     def __init__(self, rate):
     ...         self.rate, self.is_training = rate, True
     >>> pydag.dag_leaves(Dropout(0.5))
-    [0.5, True]
+    [True, 0.5]
     """
     return _register(cls, data_fields, meta_fields, namespace, preserve_relative_identities, True)
 

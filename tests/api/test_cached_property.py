@@ -72,7 +72,7 @@ def test_what_was_named_is_a_field() -> None:
     assert named.double == 3.0
     assert pydag.dag_leaves(named) == [1.5, 3.0]
     plain.double = 7.0
-    assert pydag.dag_leaves(plain) == [1.5, 7.0]
+    assert pydag.dag_leaves(plain) == [7.0, 1.5]
 
 
 def test_a_name_of_its_own() -> None:

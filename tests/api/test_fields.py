@@ -34,8 +34,8 @@ def test_every_form() -> None:
         assert leaves == ([0.5] if cls is Full else [0.5, "m"])
 
 
-def test_all_attributes_in_insertion_order() -> None:
-    """Without names, the fields are the instance's `__dict__`, as it was filled."""
+def test_all_attributes_by_name() -> None:
+    """Without names, the fields are the instance's `__dict__`, by name; it is filled as it was."""
 
     @pydag.register_fields(meta_fields=("m",))
     class Layer:
@@ -44,10 +44,10 @@ def test_all_attributes_in_insertion_order() -> None:
     layer: Any = Layer()
     layer.z, layer.m, layer.a = 1, "meta", 2
     leaves, spec = pydag.dag_flatten(layer)
-    assert leaves == [1, 2]
-    assert repr(spec) == "PyDagSpec(Layer(z=*, a=*, m='meta'))"
-    assert spec.paths() == [("z",), ("a",)]
-    assert [a.codify("t") for a in spec.accessors()] == ["t.z", "t.a"]
+    assert leaves == [2, 1]
+    assert repr(spec) == "PyDagSpec(Layer(a=*, z=*, m='meta'))"
+    assert spec.paths() == [("a",), ("z",)]
+    assert [a.codify("t") for a in spec.accessors()] == ["t.a", "t.z"]
     back = pydag.dag_unflatten(spec, leaves)
     assert back.__dict__ == {"z": 1, "a": 2, "m": "meta"}
     assert list(back.__dict__)[:2] == ["z", "a"]
@@ -184,7 +184,7 @@ def test_dataclass_made_after_registration() -> None:
             super().__init__([2.5], "m")
             self.more = [3.5]
 
-    assert pydag.dag_leaves(Plain()) == [2.5, 3.5]
+    assert pydag.dag_leaves(Plain()) == [3.5, 2.5]
 
 
 def test_dataclass_that_initializes_otherwise() -> None:

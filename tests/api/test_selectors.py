@@ -17,7 +17,7 @@ from pydag.ops.select import select
 from pydag.structure.listing import Listing, step_text
 
 
-@pydag.register_fields
+@pydag.register_fields(data_fields=("weight", "bias"))
 class Layer:
     def __init__(self, weight: Any, bias: Any) -> None:
         self.weight, self.bias = weight, bias
@@ -29,7 +29,7 @@ class Model:
         self.layers = list(layers)
 
 
-@pydag.register_fields
+@pydag.register_fields(data_fields=("weight", "bias"))
 class Special(Layer):
     pass
 
@@ -153,7 +153,7 @@ def test_prefixes() -> None:
 def test_a_mask_is_a_prefix() -> None:
     """What `dag_mask` gives selects the same again, also from a class with `__call__`."""
 
-    @pydag.register_fields
+    @pydag.register_fields(data_fields=("weight", "bias"))
     class Callable(Layer):
         def __call__(self) -> None:
             raise AssertionError("not a predicate")

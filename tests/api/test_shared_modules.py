@@ -168,9 +168,9 @@ def test_a_shared_weight_is_one_leaf() -> None:
     model = two_towers()
     leaves = pydag.dag_leaves(model)
     assert [id(leaf) for leaf in leaves] == [
-        id(model.query.embedding.table),
-        id(model.query.scale),
+        id(model.document.embedding.table),
         id(model.document.scale),
+        id(model.query.scale),
     ]
 
 
@@ -485,9 +485,9 @@ def test_a_map_over_objects_kept_whole() -> None:
     model = two_towers()
     labels: Any = pydag.dag_map(label, model, is_leaf=is_embedding)
     assert [id(leaf) for leaf in seen] == [
-        id(model.query.embedding),
-        id(model.query.scale),
+        id(model.document.embedding),
         id(model.document.scale),
+        id(model.query.scale),
     ]
     assert labels.query.embedding == ["Embedding"]
     assert labels.query.embedding is labels.document.embedding

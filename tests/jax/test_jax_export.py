@@ -314,8 +314,8 @@ def test_functions_that_are_not_the_models(name: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"positions":[1,', b'"positions":[9,'),
-        (b'"positions":[1,', b'"positions":[4,'),
+        (b'"positions":[0,', b'"positions":[9,'),
+        (b'"positions":[0,', b'"positions":[4,'),
         (b'"identity":"all"', b'"identity":"any"'),
         (b'"identity"', b'"identitx"'),
         (b'"statics":[{"fun', b'"statics":[{"fux'),

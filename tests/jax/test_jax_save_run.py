@@ -122,8 +122,8 @@ def test_each_array_is_written_once(tmp_path: Path) -> None:
     run["dag"] = jaxinterop.Dag(run["model"])
     jaxinterop.save(tmp_path / "run", run)
     names = set(load_file(tmp_path / "run"))
-    assert len([name for name in names if name.endswith(".w") and "optimizer" not in name]) == 1
-    assert {"optimizer.0.mu.w", "optimizer.0.nu.w", "optimizer.0.count", "key"} <= names
+    assert len([name for name in names if name.endswith(".tied") and "optimizer" not in name]) == 1
+    assert {"optimizer.0.mu.tied", "optimizer.0.nu.tied", "optimizer.0.count", "key"} <= names
     other = start(optimizer, 0.1, 0)
     other |= {"average": other["model"], "dag": jaxinterop.Dag(other["model"])}
     again = jaxinterop.load(tmp_path / "run", other)

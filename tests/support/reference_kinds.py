@@ -63,6 +63,7 @@ class Shape:
     entries: tuple[Any, ...]  # one for each child: index, key or attribute name
     aux: Any = None  # what else is needed to build the node again
     registration: Callbacks | Fields | None = None
+    set_order: tuple[Any, ...] = ()  # the attributes of an instance as they were set
 
 
 def is_tuple_like(cls: type) -> bool:
@@ -155,7 +156,10 @@ def open_node(obj: Any, kind: str, registry: Registry) -> tuple[Shape, list[Any]
     if isinstance(registration, Fields):
         data, meta = field_names(obj, registration)
         values = {name: getattr(obj, name) for name in meta}
-        return Shape(kind, cls, data, values, registration), [getattr(obj, n) for n in data]
+        in_order = tuple(name for name in getattr(obj, "__dict__", ()) if name in data)
+        set_order = in_order + tuple(name for name in data if name not in in_order)
+        shape = Shape(kind, cls, data, values, registration, set_order)
+        return shape, [getattr(obj, n) for n in data]
     if kind == "none":
         return Shape(kind, cls, ()), []
     if kind == "dict":
@@ -174,7 +178,9 @@ def build_node(shape: Shape, children: Sequence[Any]) -> Any:
     by_entry = dict(zip(shape.entries, children, strict=True))
     if isinstance(shape.registration, Fields):
         built = object.__new__(cls)
-        for name, value in (by_entry | shape.aux).items():
+        for name in shape.set_order:
+            object.__setattr__(built, name, by_entry[name])
+        for name, value in shape.aux.items():
             object.__setattr__(built, name, value)
         return built
     if shape.kind == "none":
@@ -220,7 +226,11 @@ def sorted_keys(keys: list[Any]) -> list[Any]:
 
 
 def field_names(obj: Any, fields: Fields) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the data and of the meta fields of one object."""
+    """The names of the data and of the meta fields of one object.
+
+    Declared fields and slots are in the class's order. What is only found on the instance is in the
+    order of the names: so it doesn't matter which attribute was set first.
+    """
     if fields.data is not None:
         return fields.data, fields.meta
     meta = fields.meta
@@ -230,7 +240,8 @@ def field_names(obj: Any, fields: Fields) -> tuple[tuple[str, ...], tuple[str, .
         meta += tuple(field.name for field in declared if field.metadata.get("static"))
     else:
         slots = [name for cls in reversed(type(obj).__mro__) for name in slots_of(cls)]
-        names = [*getattr(obj, "__dict__", ()), *(name for name in slots if hasattr(obj, name))]
+        found = sorted_keys(list(getattr(obj, "__dict__", ())))
+        names = [*found, *(name for name in slots if hasattr(obj, name))]
     return tuple(name for name in names if name not in meta), meta
 
 

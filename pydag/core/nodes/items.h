@@ -32,9 +32,10 @@ public:
 
     bool has_only_strings() const { return std::all_of(keys_.data(), keys_.data() + size(), is_exact_str); }
 
-    nb::object make_keys(bool sorted) {
+    // The first `num_sorted` are traversed in ascending order.
+    nb::object make_keys(size_t num_sorted) {
         own();
-        return keys_of(keys_.data(), size(), sorted);
+        return keys_of(keys_.data(), size(), num_sorted);
     }
 
     // Moves the values to the stack, in the order of `keys`, the last one first. They must be owned, which

@@ -5,6 +5,8 @@
 #include "structure/node_refs.h"
 #include "types/key_table.h"
 
+#include <algorithm>
+
 namespace pydag {
 namespace {
 
@@ -13,18 +15,42 @@ bool is_tuple_of(nb::handle object, size_t count) {
            PyTuple_GET_SIZE(object.ptr()) == static_cast<Py_ssize_t>(count);
 }
 
+// The Keys that were `inserted` and are traversed in this order, if either the first `num_sorted` of them are sorted,
+// or none is. Null if not.
+nb::object keys_with_order(nb::handle inserted, nb::handle order, uint32_t count, size_t num_sorted) {
+    if (!is_tuple_of(inserted, count) || !is_tuple_of(order, count)) return {};
+    const nb::object distinct = checked(PySet_New(inserted.ptr()));
+    if (PySet_GET_SIZE(distinct.ptr()) != static_cast<Py_ssize_t>(count)) return {};
+    for (const size_t sorted : {num_sorted, size_t{0}}) {
+        nb::object keys = keys_of(&PyTuple_GET_ITEM(inserted.ptr(), 0), count, sorted);
+        if (equal_tuples(KeysBox::of(keys).order(), order)) return keys;
+    }
+    return {};
+}
+
+// How many of these names, all in front, aren't slots of the class.
+size_t num_in_dict(const Registration &registration, nb::handle names) {
+    const auto is_slot = [&](PyObject *name) {
+        return std::any_of(registration.slot_access.begin(), registration.slot_access.end(),
+                           [&](const FieldAccess &slot) { return is_same_name(slot.name.ptr(), name); });
+    };
+    PyObject *const *const first = &PyTuple_GET_ITEM(names.ptr(), 0);
+    return static_cast<size_t>(std::find_if(first, first + PyTuple_GET_SIZE(names.ptr()), is_slot) - first);
+}
+
 // The references of an instance, where `aux` fits its class as it is registered now.
 bool add_fields(PyObject *box, nb::handle aux, uint32_t count, Refs &refs) {
     const Registration &registration = RegistrationBox::of(box);
-    if (!is_tuple_of(aux, 2)) return false;
+    if (!is_tuple_of(aux, 2) && !is_tuple_of(aux, 3)) return false;
     const nb::handle names(PyTuple_GET_ITEM(aux.ptr(), 0)), meta(PyTuple_GET_ITEM(aux.ptr(), 1));
-    if (!is_tuple_of(names, count) || !is_tuple_of(meta, registration.meta_access.size())) return false;
-    const nb::object distinct = checked(PySet_New(names.ptr()));
-    if (PySet_GET_SIZE(distinct.ptr()) != static_cast<Py_ssize_t>(count)) return false;
+    const nb::handle inserted(PyTuple_GET_ITEM(aux.ptr(), PyTuple_GET_SIZE(aux.ptr()) == 3 ? 2 : 0));
+    if (!is_tuple_of(inserted, count) || !is_tuple_of(meta, registration.meta_access.size())) return false;
+    nb::object keys = keys_with_order(inserted, names, count, num_in_dict(registration, inserted));
+    if (!keys.is_valid()) return false;
     const nb::object data = registration.data;
     if (!data.is_none() && !equal_tuples(KeysBox::of(data).order(), names)) return false;
     refs.push_borrowed(box);
-    refs.push_new(data.is_none() ? keys_of(&PyTuple_GET_ITEM(names.ptr(), 0), count, false) : data);
+    refs.push_new(data.is_none() ? std::move(keys) : data);
     refs.push_borrowed(meta.ptr());
     return true;
 }
@@ -32,17 +58,10 @@ bool add_fields(PyObject *box, nb::handle aux, uint32_t count, Refs &refs) {
 // The keys of a frozendict, where `aux` has them as inserted and in an order of traversal.
 bool add_keys(nb::handle aux, uint32_t count, Refs &refs) {
     if (!is_tuple_of(aux, 2)) return false;
-    const nb::handle inserted(PyTuple_GET_ITEM(aux.ptr(), 0)), order(PyTuple_GET_ITEM(aux.ptr(), 1));
-    if (!is_tuple_of(inserted, count) || !is_tuple_of(order, count)) return false;
-    const nb::object distinct = checked(PySet_New(inserted.ptr()));
-    if (PySet_GET_SIZE(distinct.ptr()) != static_cast<Py_ssize_t>(count)) return false;
-    for (const bool sorted : {true, false}) {
-        nb::object keys = keys_of(&PyTuple_GET_ITEM(inserted.ptr(), 0), count, sorted);
-        if (!equal_tuples(KeysBox::of(keys).order(), order)) continue;
-        refs.push_new(std::move(keys));
-        return true;
-    }
-    return false;
+    nb::object keys = keys_with_order(PyTuple_GET_ITEM(aux.ptr(), 0), PyTuple_GET_ITEM(aux.ptr(), 1), count, count);
+    if (!keys.is_valid()) return false;
+    refs.push_new(std::move(keys));
+    return true;
 }
 
 }  // namespace
@@ -62,7 +81,9 @@ nb::object aux_of_node(Kind kind, PyObject *const *refs) {
         case Kind::kFields: {
             const FieldsRefs fields{refs};
             if (fields.registration().is_foreign) return nb::object();
-            return tuple_of(fields.keys().order(), nb::borrow(fields.meta()));
+            nb::object names = fields.keys().order(), meta = nb::borrow(fields.meta());
+            if (fields.keys().in_order) return tuple_of(std::move(names), std::move(meta));
+            return tuple_of(std::move(names), std::move(meta), fields.keys().tuple());
         }
         default:
             return nb::object();

@@ -9,8 +9,9 @@
 
 namespace pydag {
 
-// For a deque maxlen, for a custom node its own aux_data, for fields (names, values of the meta fields), for
-// a struct sequence None, for a frozendict its keys (as inserted, as traversed). Null for a node that JAX can open.
+// For a deque maxlen, for a custom node its own aux_data, for fields (names, values of the meta fields), and the names
+// as they were set where that is another order, for a struct sequence None, for a frozendict its keys (as inserted, as
+// traversed). Null for a node that JAX can open.
 nb::object aux_of_node(Kind kind, PyObject *const *refs);
 
 // The reverse: adds the references of a node of this class with `count` children. `info`: what the

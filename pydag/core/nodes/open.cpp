@@ -49,8 +49,8 @@ uint32_t open_dict(PyObject *dict, OpenOptions &options, Stack &stack, Refs &ref
     add_dict_items(dict, items);
     // Sorting runs comparisons of the keys, which keys that keep their order must not notice. Strings never do.
     const bool sorts = items.has_only_strings() || !options.ask_insertion_order();
-    nb::object keys = items.make_keys(sorts);
-    if (!KeysBox::of(keys).in_order && options.ask_insertion_order()) keys = items.make_keys(false);
+    nb::object keys = items.make_keys(num_sorted_if(sorts, items.size()));
+    if (!KeysBox::of(keys).in_order && options.ask_insertion_order()) keys = items.make_keys(0);
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
@@ -68,7 +68,7 @@ uint32_t open_ordered_dict(PyObject *dict, Stack &stack, Refs &refs) {
         items.add(owned.release().ptr(), value.release().ptr());
     }
     if (PyErr_Occurred()) nb::raise_python_error();
-    nb::object keys = items.make_keys(false);
+    nb::object keys = items.make_keys(0);
     return push_mapping(dict, items, std::move(keys), stack, refs);
 }
 
@@ -202,9 +202,9 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         return static_cast<uint32_t>(count);
     }
 
-    // All attributes that aren't cached: those in `__dict__`, then the `__slots__` members that are set. Keys are not
-    // compared by their own `__eq__`, which could change the dict. If two keys have the text of one field, neither is
-    // surely the field, and the object is refused.
+    // All attributes that aren't cached: those in `__dict__`, by name, then the `__slots__` members that are set. Keys
+    // are not compared by their own `__eq__`, which could change the dict. If two keys have the text of one field,
+    // neither is surely the field, and the object is refused.
     const auto index_in = [](const std::vector<FieldAccess> &fields, PyObject *name) {
         const auto is_it = [=](const FieldAccess &field) { return is_same_name(field.name.ptr(), name); };
         return static_cast<size_t>(std::find_if(fields.begin(), fields.end(), is_it) - fields.begin());
@@ -235,10 +235,11 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
         items.own();
     }
     items.own();
+    const size_t num_in_dict = items.size();
     for (const FieldAccess &slot : registration.slot_access)
         if (nb::object value = owned_slot(object, slot.offset); value.is_valid())
             items.add(incref(slot.name.ptr()), value.release().ptr());
-    nb::object keys = items.make_keys(false);
+    nb::object keys = items.make_keys(num_in_dict);
     refs.push_borrowed(box);
     const uint32_t count = push_mapping(object, items, std::move(keys), stack, refs);
     refs.push_new(std::move(meta));

@@ -72,8 +72,8 @@ bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **values, Hel
 }
 // Whether a dict with these keys is traversed in their order.
 inline bool has_order_of(const Keys &keys, OpenOptions *options) {
-    if (!options || (keys.is_sorted && keys.in_order)) return true;
-    return options->ask_insertion_order() != keys.is_sorted;
+    if (!options || (keys.is_sorted() && keys.in_order)) return true;
+    return options->ask_insertion_order() != keys.is_sorted();
 }
 inline uint32_t push_items(PyObject *const *items, uint32_t count, Stack &stack) {
     if (std::find(items, items + count, nullptr) != items + count) [[unlikely]]

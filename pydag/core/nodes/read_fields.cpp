@@ -104,11 +104,11 @@ bool read_named(PyObject *object, const Registration &registration, OpenOptions 
     return true;
 }
 
-// All attributes but the meta fields and what is cached: those in `__dict__`, then the `__slots__` members that are
-// set. Calls `add(name, value)`, which says whether to go on. False also for a name in `__dict__` that
-// is a slot's, set or not: written back it could go to either. And for a meta field's name that is no exact
-// string: whether the dict finds it under that name, and whether it has another one of the same text, only its
-// own class can tell. What isn't found of the meta fields is null.
+// All attributes but the meta fields and what is cached: those in `__dict__`, in the order in which they were set, then
+// the `__slots__` members that are set. Calls `add(name, value, is_slot)`, which says whether to go on. False also for
+// a name in `__dict__` that is a slot's, set or not: written back it could go to either. And for a meta field's name
+// that is no exact string: whether the dict finds it under that name, and whether it has another one of the same text,
+// only its own class can tell. What isn't found of the meta fields is null.
 template <class Add>
 bool read_all(PyObject *object, const Registration &registration, OpenOptions *options, Add add, PyObject **meta,
               HeldBy held) {
@@ -126,7 +126,7 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
             if (i == fields.size()) {
                 const auto &cached = registration.cached_access;
                 if (find_name(cached, key) < cached.size()) continue;
-                if (find_name(slots, key) < slots.size() || !add(key, value)) return false;
+                if (find_name(slots, key) < slots.size() || !add(key, value, false)) return false;
             } else if (key == fields[i].name.ptr() || is_exact_str(key)) {
                 meta[i] = value;  // unless a slot, which is read later, hides the key
             } else {
@@ -138,7 +138,7 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
     for (const FieldAccess &slot : slots)
         if (PyObject *const value = read_slot(object, slot.offset)) {
             held.keep(value);
-            if (!add(slot.name.ptr(), value)) return false;
+            if (!add(slot.name.ptr(), value, true)) return false;
         }
     if (options) options->owns_attributes = owns_attributes(registration, dict.ptr());
     return read_slots(object, fields, meta, held);
@@ -166,9 +166,11 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *opt
     } else {
         const Keys &keys = fields.keys();
         uint32_t count = 0;
-        const auto add = [&](PyObject *name, PyObject *value) {
+        const uint32_t *const ranks = keys.ranks();
+        const auto add = [&](PyObject *name, PyObject *value, bool) {
             if (count == keys.size() || name != keys.inserted_key(count)) return false;
-            values[count++] = value;
+            values[ranks ? ranks[count] : count] = value;
+            ++count;
             return true;
         };
         const bool reads_all = registration.data.is_none() && read_all(object, registration, options, add, found, held);
@@ -193,16 +195,18 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
         if (!read_named(object, registration, &options, values, found, options.held)) return nullptr;
     } else {
         Buffer<PyObject *, 16> names, items;
-        const auto add = [&](PyObject *name, PyObject *value) {
+        size_t num_in_dict = 0;
+        const auto add = [&](PyObject *name, PyObject *value, bool is_slot) {
             if (!is_exact_str(name)) return false;
             names.push(name), items.push(value);
+            num_in_dict += !is_slot;
             return true;
         };
         if (!read_all(object, registration, &options, add, found, options.held)) return nullptr;
         if (std::find(found, found + meta.size(), nullptr) != found + meta.size()) return nullptr;
-        keys = keys_of(names.data(), names.size(), false);
+        keys = keys_of(names.data(), names.size(), num_in_dict);
         values = options.arena.take(names.size());
-        std::copy_n(items.data(), items.size(), values);
+        for (uint32_t i = 0; i < items.size(); ++i) values[KeysBox::of(keys).rank(i)] = items[i];
     }
     count = KeysBox::of(keys).size();
     refs.push_borrowed(box);

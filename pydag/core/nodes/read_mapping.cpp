@@ -94,7 +94,6 @@ PyObject **copy_items(PyObject *list, OpenOptions &options, uint32_t &count) {
 }
 
 PyObject **read_mapping(PyObject *dict, bool is_ordered, OpenOptions &options, Refs &refs, uint32_t &size) {
-    const bool sorted = !is_ordered;
     PyObject **names, **found;
     size_t count;
     nb::object box;
@@ -109,15 +108,15 @@ PyObject **read_mapping(PyObject *dict, bool is_ordered, OpenOptions &options, R
             prefetch(names[i]);
         }
         if (is_ordered && !is_in_order_of(names, count, dict)) return nullptr;
-        box = nb::borrow(find_keys(names, count, sorted));
+        box = nb::borrow(find_keys(names, count, num_sorted_if(!is_ordered, count)));
         options.held.keep(found, count);
         if (!box.is_valid()) options.held.keep(names, count);
     }
     if (!box.is_valid()) {
         if (!std::all_of(names, names + count, has_constant_hash)) return nullptr;  // others may run code
-        box = keys_of(names, count, sorted);
+        box = keys_of(names, count, num_sorted_if(!is_ordered, count));
     }
-    if (!has_order_of(KeysBox::of(box), sorted ? &options : nullptr)) box = keys_of(names, count, false);
+    if (!has_order_of(KeysBox::of(box), is_ordered ? nullptr : &options)) box = keys_of(names, count, 0);
     const Keys &keys = KeysBox::of(box);
     PyObject **const values = names;  // the names are no longer needed, so their memory is used again
     for (uint32_t i = 0; i < count; ++i) values[keys.rank(i)] = found[i];

@@ -37,8 +37,9 @@ nb::object usual_keys(nb::handle inserted, nb::handle ranks, bool sorted) {
     PyObject *const *const names = &PyTuple_GET_ITEM(inserted.ptr(), 0);
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
     if (!std::all_of(names, names + count, is_exact_str)) return nb::object();
-    nb::object box = nb::borrow(find_equal_keys(names, count, sorted));
-    if (!box.is_valid()) box = keys_of(names, count, sorted);
+    const size_t num_sorted = num_sorted_if(sorted, count);
+    nb::object box = nb::borrow(find_equal_keys(names, count, num_sorted));
+    if (!box.is_valid()) box = keys_of(names, count, num_sorted);
     const Keys &keys = KeysBox::of(box);
     bool agrees = ranks.is_none() == keys.in_order;
     for (uint32_t i = 0; agrees && !keys.in_order && i < keys.size(); ++i) {
@@ -49,7 +50,7 @@ nb::object usual_keys(nb::handle inserted, nb::handle ranks, bool sorted) {
     return agrees ? box : nb::object();
 }
 
-nb::object decode_keys(nb::handle state, bool sorted) {
+nb::object decode_keys(nb::handle state, Role role) {
     require(is_tuple(state) && PyTuple_GET_SIZE(state.ptr()) == 2, "keys must be a pair");
     const nb::handle inserted(PyTuple_GET_ITEM(state.ptr(), 0)), ranks(PyTuple_GET_ITEM(state.ptr(), 1));
     require(is_tuple(inserted), "keys must be a tuple");
@@ -58,7 +59,11 @@ nb::object decode_keys(nb::handle state, bool sorted) {
             "there must be one rank for each key");
     const nb::object distinct = checked(PySet_New(inserted.ptr()));  // TypeError for an unhashable key
     require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
-    if (nb::object usual = usual_keys(inserted, ranks, sorted); usual.is_valid()) return usual;
+    // The names of attributes are sorted, those of slots not; nor were those that an earlier version wrote.
+    for (const bool sorted : {true, false}) {
+        if (role == (sorted ? Role::kKeys : Role::kSortedKeys)) continue;
+        if (nb::object usual = usual_keys(inserted, ranks, sorted); usual.is_valid()) return usual;
+    }
     nb::object box = new_keys(&PyTuple_GET_ITEM(inserted.ptr(), 0), count);
     Keys &keys = KeysBox::of(box);
     if (!ranks.is_none()) {
@@ -133,7 +138,7 @@ void EncodedRefs::decode(size_t index, Use use) {
 nb::object EncodedRefs::decode_ref(Use use, nb::handle state) {
     if (use.role == Role::kRegistration) return decode_registration(state, use.kind);
     if (use.role == Role::kClass) return decode_tuple_class(state, use.kind);
-    return decode_keys(state, use.role == Role::kSortedKeys);
+    return decode_keys(state, use.role);
 }
 
 }  // namespace pydag

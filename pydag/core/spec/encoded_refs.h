@@ -36,7 +36,7 @@ public:
     void choose(std::span<const size_t> indices) { std::copy(indices.begin(), indices.end(), current_); }
     PyObject *operator[](size_t i) const { return PyTuple_GET_ITEM(refs_.ptr(), current_[i]); }
     // The i-th reference of the node, decoded as keys, as a registration, as the number of fields of a tuple class.
-    nb::object keys(size_t i, bool sorted) { return decoded(i, {sorted ? Role::kSortedKeys : Role::kKeys}); }
+    nb::object keys(size_t i, Role role) { return decoded(i, {role}); }
     nb::object registration(size_t i, Kind kind) { return decoded(i, {Role::kRegistration, kind}); }
     nb::object tuple_size(size_t i, Kind kind) { return decoded(i, {Role::kClass, kind}); }
 

@@ -137,7 +137,7 @@ size_t KeptStructure::leave_out(Spec &spec, const std::vector<uint32_t> &answers
             harmless = ref;
             continue;
         }
-        if (are_keys && !no_keys.is_valid()) no_keys = keys_of(nullptr, 0, false);
+        if (are_keys && !no_keys.is_valid()) no_keys = keys_of(nullptr, 0, 0);
         left_out.push_back(spec.replace_ref(i, are_keys ? no_keys : nb::none()));
     }
     return num_bytes;

@@ -23,21 +23,21 @@ public:
 
 private:
     nb::object decoded(Role role, uint32_t i) {
-        if (role == Role::kSortedKeys || role == Role::kKeys) return keys(i, role == Role::kSortedKeys);
+        if (role == Role::kSortedKeys || role == Role::kKeys) return keys(i, role);
         if (role == Role::kNames) return names(i);
         if (role == Role::kRegistration) return registration_ = encoded_.registration(i, kind_);
         check(role, i);
         return nb::borrow(encoded_[i]);
     }
 
-    nb::object keys(uint32_t i, bool sorted) {
-        nb::object keys = encoded_.keys(i, sorted);
+    nb::object keys(uint32_t i, Role role) {
+        nb::object keys = encoded_.keys(i, role);
         require(KeysBox::of(keys).size() == count_, "a mapping must have one child for each key");
         return keys;
     }
 
     nb::object names(uint32_t i) {
-        nb::object keys = encoded_.keys(i, false);
+        nb::object keys = encoded_.keys(i, Role::kNames);
         require(KeysBox::of(keys).size() == count_, "a registered class must have one child for each field");
         for (uint32_t child = 0; child < count_; ++child)
             require(PyUnicode_Check(KeysBox::of(keys).key(child)), "names of fields must be strings");

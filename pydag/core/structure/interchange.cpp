@@ -90,6 +90,11 @@ std::string with_types(nb::handle value) {
     return is_plain ? text : text + " of type " + Py_TYPE(value.ptr())->tp_name;
 }
 
+// Of a node whose class is registered.
+std::string class_name(PyObject *const *refs) {
+    return reinterpret_cast<PyTypeObject *>(node_registration(refs).type.ptr())->tp_name;
+}
+
 }  // namespace
 
 bool are_interchangeable(PyObject *a, PyObject *b) {
@@ -114,13 +119,14 @@ bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *re
 }
 
 Words told_apart_by(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {
-    if (traits(node.kind).is_mapping) {
+    if (has_keys(node.kind)) {
         const Keys &keys_a = node_keys(node.kind, refs_a), &keys_b = node_keys(node.kind, refs_b);
         if (!have_same_order(keys_a, keys_b)) {
             const auto words = [&](const Keys &keys) {
-                const std::string type = traits(node.kind).name;
-                return "a " + type + " filled in the order " +
-                       text_of(short_repr(checked(PySequence_List(keys.tuple().ptr()))));
+                const bool is_mapping = traits(node.kind).is_mapping;
+                const std::string what = is_mapping ? std::string("a ") + traits(node.kind).name + " filled"
+                                                    : class_name(refs_a) + " whose attributes were set";
+                return what + " in the order " + text_of(short_repr(checked(PySequence_List(keys.tuple().ptr()))));
             };
             return {words(keys_a), words(keys_b)};
         }

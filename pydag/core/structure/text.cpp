@@ -100,10 +100,10 @@ std::string label(Kind kind, PyObject *const *refs, uint32_t child, Show show) {
     return entries == Entries::kStructFields ? "<unnamed@" + std::to_string(child) + ">=" : "";
 }
 
-// ", in the order ['b', 'a']" of a mapping that was filled in another order than the one in which it is
-// traversed and written.
+// ", in the order ['b', 'a']" of a mapping that was filled, or an instance whose attributes were set, in another order
+// than the one in which it is traversed and written.
 std::string order_text(Kind kind, PyObject *const *refs, Show show) {
-    if (!traits(kind).is_mapping || node_keys(kind, refs).in_order) return "";
+    if (!has_keys(kind) || node_keys(kind, refs).in_order) return "";
     return ", in the order " + show(checked(PySequence_List(node_keys(kind, refs).tuple().ptr())));
 }
 

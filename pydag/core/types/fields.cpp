@@ -178,12 +178,12 @@ void write_fields(PyObject *object, const Registration &registration, PyObject *
         return;
     }
     size_t next = 0;
-    for (uint32_t i = 0; i < keys.count; ++i) {
-        PyObject *const name = keys.key(i);
+    for (uint32_t i = 0; i < keys.count; ++i) {  // in the order in which they were set
+        PyObject *const name = keys.inserted_key(i), *const value = values[keys.rank(i)];
         if (const FieldAccess *const slot = find_slot(registration.slot_access, next, name))
-            write_field(object, taken, *slot, values[i]);
-        else if (taken.may_have(name)) write_to_dict(object, name, values[i]);
-        else checked(PyObject_GenericSetAttr(object, name, values[i]));
+            write_field(object, taken, *slot, value);
+        else if (taken.may_have(name)) write_to_dict(object, name, value);
+        else checked(PyObject_GenericSetAttr(object, name, value));
     }
 }
 

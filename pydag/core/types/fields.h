@@ -56,7 +56,8 @@ nb::object new_instance(const Registration &registration);
 // Writes the fields of a class whose data fields were named, in the order in which the instance that was
 // read last had them: so the new one is read as fast.
 void write_named(PyObject *object, const Registration &registration, PyObject *const *values, PyObject *const *meta);
-// The data fields; `keys` is the Keys object of their names.
+// The data fields; `keys` is the Keys object of their names. Those that were found on an instance are written in the
+// order in which it had them.
 void write_fields(PyObject *object, const Registration &registration, PyObject *keys, PyObject *const *values);
 void write_meta(PyObject *object, const Registration &registration, PyObject *const *values);
 

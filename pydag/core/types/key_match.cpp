@@ -12,7 +12,7 @@ namespace {
 
 std::string brief_list(const Keys &keys) { return text_of(short_repr(checked(PySequence_List(keys.order().ptr())))); }
 
-nb::object sorted_keys(const Keys &keys) { return keys_of(keys.inserted(), keys.size(), true); }
+nb::object sorted_keys(const Keys &keys) { return keys_of(keys.inserted(), keys.size(), keys.size()); }
 
 // The keys of `keys` that `others` doesn't have, sorted.
 nb::object without(const Keys &keys, const Keys &others) {
@@ -20,7 +20,7 @@ nb::object without(const Keys &keys, const Keys &others) {
     RefBuffer<16> missing;
     for (uint32_t i = 0; i < keys.size(); ++i)
         if (!checked(PySet_Contains(known.ptr(), keys.key(i)))) missing.push_borrowed(keys.key(i));
-    return keys_of(missing.data(), missing.size(), true);
+    return keys_of(missing.data(), missing.size(), missing.size());
 }
 
 }  // namespace

@@ -13,13 +13,13 @@ constexpr size_t kLongestRun = 256, kLargestRun = size_t{48} << 10;
 constexpr size_t kTableSize = 512;
 
 struct KeyTables {
-    PyObject *remembered[2][kTableSize];  // [sorted], owned
+    PyObject *remembered[2][kTableSize];  // [any sorted], owned
     // At each index the last key of the run that was looked up last. The Keys of a run are remembered instead of
     // others only when the run comes for the second time in succession, since most runs come only once. Not owned, only
     // compared.
     PyObject *came_once[2][kTableSize];
-    PyObject *by_content[2][kTableSize];  // [sorted], owned: for strings that are equal to those remembered
-    PyObject *none_at_all[2];             // owned: the Keys of an empty mapping
+    PyObject *by_content[2][kTableSize];  // [any sorted], owned: for strings that are equal to those remembered
+    PyObject *none_at_all;                // owned: the Keys of an empty mapping
 #ifdef Py_GIL_DISABLED
     ~KeyTables();
 #endif
@@ -47,7 +47,7 @@ size_t index_of(PyObject *const *keys, size_t count) {
 // Remembers new Keys, unless others are remembered at the same index and these come for the first time.
 void remember(nb::handle box) {
     const Keys &keys = KeysBox::of(box);
-    const bool sorted = keys.is_sorted;
+    const bool sorted = keys.num_sorted > 0;
     if (!keys.has_only_strings || keys.size() > kLongestRun) return;
     const size_t i = index_of(keys.inserted(), keys.size());
     KeyTables &tables = own();
@@ -65,23 +65,23 @@ KeyTables::~KeyTables() {
     for (auto *tables : {remembered, by_content})
         for (int sorted : {0, 1})
             for (PyObject *&slot : tables[sorted]) replace(slot, nb::object());
-    for (PyObject *&slot : none_at_all) replace(slot, nb::object());
+    replace(none_at_all, nb::object());
 }
 #endif
 
 }  // namespace
 
-PyObject *find_keys(PyObject *const *keys, size_t count, bool sorted) {
+PyObject *find_keys(PyObject *const *keys, size_t count, size_t num_sorted) {
     if (count == 0) return nullptr;
-    PyObject *const box = own().remembered[sorted][index_of(keys, count)];
-    const bool fits =
-        box && KeysBox::of(box).size() == count && std::equal(keys, keys + count, KeysBox::of(box).inserted());
+    PyObject *const box = own().remembered[num_sorted > 0][index_of(keys, count)];
+    const bool fits = box && KeysBox::of(box).size() == count && KeysBox::of(box).num_sorted == num_sorted &&
+                      std::equal(keys, keys + count, KeysBox::of(box).inserted());
     return fits ? box : nullptr;
 }
 
-PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted) {
-    PyObject *const box = own().by_content[sorted][content_index(strings, count)];
-    if (!box || KeysBox::of(box).size() != count) return nullptr;
+PyObject *find_equal_keys(PyObject *const *strings, size_t count, size_t num_sorted) {
+    PyObject *const box = own().by_content[num_sorted > 0][content_index(strings, count)];
+    if (!box || KeysBox::of(box).size() != count || KeysBox::of(box).num_sorted != num_sorted) return nullptr;
     for (uint32_t i = 0; i < count; ++i) {
         PyObject *const key = KeysBox::of(box).inserted_key(i);
         if (key != strings[i] && PyUnicode_Compare(key, strings[i]) != 0) return nullptr;
@@ -89,11 +89,11 @@ PyObject *find_equal_keys(PyObject *const *strings, size_t count, bool sorted) {
     return box;
 }
 
-nb::object keys_of(PyObject *const *keys, size_t count, bool sorted) {
-    PyObject *&known = own().none_at_all[sorted];
+nb::object keys_of(PyObject *const *keys, size_t count, size_t num_sorted) {
+    PyObject *&known = own().none_at_all;
     if (count == 0 && known) return nb::borrow(known);
-    if (PyObject *const found = find_keys(keys, count, sorted)) return nb::borrow(found);
-    nb::object box = sorted ? new_sorted_keys(keys, count) : new_keys(keys, count);
+    if (PyObject *const found = find_keys(keys, count, num_sorted)) return nb::borrow(found);
+    nb::object box = num_sorted > 0 ? new_sorted_keys(keys, count, num_sorted) : new_keys(keys, count);
     if (count > 0) remember(box);
     else known = incref(box.ptr());
     return box;

@@ -7,6 +7,7 @@
 #include "types/key_order.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace pydag {
 namespace {
@@ -75,11 +76,17 @@ nb::object new_keys(PyObject *const *keys, size_t count) {
     return box;
 }
 
-nb::object new_sorted_keys(PyObject *const *keys, size_t count) {
+nb::object new_sorted_keys(PyObject *const *keys, size_t count, size_t num_sorted) {
     nb::object box = new_keys(keys, count);
     Keys &made = KeysBox::of(box);
-    made.is_sorted = true;
-    made.in_order = !ascending_order(made.inserted(), made.count, made.rank_memory());
+    made.num_sorted = static_cast<uint32_t>(num_sorted);
+    uint32_t *const ranks = made.rank_memory();
+    made.in_order = !ascending_order(made.inserted(), made.num_sorted, ranks);
+    if (made.in_order || num_sorted == count) return box;
+    // The keys that were not sorted follow behind the others, in both permutations.
+    std::copy_backward(ranks + num_sorted, ranks + 2 * num_sorted, ranks + count + num_sorted);
+    std::iota(ranks + num_sorted, ranks + count, made.num_sorted);
+    std::iota(ranks + count + num_sorted, ranks + 2 * count, made.num_sorted);
     return box;
 }
 

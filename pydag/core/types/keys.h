@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The keys of one mapping node: the order in which its children are traversed, and the order in
-// which it was filled, which is the order in which it is rebuilt.
+// The keys of one mapping node, or the names of an instance's attributes: the order in which its children are
+// traversed, and the order in which it was filled, which is the order in which it is rebuilt.
 #pragma once
 
 #include "base/box.h"
@@ -38,7 +38,7 @@ struct Keys {
     mutable std::atomic<uint64_t> content_hash = 0;  // 0: not made yet
     uint32_t count = 0;                              // of the keys that are there
     bool in_order = true;                            // traversed as they were inserted: the ranks say nothing
-    bool is_sorted = false;                          // the order was made by sorting, not taken from the mapping
+    uint32_t num_sorted = 0;                         // so many of the first ones were sorted, to be traversed
     bool has_only_strings = false;                   // exact ones: comparing them runs no code
     bool has_constant_hashes = false;                // strings, numbers and the like: a dict made of them stays right
 
@@ -56,6 +56,8 @@ struct Keys {
     }
 
     uint32_t size() const { return count; }
+    // Whether the order of traversal was made by sorting, not taken from the mapping.
+    bool is_sorted() const { return num_sorted == count; }
     // The keys as they were inserted.
     PyObject **inserted() { return reinterpret_cast<PyObject **>(this + 1); }
     PyObject *const *inserted() const { return reinterpret_cast<PyObject *const *>(this + 1); }
@@ -86,8 +88,9 @@ bool has_constant_hash(PyObject *key);
 
 // The Keys of a mapping that was filled in this order, and is traversed in it.
 nb::object new_keys(PyObject *const *keys, size_t count);
-// The same, traversed in ascending order: see key_order.h. May run the keys' own comparisons.
-nb::object new_sorted_keys(PyObject *const *keys, size_t count);
+// The same, with the first `num_sorted` keys traversed in ascending order: see key_order.h. May run the keys' own
+// comparisons.
+nb::object new_sorted_keys(PyObject *const *keys, size_t count, size_t num_sorted);
 
 // The same keys for another purpose: whether both have equal keys in the same traversal order
 // (compared by identity, then `==`).

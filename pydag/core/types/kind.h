@@ -44,7 +44,7 @@ enum class Role : uint8_t {
     kNothing,
     kSortedKeys,  // Keys, in sorted order where they have one
     kKeys,        // Keys, in the order of insertion
-    kNames,       // Keys: the names of the fields
+    kNames,       // Keys: the names of the fields, those found in `__dict__` in sorted order
     kClass,       // of a tuple
     kFactory,     // callable, or None
     kMaxlen,      // an int, or None

@@ -49,7 +49,7 @@ Resolved ask_for_fields(const Registration &registration, nb::handle resolve) {
     fields.cached_access = access_to(registration.type, cached);
     if (!data.is_none()) {
         fields.data_access = access_to(registration.type, data);
-        data = keys_of(&PyTuple_GET_ITEM(data.ptr(), 0), fields.data_access.size(), false);
+        data = keys_of(&PyTuple_GET_ITEM(data.ptr(), 0), fields.data_access.size(), 0);
     }
     fields.meta_names = std::move(meta);
     fields.data = std::move(data);

@@ -13,7 +13,7 @@ bool is_same_ref(PyObject *a, PyObject *b) {
     if (a == b) return true;
     if (!KeysBox::check(a) || !KeysBox::check(b)) return false;
     const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
-    return x.is_sorted == y.is_sorted && have_same_order(x, y) &&
+    return x.num_sorted == y.num_sorted && have_same_order(x, y) &&
            std::equal(x.inserted(), x.inserted() + x.size(), y.inserted());
 }
 

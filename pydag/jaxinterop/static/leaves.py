@@ -21,6 +21,8 @@ from pydag.registry.class_table import (
 )
 from pydag.structure.text import bounded_repr
 
+from .stable_hash import stable_hash
+
 # The commonest of the dtypes that JAX takes.
 _dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
 
@@ -203,14 +205,14 @@ class Static:
         """Raises what the value's own `__hash__` raises."""
         if isinstance(self.value, Static):
             self.value.check_hashable()
-        self._hash = hash(self._key)
+        self._hash = stable_hash(self.value)
 
     def __hash__(self) -> int:
         if self._hash is None:
             try:
-                self._hash = hash(self._key)
+                self._hash = stable_hash(self.value)
             except TypeError:  # fine in an output, which is compared but never looked up
-                self._hash = hash(type(self.value))
+                self._hash = stable_hash(type(self.value))
         return self._hash
 
     def __eq__(self, other: object) -> bool:

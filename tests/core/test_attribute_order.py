@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attributes that are found on the instance: traversed by name, and set again as they were set."""
+
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference
+
+import pydag
+
+
+@pydag.register_fields
+class Layer:
+    """Its attributes are those that it is given, set in that order."""
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+class Slotted:
+    """Slots, and a `__dict__` for whatever else is set."""
+
+    __slots__ = ("__dict__", "a_slot", "z_slot")
+
+
+pydag.register_fields(Slotted)
+
+
+@pydag.register_fields(data_fields=("w", "b"))
+class Declared:
+    """Fields that were named in this order."""
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+def order_of(node: Any) -> str:
+    """The attributes in the order in which they were set."""
+    return " ".join(vars(node))
+
+
+def test_the_order_of_setting_is_not_in_the_structure() -> None:
+    """Leaves, paths, text, hash and spec are those of the names, whichever attribute came first."""
+    one, two = Layer(w=1, b=2, scale=3), Layer(scale=3, b=2, w=1)
+    for node in (one, two, one):
+        leaves, spec = pydag.dag_flatten(node)
+        assert leaves == [2, 3, 1]
+        assert spec.paths() == [("b",), ("scale",), ("w",)]
+        assert repr(spec) == "PyDagSpec(Layer(b=*, scale=*, w=*))"
+        assert spec == pydag.dag_structure(one)
+        assert hash(spec) == hash(pydag.dag_structure(one))
+
+
+def test_an_instance_is_rebuilt_as_it_was_set() -> None:
+    """Every way to build one sets the attributes in the order in which they were set."""
+    for node in (Layer(w=1, b=2, scale=3), Layer(scale=3, b=2, w=1), Layer(b=2, scale=3, w=1)):
+        for forget in (True, False):
+            if forget:
+                pydag.clear_caches()
+            leaves, spec = pydag.dag_flatten(node)
+            restored = pickle.loads(pickle.dumps(spec))
+            assert restored == spec
+            assert restored.is_same_order(spec)
+            text = type(spec).from_json(spec.to_json())
+            assert text == spec
+            assert text.is_same_order(spec)
+            built = [
+                spec.unflatten(leaves),
+                restored.unflatten(leaves),
+                text.unflatten(leaves),
+                pydag.dag_map(lambda x: x, node),
+                pydag.dag_map(lambda x, _: x, node, Layer(b=0, w=0, scale=0)),
+                pydag.dag_copy(node),
+                pydag.reref(pydag.deref([node]))[0],
+            ]
+            assert [order_of(x) for x in built] == [order_of(node)] * len(built)
+            assert all(vars(x) == vars(node) for x in built)
+
+
+def test_the_order_is_asked_for_besides() -> None:
+    """`is_same_order` tells two instances apart that were set in another order, and no others."""
+    one, two, again = Layer(w=1, b=2), Layer(b=3, w=4), Layer(w=5, b=6)
+    spec = pydag.dag_structure(one)
+    assert not spec.is_same_order(pydag.dag_structure(two))
+    assert spec.is_same_order(pydag.dag_structure(again))
+
+
+def test_slots_and_declared_fields_keep_the_order_of_the_class() -> None:
+    """Slots come behind what is in `__dict__`, as the class has them; named fields as named."""
+    for names in (["z", "a_slot", "a", "z_slot"], ["z_slot", "a", "z", "a_slot"]):
+        node = Slotted()
+        for name in names:
+            setattr(node, name, name)
+        assert pydag.dag_leaves(node) == ["a", "z", "z_slot", "a_slot"]
+        leaves, spec = pydag.dag_flatten([node])
+        restored = pickle.loads(pickle.dumps(spec))
+        assert restored == spec
+        assert restored.is_same_order(spec)
+        tied = pydag.reref(pydag.deref([node]))
+        for built in (spec.unflatten(leaves), restored.unflatten(leaves), tied):
+            assert order_of(built[0]) == order_of(node)
+            assert [getattr(built[0], name) for name in names] == names
+    assert pydag.dag_leaves([Declared(b=1, w=2), Declared(w=3, b=4)]) == [2, 1, 3, 4]
+
+
+def test_rests_and_prefixes_are_matched_by_name() -> None:
+    """A second tree whose attributes were set in another order gives each leaf its own partner."""
+    one, two = Layer(w=1, b=2), Layer(b=20, w=10)
+    assert vars(pydag.dag_map(lambda x, y: x + y, one, two)) == {"w": 11, "b": 22}
+    assert pydag.broadcast_prefix(Layer(b="B", w="W"), Layer(w=[1, 2], b=[3])) == ["B", "W", "W"]
+
+
+def test_what_an_earlier_version_wrote_still_loads() -> None:
+    """Names in the order of setting: the leaves go to their names, in that order."""
+    text = pydag.dag_structure(Layer(a=1, b=2)).to_json()
+    assert text.count('["a","b"]') + text.count('["a", "b"]') == 1
+    old = text.replace('["a","b"]', '["b","a"]').replace('["a", "b"]', '["b", "a"]')
+    spec = pydag.PyDagSpec.from_json(old)
+    assert vars(spec.unflatten(["first", "second"])) == {"b": "first", "a": "second"}
+    assert order_of(spec.unflatten([1, 2])) == "b a"
+    assert vars(pydag.dag_unflatten(spec, spec.flatten_up_to(Layer(a=1, b=2)))) == {"a": 1, "b": 2}
+    again = pickle.loads(pickle.dumps(spec))
+    assert again == spec
+    assert vars(again.unflatten([1, 2])) == {"b": 1, "a": 2}
+    derefed = pydag.deref(spec.unflatten([1, 2]))
+    assert vars(pydag.reref(derefed)) == {"b": 1, "a": 2}
+
+
+def test_files_name_leaves_alike(tmp_path: Path) -> None:
+    """A file lists the leaves of both alike, and fills an instance of either order."""
+    numpy = pytest.importorskip("numpy")
+    pytest.importorskip("safetensors")
+    from pydag import files
+
+    w, b = numpy.ones(2), numpy.zeros(3)
+    for name, node in {"one": Layer(w=w, b=b), "two": Layer(b=b, w=w)}.items():
+        files.save(tmp_path / name, node)
+        loaded = files.load(tmp_path / name, classes=[Layer])
+        assert order_of(loaded) == order_of(node)
+        for like in (Layer(w=w * 0, b=b * 0), Layer(b=b * 0, w=w * 0)):
+            filled = files.load(tmp_path / name, like)
+            assert order_of(filled) == order_of(like)
+            assert (filled.w.tolist(), filled.b.tolist()) == (w.tolist(), b.tolist())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_as_the_reference_says(seed: int) -> None:
+    """Random names in random order, nested and shared: leaves, paths, text and copies agree."""
+    rng = random.Random(seed)
+    registry = {Layer: reference_fields(), Slotted: reference_fields()}
+
+    def make(depth: int) -> Any:
+        if depth == 0 or rng.random() < 0.3:
+            return [object() if rng.random() < 0.5 else rng.random()]
+        names = rng.sample(
+            ["w", "b", "ab", "B", "é", "w2", "w10", "_x", "\U0001d49c"], rng.randint(0, 6)
+        )
+        if rng.random() < 0.3:
+            node: Any = Slotted()
+            for name in rng.sample([*names, "z_slot", "a_slot"], len(names) + 1):
+                setattr(node, name, make(depth - 1))
+            return node
+        parts = [make(depth - 1) for _ in names]
+        if parts:
+            parts[-1] = parts[0]
+        return Layer(**dict(zip(names, parts, strict=True)))
+
+    tree = make(3)
+    leaves, spec = pydag.dag_flatten(tree)
+    expected, model = reference.flatten(tree, registry=registry)
+    assert all(map(lambda a, b: a is b, leaves, expected))
+    assert len(leaves) == len(expected)
+    assert spec.paths() == reference.paths(model)
+    assert repr(spec) == reference.text(model)
+    built, wanted = spec.unflatten(leaves), reference.unflatten(model, expected)
+    again, other = pydag.dag_structure(built), pydag.dag_structure(wanted)
+    assert again == spec == other
+    assert again.is_same_order(spec)
+    assert other.is_same_order(spec)
+
+
+def reference_fields() -> Any:
+    """How the reference model knows a class whose fields are found on its instances."""
+    from reference_kinds import Fields
+
+    return Fields()
