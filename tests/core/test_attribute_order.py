@@ -23,7 +23,7 @@ class Layer:
 class Slotted:
     """Slots, and a `__dict__` for whatever else is set."""
 
-    __slots__ = ("__dict__", "a_slot", "z_slot")
+    __slots__ = ("__dict__", "z_slot", "a_slot")  # noqa: RUF023 (in no order of the names)
 
 
 pydag.register_fields(Slotted)

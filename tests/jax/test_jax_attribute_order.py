@@ -58,7 +58,7 @@ def counted_places(net: Any) -> Any:
 @pytest.mark.parametrize("around", ["", "jit"])
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_in_every_wrapper(name: str, around: str) -> None:
-    """Whatever was traced first: the function sees attributes as they were set, and returns them so."""
+    """Whatever was traced first: a function sees attributes as set, and returns them so."""
     wrapped = WRAPPERS[name](counted_places)
     if around:
         wrapped = jaxinterop.jit(wrapped)

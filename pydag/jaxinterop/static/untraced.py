@@ -8,8 +8,9 @@ again.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from operator import itemgetter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import optree
 
@@ -151,10 +152,7 @@ class Untraced(NamedTuple):
 
     def all_leaves(self, traced: Iterable[Leaf]) -> list[Leaf]:
         """The leaves of a DAG with these, the static ones where they stand."""
-        leaves = list(traced)
-        for position, static in zip(self.positions, self.statics, strict=True):
-            leaves.insert(position, static.value)
-        return leaves
+        return put_in(traced, zip(self.positions, (x.value for x in self.statics), strict=True))
 
     def build(self, traced: Iterable[Leaf]) -> Dag:
         """A fresh DAG with these leaves; where JAX puts something else for a leaf, with that."""
@@ -255,6 +253,16 @@ class Untraced(NamedTuple):
             error.add_note(f"The tree that doesn't fit is {what}.")
             raise
         return [found[i] for i in self.traced_positions()] if self.positions else found
+
+
+def put_in(items: Iterable[Any], others: Iterable[tuple[int, Any]]) -> list[Any]:
+    """The items, with others among them: each where it stands in the result, in ascending order."""
+    rest, found = iter(items), list[Any]()
+    for position, other in others:
+        found.extend(islice(rest, position - len(found)))
+        found.append(other)
+    found.extend(rest)
+    return found
 
 
 def picker(positions: Sequence[int], count: int) -> Picker:
