@@ -9,7 +9,7 @@ from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.flax_private import static_attributes
 from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
 from pydag.jaxinterop.static.leaves import Static
-from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.static.untraced import Untraced, put_in
 from pydag.structure.listing import Listing, Record, step_text
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
@@ -71,8 +71,8 @@ class ComparedCall:
     def leaves(self) -> dict[int, Any]:
         """For each leaf's position in the listing what it is: a `Static`, or the array's type."""
         leaves = [kept if type(kept) is tuple else _type_of(kept) for kept in self._types]
-        for position, static in zip(self.untraced.positions, self.untraced.statics, strict=True):
-            leaves.insert(position, static)
+        statics = zip(self.untraced.positions, self.untraced.statics, strict=True)
+        leaves = put_in(leaves, statics)
         return dict(zip(self.listing.leaves, leaves, strict=True))
 
     def is_for_the_same(self, other: "ComparedCall") -> bool:

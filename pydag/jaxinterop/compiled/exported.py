@@ -22,7 +22,7 @@ from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.paths import paths_of
-from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.static.untraced import Options, Untraced, put_in
 from pydag.typing import Leaf
 
 from .compiled_function import CompiledFunction
@@ -135,9 +135,7 @@ class _Kept:
             _struct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
             for aval, where in zip(self._types, self._places, strict=True)
         ]
-        for position, other in self._others.items():
-            found.insert(position, other)
-        return found
+        return put_in(found, self._others.items())
 
 
 _PLAIN = {dict, list, tuple, type(None), collections.OrderedDict}

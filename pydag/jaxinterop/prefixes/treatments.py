@@ -55,9 +55,14 @@ class LeafNumbers:
         """The positions of the children of the node at a position."""
         return self._listing.children(self.target(position))
 
-    def child(self, position: int, entry: Any) -> int:
-        """The position to which an entry leads from the node at a position."""
-        return next(p for p in self.children(position) if self.entry(p) == entry)
+    def children_at(self, position: int, entries: list[Any]) -> list[int]:
+        """The positions to which all entries of a node lead, from the node at a position."""
+        children = self.children(position)
+        own = [self.entry(child) for child in children]
+        if own == entries:  # the entries of a custom node need not be hashable
+            return children
+        known = dict(zip(own, children, strict=True))
+        return [known[entry] for entry in entries]
 
     def below(self, *positions: int) -> list[int]:
         """The numbers of the leaves at and below some positions, in first-visit order."""
@@ -155,7 +160,7 @@ def _regions(
                 f"{shortened(where)}, which is {shortened(value)}, there is "
                 f"{shortened(repr(prefix))}"
             ) from None
-        positions = [numbers.child(position, entry[0].entry) for entry in entries]
+        positions = numbers.children_at(position, [entry[0].entry for entry in entries])
         ways = (accessor + entry for entry in entries)
         below = zip(parts, children, positions, ways, strict=True)
         waiting.extend(reversed(list(below)))

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wide trees: work grows with the number of leaves, not with its square."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+from pydag import jaxinterop
+from pydag.jaxinterop.static.untraced import put_in
+
+struct: Any = jax.ShapeDtypeStruct
+HERE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called meanwhile, of Python's and of C's."""
+    count = 0
+
+    def note(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def first(tree: Any) -> Any:
+    return tree["0.weight"]
+
+
+def work_on(width: int, how: str) -> int:
+    """The calls that the first trace for a dict with so many arrays takes."""
+    names = [f"{i}.weight" for i in range(width)]
+    tree = {name: struct((2,), "float32") for name in names}
+    treatments: Any = dict.fromkeys(names, 0 if how == "axes" else HERE)
+    if how == "axes":
+        mapped = jaxinterop.vmap(first, in_axes=(treatments,))
+        return calls_of(lambda: jaxinterop.eval_shape(mapped, tree))
+    jitted: Any = {
+        "in": lambda: jaxinterop.jit(first, in_shardings=(treatments,)),
+        "out": lambda: jaxinterop.jit(lambda tree: tree, out_shardings=treatments),
+    }[how]()
+    return calls_of(lambda: jitted.trace(tree))
+
+
+@pytest.mark.parametrize("how", ["axes", "in", "out"])
+def test_trees_of_shardings_and_axes(how: str) -> None:
+    """A sharding or an axis for each of four times as many names: about four times the work."""
+    work_on(50, how)
+    assert work_on(800, how) < 6 * work_on(200, how)
+
+
+def test_static_leaves_stand_among_the_others() -> None:
+    """They are put in in one pass: nothing behind them is moved, and each item is taken once."""
+    taken: list[int] = []
+
+    def items() -> Any:
+        for i in range(5):
+            taken.append(i)
+            yield i
+
+    assert put_in(items(), [(0, "a"), (3, "b"), (4, "c"), (8, "d")]) == [
+        *["a", 0, 1, "b", "c"],
+        *[2, 3, 4, "d"],
+    ]
+    assert taken == list(range(5))
+    assert put_in([], [(0, "a"), (1, "b")]) == ["a", "b"]
+    assert put_in([1, 2], []) == [1, 2]
+
+
+def test_a_number_in_each_module() -> None:
+    """A first call with a static number beside each array sees every leaf in its place."""
+
+    class Scaled(jaxinterop.Module):
+        def __init__(self, i: int) -> None:
+            self.a, self.eps, self.w = jnp.float32(i), i, jnp.float32(-i)
+
+    models = [Scaled(i) for i in range(30)]
+
+    @jaxinterop.jit
+    def f(models: Any) -> Any:
+        assert [m.eps for m in models] == list(range(30))
+        return [m.a + m.w for m in models]
+
+    assert not any(f(models))
