@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .files.checkpoints import from_checkpoint as from_checkpoint
     from .files.load import load as load
     from .files.save import save as save
+    from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
     from .wrappers import debug as debug
     from .wrappers.callback import pure_callback as pure_callback
     from .wrappers.custom_jvp import custom_jvp as custom_jvp
@@ -72,6 +73,7 @@ else:  # to a type checker it would mean that the package has every name
     __getattr__, __dir__ = _at_first_use(
         "pydag.jaxinterop",
         {
+            "assert_same_everywhere": "trees.everywhere",
             "custom_jvp": "wrappers.custom_jvp",
             "custom_linear_solve": "wrappers.solve",
             "custom_root": "wrappers.solve",
@@ -101,6 +103,7 @@ __all__ = [
     "LostUpdateWarning",
     "Module",
     "apply_updates",
+    "assert_same_everywhere",
     "associative_scan",
     "checkpoint",
     "cond",

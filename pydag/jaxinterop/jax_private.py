@@ -217,6 +217,17 @@ def writes(traced: Any) -> bool:
     return any(isinstance(effect, write_effects) for effect in jaxpr.effects)
 
 
+_processes: Any = _optional("jax._src.distributed", "global_state")
+
+
+def coordination_client() -> Any:
+    """What the processes of a program leave messages with; RuntimeError where there is none."""
+    client = getattr(_processes, "client", None)
+    if client is None:
+        raise RuntimeError("jax.distributed is not initialized")
+    return client
+
+
 PRIVATE_PARAMETERS = "_private_parameters"
 """The option of `lower` that `jax.export` alone gives."""
 

@@ -42,11 +42,34 @@ def main(port: str, number: int) -> None:
     trained = train(jaxinterop.jit(step, out_shardings=whole), placed, data)
     assert_same(trained, alone)
 
+    same_everywhere(number)
     structure = pydag.dag_structure(trained[0])
     assert structure == pydag.dag_structure(model())
     weight = np.asarray(trained[0]["encoder"]["w"])
     print(hash(structure), repr(structure), weight.tobytes().hex())
     untyped.distributed.shutdown()
+
+
+def same_everywhere(number: int) -> None:
+    """What is alike passes; each kind of difference raises on both processes, and says where."""
+    w = np.ones(2)
+    check = jaxinterop.assert_same_everywhere
+    check({"w": w * number, "name": "net", "tags": frozenset("abc"), "act": jax.nn.gelu})
+    other = np.ones(2) if number else w
+    order = ["a", "b"] if number else ["b", "a"]
+    for tree, words in (
+        ({"w": [w, other]}, ["at it['w']", "shared object 0"]),
+        ({"w": w, "rate": f"text {number}"}, ["it['rate']", "process 0: ['rate']: str 'text 0'"]),
+        ({"w": np.ones(2 + number)}, ["float64[2]", "process 1: ['w']: float64[3]"]),
+        (dict.fromkeys(order, w), ["the order of dicts", "in the order ['b', 'a']"]),
+    ):
+        said = ""
+        try:
+            check(tree, "it")
+        except RuntimeError as error:
+            said = str(error)
+        assert [word for word in words if word not in said] == [], said
+    check({"w": w})
 
 
 if __name__ == "__main__":
