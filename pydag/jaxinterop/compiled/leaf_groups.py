@@ -76,7 +76,8 @@ class LeafGroups:
         self.may_repeat = may_repeat
         self.pick_static = picker(positions, size)
         looked_at = range(size) if look.looks_at_all else _core.module_leaves(spec)[0]
-        self.checked = tuple(i for i in looked_at if i not in positions)
+        static = frozenset(positions)
+        self.checked = tuple(i for i in looked_at if i not in static)
         self._classes = Classes()
         self._look = look
         # JAX asks for the hash of a key at each call.
