@@ -7,6 +7,8 @@ Usage: two_processes.py PORT NUMBER
 from __future__ import annotations
 
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -43,11 +45,29 @@ def main(port: str, number: int) -> None:
     assert_same(trained, alone)
 
     same_everywhere(number)
+    saved(number, placed, data)
     structure = pydag.dag_structure(trained[0])
     assert structure == pydag.dag_structure(model())
     weight = np.asarray(trained[0]["encoder"]["w"])
     print(hash(structure), repr(structure), weight.tobytes().hex())
     untyped.distributed.shutdown()
+
+
+def saved(number: int, whole: Any, divided: Any) -> None:
+    """Process 0 alone writes what all have; what each has a part of is refused by all."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        try:
+            jaxinterop.save(path, {"w": whole, "data": [divided]})
+        except TypeError as error:
+            said = str(error)
+        assert said.startswith("tree['data'][0] is divided over several processes")
+        assert "orbax" in said
+        jaxinterop.save(path, whole)
+        assert path.exists() == (number == 0)
+        local = {"mine": np.full(2, number, "int32")}
+        jaxinterop.save(path, local)
+        assert jaxinterop.load(path)["mine"].tolist() == [number] * 2
 
 
 def same_everywhere(number: int) -> None:

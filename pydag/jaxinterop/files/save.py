@@ -36,6 +36,10 @@ def save(
     and refs. `load(path, like)` gives all of it back, and what goes on from there is bit for bit
     what would have gone on.
 
+    In a program of several processes, arrays that all of them hold whole are written by process 0;
+    the other processes write nothing, and wait for nobody. A tree in which no array spans
+    processes is written by whoever calls this.
+
     Args:
         path: Usually ends in `.safetensors`.
         tree: The DAG, such as a dict of the model, the state of its optimizer, a key and a step.
@@ -50,7 +54,8 @@ def save(
 
     Raises:
         TypeError: A leaf can't be written, and its path is told: a function where the structure is
-            written, a number that is data where it isn't, an unregistered object that holds arrays.
+            written, a number that is data where it isn't, an unregistered object that holds arrays,
+            an array of which this process has a part only.
         ValueError: Two of NumPy's arrays share a part of their memory; the structure is too large
             for the format.
         OSError: What the system says.
@@ -66,6 +71,8 @@ def save(
     opened = Opened(tree, namespace, identity)
     leaves, spec = _core.flatten(opened.tree, namespace=namespace, identity=identity)
     _check_concrete(leaves, spec)
+    if _spans_processes(leaves, spec) and jax.process_index() != 0:
+        return
     _check_hidden(leaves, spec)
     if not structure:
         _check_left_out(leaves, spec)
@@ -85,6 +92,25 @@ def _check_concrete(leaves: list[Leaf], spec: PyDagSpec) -> None:
             f"{where} is traced, and has no numbers: {short_repr(leaves[i])}\n"
             "  Save what the transformed function returns, outside of it."
         )
+
+
+def _spans_processes(leaves: list[Leaf], spec: PyDagSpec) -> bool:
+    """Whether other processes hold some of the arrays, too; TypeError if this one lacks a part."""
+    if jax.process_count() == 1:
+        return False
+    found = False
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
+            continue
+        found = True
+        if not leaf.is_fully_replicated:
+            raise TypeError(
+                f"{place_text(spec.accessors()[i], 'tree')} is divided over several processes, and "
+                "this one has a part of it only\n"
+                "  Save it with orbax, which takes a pj.Dag: each process writes its part. Or "
+                "replicate it first, and process 0 writes it."
+            )
+    return found
 
 
 def _check_hidden(leaves: list[Leaf], spec: PyDagSpec) -> None:
