@@ -2,6 +2,7 @@
 """Writes what is planned to one file, or to several."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -12,6 +13,15 @@ from .package import STRUCTURE
 from .plan import Plan
 from .replacing import progress_bar, replacing
 from .shards import number_of_bytes, write_shards
+
+
+def check_local(path: str | os.PathLike[str]) -> None:
+    """Raises ValueError for an address such as `gs://bucket/model`."""
+    if isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path):
+        raise ValueError(
+            f"{path!r} is an address, and pydag writes files of this machine alone\n"
+            "  Save to a local file, and copy it there, such as with fsspec."
+        )
 
 
 def write(
@@ -29,6 +39,7 @@ def write(
     Args:
         kinds: What kind of leaf an array stands for, by the number of the leaf.
     """
+    check_local(path)
     largest = None if shard_size is None else number_of_bytes(shard_size)
     plan = Plan(leaves, spec, identity, structure, kinds)
     with progress_bar(plan.size() if progress else 0, progress) as bar:

@@ -714,3 +714,14 @@ def test_keys_that_are_equal_have_names_of_their_own(path: Path, w: Any) -> None
         load(path, {1.0: np.zeros_like(w), 2: np.zeros(2)})
     like = {1.0: np.zeros_like(w), 2: np.ones(2)}
     assert load(path, like, strict=False)[1.0] is like[1.0]
+
+
+@pytest.mark.parametrize("address", ["gs://bucket/model.safetensors", "memory://model"])
+def test_an_address_is_refused(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address isn't taken for the name of a folder: an error that says what to do, no file."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="is an address, and pydag writes files of this machine"):
+        save(address, {"a": 1.0})
+    assert list(tmp_path.iterdir()) == []
