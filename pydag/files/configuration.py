@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.structure.calls import as_in_file, is_function_of_file
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
@@ -41,6 +42,8 @@ def configuration_in(leaves: Sequence[Leaf], spec: PyDagSpec) -> frozenset[int]:
 
 def is_other(in_file: Any, in_code: Any) -> bool:
     """Whether two values of configuration differ."""
+    if is_function_of_file(in_file):
+        in_code = as_in_file(in_code)
     return type(in_file) is not type(in_code) or repr(in_file) != repr(in_code)
 
 

@@ -5,12 +5,13 @@ import contextlib
 import itertools
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import select
+from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError
 from pydag.structure.document import Document
 from pydag.structure.listing import Listing
@@ -37,6 +38,7 @@ def load(
     *,
     namespace: str | None = None,
     classes: type | Iterable[type] = (),
+    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
 ) -> Dag:
     """Read a DAG from a safetensors file, or a directory of them, its arrays memory-mapped.
 
@@ -65,11 +67,13 @@ def load(
         classes: A class, or several, that the file may use although they have code of their own:
             those of `register_pydag_node`, of optree and of JAX, namedtuples, struct sequences,
             default factories that are no builtin container or number, those with a `__del__`.
+        functions: A function, or several, that the file may name in derived leaves of
+            `pydag.jaxinterop`, beside the array functions of JAX and NumPy.
 
     Raises:
         ValueError: The file is damaged; an index names what isn't there; a class isn't registered
-            here, or would have to be named; with `like`: names are missing or too many, copies of
-            one array differ, or a type or shape differs.
+            here, or a class or function would have to be named; with `like`: names are missing or
+            too many, copies of one array differ, or a type or shape differs.
         OSError: The file can't be read.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
     """
@@ -77,7 +81,7 @@ def load(
     if like is not None:
         given = one_each(*_core.flatten(like, namespace=namespace or ""))
         wanted = given.leaves, given.spec
-    loaded = read(path, wanted, only, strict, namespace, classes)
+    loaded = read(path, wanted, only, strict, namespace, classes, functions)
     if loaded.differences:
         warnings.warn(loaded.differences_text(), stacklevel=2)
     return loaded.tree()
@@ -90,6 +94,7 @@ def read(
     strict: bool,
     namespace: str | None,
     classes: type | Iterable[type],
+    functions: Callable[..., Any] | Iterable[Callable[..., Any]],
 ) -> Loaded:
     """Reads what `load` builds its result from.
 
@@ -97,6 +102,7 @@ def read(
         wanted: The leaves of `like`, and its structure.
     """
     asked = _checked_classes(classes)
+    known = FunctionNames([functions] if callable(functions) else functions)
     source = opened(path)
     if only is None:
         source.open_for(None)
@@ -104,15 +110,15 @@ def read(
     if structure is not None:
         source.check_aliases()
     if wanted is not None:
-        return _filled(source, structure, *wanted, only, strict, namespace or "", asked)
+        return _filled(source, structure, *wanted, only, strict, namespace or "", asked, known)
     if structure is None:
         return read_flat(source, only)
     document, described = structure
     if strict and only is None:
         source.check_complete(described)
     try:
-        spec = document.spec(namespace, asked)
-        names = ClassNames(spec.namespace if namespace is None else namespace, asked)
+        spec = document.spec(namespace, asked, known)
+        names = ClassNames(spec.namespace if namespace is None else namespace, asked, known)
     except ValueError as error:
         raise source.wrong(str(error)) from None
     chosen = chosen_by_path(only, spec, described.contents)
@@ -143,6 +149,8 @@ def _no_array(source: Source, i: int, content: Any, names: ClassNames, array: An
         return decode_leaf(content, names)
     except UnaskedError as error:
         raise source.wrong(str(UnaskedError(error.classes, f"in leaves[{i}]: "))) from None
+    except UnaskedFunctionError as error:
+        raise source.wrong(str(UnaskedFunctionError(error.name, f"in leaves[{i}]: "))) from None
     except ValueError as error:
         raise source.wrong(f"malformed structure: leaves[{i}]: {error}") from None
 
@@ -156,10 +164,11 @@ def _filled(
     strict: bool,
     namespace: str,
     asked: tuple[type, ...],
+    functions: FunctionNames,
 ) -> Loaded:
     are_classes = of_class(leaves, lambda cls: issubclass(cls, type))
     own = tuple(itertools.compress(leaves, are_classes))
-    classes = ClassNames(namespace, asked + own)
+    classes = ClassNames(namespace, asked + own, functions)
     chosen = [True] * len(leaves)
     if only is not None:
         chosen = select(only, spec, leaves, namespace)
@@ -207,7 +216,7 @@ def _filled_as_it_is(
     if len(described.names) != len(source.entries):
         return None
     try:
-        if document.spec(spec.namespace) != spec:
+        if document.spec(spec.namespace, functions=classes.functions) != spec:
             return None
         # Keys may be equal and have other names: 1 and 1.0.
         are_arrays = [kind != "value" for kind in described.kinds]

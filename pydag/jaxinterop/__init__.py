@@ -25,6 +25,7 @@ from .boundary.dag import Dag as Dag
 from .boundary.lost_update import LostUpdateWarning as LostUpdateWarning
 from .compiled.jit import jit as jit
 from .compiled.lost_tie import LostTieWarning as LostTieWarning
+from .derived.derived import Derived as Derived
 from .optimizers.optimizer import apply_updates as apply_updates
 from .optimizers.optimizer import optimizer as optimizer
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
@@ -46,6 +47,9 @@ from .wrappers.trace import make_jaxpr as make_jaxpr
 from .wrappers.vmap import vmap as vmap
 
 if TYPE_CHECKING:
+    from .derived.derived import derive_from as derive_from
+    from .derived.resolve import resolve_arguments as resolve_arguments
+    from .derived.resolve import resolved as resolved
     from .files.checkpoints import from_checkpoint as from_checkpoint
     from .files.load import load as load
     from .files.save import save as save
@@ -79,6 +83,7 @@ else:  # to a type checker it would mean that the package has every name
             "custom_root": "wrappers.solve",
             "custom_vjp": "wrappers.custom_vjp",
             "debug": "wrappers.debug",
+            "derive_from": "derived.derived",
             "export": "wrappers.export",
             "from_checkpoint": "files.checkpoints",
             "hessian": "wrappers.jacobian",
@@ -90,6 +95,8 @@ else:  # to a type checker it would mean that the package has every name
             "linearize": "wrappers.linear",
             "load": "files.load",
             "pure_callback": "wrappers.callback",
+            "resolve_arguments": "derived.resolve",
+            "resolved": "derived.resolve",
             "save": "files.save",
             "shard_map": "wrappers.shard_map",
             "vjp": "wrappers.linear",
@@ -99,6 +106,7 @@ else:  # to a type checker it would mean that the package has every name
 
 __all__ = [
     "Dag",
+    "Derived",
     "LostTieWarning",
     "LostUpdateWarning",
     "Module",
@@ -112,6 +120,7 @@ __all__ = [
     "custom_root",
     "custom_vjp",
     "debug",
+    "derive_from",
     "eval_shape",
     "export",
     "fori_loop",
@@ -132,6 +141,8 @@ __all__ = [
     "pure_callback",
     "register",
     "remat",
+    "resolve_arguments",
+    "resolved",
     "save",
     "scan",
     "shard_map",

@@ -17,6 +17,7 @@ import optree
 import pydag._core as _core
 
 from . import lookup
+from .function_names import FunctionNames
 from .latest import Fields, declared_fields, in_order
 
 # What a name stands for: the class of a node, that of a namedtuple or struct sequence, a default
@@ -97,10 +98,17 @@ class ClassNames:
         asked: The classes that the reader of a file named. Beside them the file may use only what
             runs no code of a class: builtin ones, and those of `register_fields`. None: all of
             them, since nothing is built.
+        functions: The functions that may be named.
     """
 
-    def __init__(self, namespace: str, asked: Iterable[type] | None = None) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        asked: Iterable[type] | None = None,
+        functions: FunctionNames | None = None,
+    ) -> None:
         self.namespace = namespace
+        self.functions = FunctionNames() if functions is None else functions
         self._asked = None if asked is None else _by_name(asked)
         self._classes = _by_name(cls for group in _registered(namespace) for cls in group)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError, class_name
 from pydag.structure.kinds import NODE_KINDS, NodeKind
 from pydag.structure.listing import Listing, shorten
@@ -172,16 +173,22 @@ class Document:
         if role == "keys" and len(self.refs[index]["keys"]) != count:
             raise MalformedError(field, "it must have one child for each key")
 
-    def spec(self, namespace: str | None = None, asked: Iterable[type] | None = None) -> PyDagSpec:
+    def spec(
+        self,
+        namespace: str | None = None,
+        asked: Iterable[type] | None = None,
+        functions: FunctionNames | None = None,
+    ) -> PyDagSpec:
         """The structure itself. Raises ValueError where a class isn't registered here.
 
         Args:
             namespace: In which classes are looked up; None: that of the document.
             asked: Which classes the reader named (see `ClassNames`).
+            functions: Which functions may be named.
         """
         space = self.namespace if namespace is None else namespace
         _core.check_namespace(space)
-        names = {name: ClassNames(name, asked) for name in {"", space}}
+        names = {name: ClassNames(name, asked, functions) for name in {"", space}}
         refs: list[Any] = []
         unasked: dict[str, type] = {}
         first = 0
@@ -191,16 +198,21 @@ class Document:
             except UnaskedError as error:
                 first = first if unasked else i
                 unasked |= {class_name(cls): cls for cls in error.classes}
+            except UnaskedFunctionError as error:
+                raise UnaskedFunctionError(error.name, self._place_of(i)) from None
         if unasked:
-            position = next(i for i, row in enumerate(self.rows) if first in row[3:])
-            where = shorten(self.listing().path_text(position, "tree"))
-            raise UnaskedError(list(unasked.values()), f"at {where}: ")
+            raise UnaskedError(list(unasked.values()), self._place_of(first))
         try:
             return _core.spec_from_nodes(self.none_is_leaf, space, self.rows, tuple(refs))
         except ValueError as error:
             raise MalformedError(error) from None
         except (TypeError, RuntimeError, OverflowError) as error:
             raise MalformedError("refs", error) from None
+
+    def _place_of(self, ref: int) -> str:
+        """Where a reference is used first."""
+        position = next(i for i, row in enumerate(self.rows) if ref in row[3:])
+        return f"at {shorten(self.listing().path_text(position, 'tree'))}: "
 
     def listing(self) -> Listing:
         """The records of the structure, with names in the place of classes."""
@@ -234,7 +246,7 @@ def _checked_ref(position: int, ref: Any) -> dict[str, Any]:
 def _decoded(field: str, x: Any, read: Any = lambda x: decode(x, None)) -> Any:
     try:
         return read(x)
-    except (MalformedError, UnaskedError):
+    except (MalformedError, UnaskedError, UnaskedFunctionError):
         raise
     except (ValueError, TypeError) as error:
         raise MalformedError(field, error) from None

@@ -23,6 +23,7 @@ from pydag._core import PyDagSpec
 from pydag.registry.names import ClassNames, class_name
 from pydag.structure.listing import Listing, shorten
 
+from .calls import is_call_class
 from .document import KINDS, Document, parse
 from .values import UnwritableError, encode
 
@@ -68,23 +69,24 @@ class _Writer:
             return mark + kind.name
         if name in ("None", "alias"):
             return count if name == "alias" else None
+        has_functions = name == "fields" and is_call_class(self._refs[indices[0]][0])
         refs = [
-            self._ref(role, index, position)
+            self._ref(role, index, position, has_functions)
             for role, index in zip(kind.roles, indices, strict=True)
         ]
         return [mark + kind.name, count, *refs]
 
-    def _ref(self, role: str, index: int, position: int) -> int:
+    def _ref(self, role: str, index: int, position: int, functions: bool) -> int:
         known = self._written.get((role, index))
         if known is None:
             try:
-                self._table.append(self._encode(role, self._refs[index]))
+                self._table.append(self._encode(role, self._refs[index], functions))
             except (UnwritableError, ValueError) as error:
                 raise _FailedError(error, position) from None
             known = self._written[role, index] = len(self._table) - 1
         return known
 
-    def _encode(self, role: str, ref: Any) -> Any:
+    def _encode(self, role: str, ref: Any, functions: bool) -> Any:
         if role == "keys":
             inserted, ranks = ref
             keys = {"keys": [encode(key, self._names) for key in inserted]}
@@ -95,7 +97,7 @@ class _Writer:
             return {"class": class_name(ref)}
         if role == "factory":
             return {"factory": _factory(ref, self._names)}
-        return {"value": encode(ref, self._names)}
+        return {"value": encode(ref, self._names, functions)}
 
 
 class _FailedError(Exception):

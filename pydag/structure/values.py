@@ -10,6 +10,7 @@ with one field that says what it is:
     {"bytes": "AAE="}           base64
     {"tuple": [...]}
     {"class": "module.Name"}    a registered class
+    {"function": "module:name"}     of a node that means a call, as {"partial": [f, args, kwargs]}
 
 and for leaves alone {"complex": [..., ...]}, {"range": [0, 9, 1]}, {"constant": "Ellipsis"},
 {"numpy.bool": true}.
@@ -23,7 +24,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from pydag.registry.function_names import function_name
 from pydag.registry.names import ClassNames, class_name
+
+from .calls import Applied, FunctionName, are_options
 
 _DEEPEST = 100  # tuples in tuples; JSON's readers have their limits
 _LARGEST = 1_000_000  # items in one value
@@ -69,8 +73,8 @@ class UnwritableError(TypeError):
 
 
 class _Encoder:
-    def __init__(self, names: ClassNames | None) -> None:
-        self._names, self._left = names, _LARGEST
+    def __init__(self, names: ClassNames | None, functions: bool) -> None:
+        self._names, self._functions, self._left = names, functions, _LARGEST
 
     def encode(self, x: Any, depth: int = 0) -> Any:
         self._left -= 1
@@ -84,6 +88,11 @@ class _Encoder:
             return {"tuple": [self.encode(item, depth + 1) for item in x]}
         if isinstance(x, type) and self._names is not None:
             return {"class": self._class(x)}
+        if self._functions and type(x) is Applied:
+            parts = x.func, x.args, x.options()
+            return {"partial": [self.encode(part, depth + 1) for part in parts]}
+        if self._functions and callable(x):
+            return {"function": _function(x)}
         raise UnwritableError(f"an object of {type(x)!r}")
 
     def _class(self, cls: type) -> str:
@@ -93,16 +102,27 @@ class _Encoder:
         return class_name(cls)
 
 
-def encode(x: Any, names: ClassNames | None) -> Any:
+def _function(f: Any) -> str:
+    name = function_name(f)
+    if name is None:
+        raise UnwritableError(
+            f"the function {f!r}, which can't be found by its name: define it in a module, outside "
+            "of other functions, in the place of a lambda"
+        )
+    return name
+
+
+def encode(x: Any, names: ClassNames | None, functions: bool = False) -> Any:
     """A key, aux_data or the value of a meta field as JSON.
 
     Args:
         names: The registered classes; None: none may occur.
+        functions: Whether functions may occur.
 
     Raises:
         UnwritableError: It is nothing that JSON can bring back.
     """
-    return _Encoder(names).encode(x)
+    return _Encoder(names, functions).encode(x)
 
 
 def encode_leaf(x: Any, names: ClassNames) -> Any:
@@ -200,9 +220,22 @@ class _Decoder:
         if tag == "class":
             name = _text(content)
             return name if self._names is None else self._names.find(name, "value")
+        if tag == "function":
+            name = _text(content)
+            return FunctionName(name) if self._names is None else self._names.functions.find(name)
+        if tag == "partial":
+            return self._partial(content, depth)
         if tag not in _DECODE:
             raise ValueError(f"unknown kind of value {tag[:40]!r}")
         return _DECODE[tag](content)
+
+    def _partial(self, content: Any, depth: int) -> Applied:
+        if type(content) is not list or len(content) != 3 or depth == _DEEPEST:
+            raise ValueError("a partial is written as a list of three")
+        f, args, options = (self.decode(part, depth + 1) for part in content)
+        if not callable(f) or type(args) is not tuple or not are_options(options):
+            raise ValueError("a partial has a function, a tuple, and a tuple of names and values")
+        return Applied(f, *args, **dict(options))
 
 
 def only_field(x: dict[str, Any]) -> tuple[str, Any]:

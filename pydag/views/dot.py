@@ -11,7 +11,7 @@ def _quoted(text: str) -> str:
 
 def dot(model: Model, depth: int | None, limit: int | None) -> str:
     """The text that Graphviz reads: a box for each object, an arrow for each slot."""
-    shown = list(model.rows(depth, limit))
+    shown = list(model.rows(depth, limit, boxes=True))
     seen = {row.position for row in shown}
     lines = [
         "digraph dag {",

@@ -7,12 +7,14 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pydag.structure.calls import Call, call_of
 from pydag.structure.kinds import DETAILS
 from pydag.structure.listing import Listing, shorten, step_text
 
 from .leaves import Infos, LeafInfo, brief, cut, printable
 
 _NO_OBJECTS = ("alias", "None")
+_DEEPEST_CALL = 8  # calls within calls that are shown in one line
 
 
 class Counts(NamedTuple):
@@ -111,12 +113,17 @@ class Model:
             return ""
         if record.kind == "None":
             return "None"
+        if (call := self._call(position)) is not None:
+            text = self.call_text(position)
+            return printable(call.text(["…"]) if text is None else text)
         name = printable(cut(str(getattr(record.type, "__qualname__", record.type)), 80))
         return name if record.num_children else f"{name} (empty)"
 
     def configuration(self, position: int) -> str:
         """What a node holds besides its children, in brackets; empty if there is nothing."""
         record = self.listing.records[position]
+        if self._call(position) is not None:
+            return ""
         detail, role = record.detail, DETAILS.get(record.kind)
         if role == "meta":
             parts = [
@@ -131,29 +138,61 @@ class Model:
             return ""
         return f"[{cut(', '.join(parts), 200)}]"
 
+    def _call(self, position: int) -> Call | None:
+        """The call that a node means; None if it means none."""
+        record = self.listing.records[position]
+        return call_of(record.type, record.detail) if record.kind == "fields" else None
+
+    def call_text(self, position: int, deepest: int = _DEEPEST_CALL) -> str | None:
+        """A node that means a call, with its arguments, in one line.
+
+        None for other nodes, and where an argument is a container, whose rows say what is in it.
+        """
+        call = self._call(position)
+        holders = [] if call is None or deepest == 0 else self.listing.children(position)
+        if call is None or len(holders) != 1:
+            return None
+        shown = []
+        for child in self.listing.children(holders[0]):
+            text = None
+            if self.listing.records[child].num_children == 0:
+                text = self.label(child)
+            elif (inner := self.call_text(child, deepest - 1)) is not None:
+                text = f"{self.mark(child)} {inner}".strip()
+            if text is None:
+                return None
+            shown.append(text)
+        return call.text(shown)
+
     def label(self, position: int) -> str:
         """Mark, class and configuration of a node."""
         parts = [self.mark(position), self.name(position), self.configuration(position)]
         return " ".join(part for part in parts if part)
 
-    def rows(self, depth: int | None, limit: int | None) -> Iterator[Row]:
-        """The rows that are shown, in order, at most `limit`."""
+    def rows(self, depth: int | None, limit: int | None, *, boxes: bool = False) -> Iterator[Row]:
+        """The rows that are shown, in order, at most `limit`.
+
+        Args:
+            boxes: Whether each object has a row, also one that the row of a call would show.
+        """
         listing = self.listing
         pending = [0]  # how many children of each open node are still to come
         position = given = 0
         while position < len(listing.records) and (limit is None or given < limit):
             record, level = listing.records[position], len(pending) - 1
             is_cut = depth is not None and level >= depth and record.num_children > 0
+            is_whole = not boxes and self.call_text(position) is not None
+            has_rows = record.num_children > 0 and not is_cut and not is_whole
             yield Row(
                 position,
                 level,
                 level == 0 or pending[-1] == 1,
-                self._objects(position + 1, listing.ends[position]) if is_cut else 0,
-                record.num_children > 0 and not is_cut,
+                self._objects(position + 1, listing.ends[position]) * (is_cut and not is_whole),
+                has_rows,
             )
             given += 1
             pending[-1] -= 1
-            if record.num_children and not is_cut:
+            if has_rows:
                 pending.append(record.num_children)
                 position += 1
             else:

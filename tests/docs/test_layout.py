@@ -47,6 +47,7 @@ ROOMS = [
     "pydag.jaxinterop.boundary",
     "pydag.jaxinterop.compiled",
     "pydag.jaxinterop.wrappers",
+    "pydag.jaxinterop.derived",
     "pydag.jaxinterop.registries",
     "pydag.jaxinterop.optimizers",
     "pydag.jaxinterop.files",

@@ -2,7 +2,7 @@
 """safetensors files with JAX's arrays."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -45,6 +45,7 @@ def load(
     shardings: Any = None,
     namespace: str | None = None,
     classes: type | Iterable[type] = (),
+    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
     progress: bool = False,
 ) -> AnyDag:
     """As `pydag.files.load`, with JAX's arrays, placed.
@@ -65,6 +66,8 @@ def load(
         namespace: In which classes are looked up; None: the one that the file names.
         classes: A class, or several, that the file may use although they have code of their own:
             those of JAX's registry, equinox modules (see `pydag.files.load`).
+        functions: A function, or several, that the file may name in derived leaves, beside the
+            array functions of JAX and NumPy.
         progress: Shows a bar, with tqdm.
 
     Raises:
@@ -76,7 +79,7 @@ def load(
     wanted, spec = _core.flatten(opened.tree, namespace=namespace or "")
     outlines = list(map(outline, wanted))
     outlined = None if like is None else (outlines, spec)
-    loaded = read(path, outlined, only, strict, namespace, classes)
+    loaded = read(path, outlined, only, strict, namespace, classes, functions)
     if like is not None:
         loaded.wanted = wanted
     if loaded.differences:

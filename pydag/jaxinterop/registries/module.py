@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Module`: a base class for models of one's own."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydag.registry.fields import register_module
 from pydag.views.view import view
@@ -18,6 +18,10 @@ class Module:
     Each subclass is registered by `pydag.register_module`, once it is made: with the fields that
     that function finds. Class keywords go on to the next `__init_subclass__`.
 
+    One keyword is the class's own. With `class Model(Module, resolve=True)` the public methods,
+    `__call__` among them, are called on a `self` whose derived leaves are resolved (see `Derived`
+    and `resolve_arguments`). Subclasses inherit it.
+
     >>> class Scale(Module):
     ...     def __init__(self, size):
     ...         self.factor, self.power = jnp.ones(size), 2
@@ -30,8 +34,16 @@ class Module:
     3 objects, 2 leaves, 2 parameters, 8 bytes
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    _resolves: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, resolve: bool | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if resolve is not None:
+            cls._resolves = resolve
+        if cls._resolves:
+            from pydag.jaxinterop.derived.resolve import resolve_methods
+
+            resolve_methods(cls)
         if "__repr__" not in vars(cls):
             cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # so that `@dataclass` writes none
         register_module(cls)

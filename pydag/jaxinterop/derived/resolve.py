@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolving derived leaves: in a tree, in the arguments of a function, in a method's `self`."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import pydag._core as _core
+from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.boundary.dag import Dag
+from pydag.registry.weak_table import WeakTable
+from pydag.sharing.refs import is_ref
+
+from .copies import Copies
+from .derived import Derived
+
+T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _value(derived: Derived) -> Any:
+    sources = derived.sources
+    for source in sources:
+        if type(source) is not jax_private.array_class and is_ref(source):
+            sources = tuple(x[...] if is_ref(x) else x for x in sources)
+            break
+    try:
+        return derived.f(*sources, **dict(derived._kwargs))
+    except Exception as error:
+        error.add_note(f"  while a derived leaf was computed: {derived!r}")
+        raise
+
+
+def _unwrapped(node: Any) -> Any:
+    return node.unwrap()
+
+
+Rules = dict[type, Callable[[Any], Any]]
+
+_OURS: Rules = {Derived: _value}
+
+
+def _rules() -> Rules:
+    """What each class of nodes is replaced by."""
+    base = getattr(sys.modules.get("paramax"), "AbstractUnwrappable", None)
+    return {**_OURS, base: _unwrapped} if isinstance(base, type) else _OURS
+
+
+def resolved(tree: T, *, namespace: str = "") -> T:
+    """The tree with each derived leaf replaced by its value.
+
+    Innermost ones come first. Each is computed once, and its one value stands wherever it stood, so
+    what is computed is shared, too. An object that leads to no derived leaf stays the very object;
+    the others are new ones, so what is changed in them isn't changed in the model. In a transformed
+    function it is traced with the rest.
+
+    Where paramax is imported, its `AbstractUnwrappable`s are unwrapped as well.
+
+    Args:
+        tree: The DAG, or a `Dag` of one.
+        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
+
+    >>> w = jnp.ones((4, 3))
+    >>> model = {"embed": w, "out": Derived(jnp.transpose, w)}
+    >>> plain = resolved(model)
+    >>> plain["out"].shape, plain["embed"] is w
+    ((3, 4), True)
+    """
+    found: T
+    if isinstance(tree, Dag):
+        found = _resolved_dag(tree)
+    else:
+        found = _core.rewrite(_rules(), tree, namespace=namespace)
+    return found
+
+
+def _resolved_dag(dag: Any) -> Any:
+    options = dag._untraced.options
+    tree = resolved(dag.tree, namespace=options.namespace)
+    if tree is dag.tree:
+        return dag
+    return Dag(tree, namespace=options.namespace, identity=options.identity, static=options.static)
+
+
+def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
+    """A function that calls `f` with its arguments resolved. Also a decorator, also of a method.
+
+    What `f` changes in an object of its arguments is changed in the caller's object, and where `f`
+    returns one of them, the caller's is returned, with its derived leaves as they are.
+
+    Args:
+        f: The function, such as a loss.
+
+    >>> w = jnp.ones((4, 3))
+    >>> model = {"embed": w, "out": Derived(jnp.transpose, w)}
+    >>> @resolve_arguments
+    ... def loss(model):
+    ...     return (model["embed"] @ model["out"]).sum()
+    >>> gradient = pydag.jaxinterop.grad(loss)(model)
+    >>> gradient["out"].sources[0] is gradient["embed"], float(gradient["embed"][0, 0])
+    (True, 8.0)
+    """
+
+    @functools.wraps(f)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = args, kwargs
+        own = resolved(given)
+        if own is given:
+            return f(*args, **kwargs)
+        return _with_copies(given, own, lambda: f(*own[0], **own[1]))
+
+    return call
+
+
+def _with_copies(given: Any, own: Any, call: Callable[[], R]) -> R:
+    copies = Copies(given, own)
+    result = call()
+    copies.hand_on()
+    found: R = copies.originals_in(result)
+    return found
+
+
+def resolve_self(method: Callable[..., R]) -> Callable[..., R]:
+    """A method that is called with `self` resolved, as `resolve_arguments` does it."""
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> R:
+        own = resolved(self)
+        if own is self:
+            return method(self, *args, **kwargs)
+        return _with_copies(self, own, lambda: method(own, *args, **kwargs))
+
+    _resolving.set(call, True)
+    return call
+
+
+_resolving: WeakTable[bool] = WeakTable()
+
+
+def resolve_methods(cls: type) -> None:
+    """Lets the public methods of a class, `__call__` among them, resolve `self`.
+
+    They are the callable attributes that have no underscore in front, and are bound to instances:
+    inherited ones, too, but not class methods, static methods and properties.
+    """
+    for base in reversed(cls.__mro__[:-1]):
+        for name, found in list(vars(base).items()):
+            is_public = not name.startswith("_") or name == "__call__"
+            if is_public and inspect.getattr_static(cls, name) is found and _is_method(found):
+                setattr(cls, name, resolve_self(found))
+
+
+def _is_method(found: Any) -> bool:
+    is_bound = callable(found) and hasattr(type(found), "__get__")
+    is_other = isinstance(found, staticmethod | classmethod | type)
+    return is_bound and not is_other and not _resolving.get(found, False)

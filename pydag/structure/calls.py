@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that mean the call of a function.
+
+Their children are its arguments; their meta fields say which function it is, and with which keyword
+arguments. Views show such a node as `f(a, b, axis=1)`, and files hold the function by its name.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from pydag.registry.function_names import function_name
+from pydag.registry.weak_table import WeakTable
+
+from .text import short_repr
+
+Options = tuple[tuple[str, Any], ...]
+"""Keyword arguments by name, in the order of the names."""
+
+
+class Applied(functools.partial[Any]):
+    """A partial that is equal to another one of the same function with equal arguments.
+
+    A `functools.partial` is equal only to itself, so a model that is built twice would have two
+    structures.
+    """
+
+    @staticmethod
+    def of(f: Callable[..., Any]) -> Callable[..., Any]:
+        """A function; for a partial, one that is compared by what it holds."""
+        if isinstance(f, functools.partial) and type(f) is not Applied:
+            return Applied(f.func, *f.args, **f.keywords)
+        return f
+
+    def options(self) -> Options:
+        """The keyword arguments."""
+        return tuple(sorted(self.keywords.items()))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Applied:
+            return NotImplemented
+        mine, others = (self.func, self.args, self.options()), (other.func, other.args)
+        return mine == (*others, other.options())
+
+    def __hash__(self) -> int:
+        return hash((self.func, self.args, self.options()))
+
+
+class FunctionName(str):
+    """A function that is known by name alone, from a file: `module:qualname`."""
+
+    __slots__ = ()
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        """Only so that a partial takes it."""
+        raise TypeError(f"{self} is known by name alone")
+
+
+class Call(NamedTuple):
+    """The function of a node that means a call."""
+
+    f: Any
+    options: Options
+
+    def text(self, arguments: list[str]) -> str:
+        """The whole call as text."""
+        shown = [*arguments, *_keywords(self.options)]
+        return f"{function_text(self.f)}({', '.join(shown)})"
+
+
+_classes: WeakTable[bool] = WeakTable()
+
+
+def means_call(cls: type) -> None:
+    """Notes that the nodes of a class of `register_fields` mean calls.
+
+    Its one data field is a tuple of the arguments. Its two meta fields are the function and the
+    keyword arguments, as `Options`.
+    """
+    _classes.set(cls, True)
+
+
+def is_call_class(cls: object) -> bool:
+    """Whether the nodes of a class mean calls."""
+    return _classes.get(cls, False)
+
+
+def call_of(cls: object, meta: Any) -> Call | None:
+    """The call that a node means; None if it means none.
+
+    Args:
+        cls: The class of the node, or its name.
+        meta: Names and values of its meta fields.
+    """
+    if type(meta) is not tuple or len(meta) != 2:
+        return None
+    (_, f), (_, options) = meta
+    if is_call_class(cls):
+        return Call(f, options)
+    is_from_file = isinstance(cls, str) and is_function_of_file(f) and are_options(options)
+    return Call(f, options) if is_from_file else None
+
+
+def are_options(x: Any) -> bool:
+    """Whether something that was read is `Options`."""
+    return type(x) is tuple and all(
+        type(pair) is tuple and len(pair) == 2 and type(pair[0]) is str for pair in x
+    )
+
+
+def is_function_of_file(f: Any) -> bool:
+    """Whether a function is known by name alone, or is a partial of such a one."""
+    return type(f.func if type(f) is Applied else f) is FunctionName
+
+
+def as_in_file(f: Any) -> Any:
+    """A function as a file that is read without its functions has it; one without a name as it is."""
+    if type(f) is Applied:
+        return Applied(as_in_file(f.func), *f.args, **f.keywords)
+    name = function_name(f) if callable(f) else None
+    return f if name is None else FunctionName(name)
+
+
+def function_text(f: Any) -> str:
+    """The name of a function, in short."""
+    if isinstance(f, functools.partial):
+        shown = [function_text(f.func), *map(short_repr, f.args)]
+        return f"partial({', '.join([*shown, *_keywords(tuple(f.keywords.items()))])})"
+    name = f.partition(":")[2] if type(f) is FunctionName else getattr(f, "__qualname__", None)
+    if not isinstance(name, str):
+        name = getattr(f, "__name__", type(f).__qualname__)
+    return str(name).rpartition("<locals>.")[2]
+
+
+def _keywords(options: Options) -> list[str]:
+    return [f"{name}={short_repr(value)}" for name, value in options]

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pydag.jaxinterop.Derived`, and how derived leaves are resolved."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pydag import jaxinterop as pj
+
+W = jnp.arange(12.0).reshape(4, 3)
+ANY: Any = W
+X = jnp.arange(8.0).reshape(2, 4)
+
+
+def tied() -> dict[str, Any]:
+    """An embedding, and a head that is its transpose."""
+    return {"embed": W, "out": pj.Derived(jnp.transpose, W)}
+
+
+def loss(model: Any, x: Any = X) -> Any:
+    model = pj.resolved(model)
+    return jnp.sum(jnp.tanh(x @ model["embed"]) @ model["out"])
+
+
+def plain_loss(w: Any, x: Any = X) -> Any:
+    return jnp.sum(jnp.tanh(x @ w) @ w.T)
+
+
+def double(x: Any) -> Any:
+    return 2 * x
+
+
+def test_the_sources_are_the_leaves() -> None:
+    """A derived leaf adds no leaf: what it is computed from is counted once, by its first path."""
+    model = tied()
+    assert pydag.dag_leaves(model) == [W]
+    assert pydag.dag_paths(model) == [("embed",)]
+    out = pj.Derived(jnp.add, {"a": W}, jnp.ones(3))
+    assert [a.codify("") for a in pydag.dag_accessors({"out": out})] == [
+        "['out'].sources[0]['a']",
+        "['out'].sources[1]",
+    ]
+    assert (out.f, out.kwargs, len(out.sources)) == (jnp.add, {}, 2)
+
+
+def test_resolved_has_values_in_their_place() -> None:
+    """What leads to no derived leaf is the same object; all else is new, and the argument stays."""
+    model: Any = {"tied": tied(), "other": [jnp.ones(2)]}
+    plain = pj.resolved(model)
+    assert plain["tied"]["out"].tolist() == W.T.tolist()
+    assert plain["tied"]["embed"] is W
+    assert plain["other"] is model["other"]
+    assert type(model["tied"]["out"]) is pj.Derived
+    assert pj.resolved(plain) is plain
+
+
+def test_each_object_is_computed_once() -> None:
+    """However often it stands there, also within others; its one value is shared."""
+    calls: list[str] = []
+
+    def note(name: str, x: Any) -> Any:
+        calls.append(name)
+        return 2 * x
+
+    inner = pj.Derived(functools.partial(note, "inner"), W)
+    outer = pj.Derived(functools.partial(note, "outer"), inner)
+    model: Any = {"a": inner, "b": [outer, inner], "c": outer}
+    plain = pj.resolved(model)
+    assert calls == ["inner", "outer"]
+    assert plain["a"] is plain["b"][1]
+    assert plain["b"][0] is plain["c"]
+    assert plain["c"].tolist() == (4 * W).tolist()
+
+
+def test_keyword_arguments_and_partials() -> None:
+    """They go to the function; partials and keywords in another order make the same structure."""
+    a, b = (pj.Derived(functools.partial(jnp.sum, axis=0), W, keepdims=True) for _ in range(2))
+    assert pj.resolved(a).tolist() == [[18.0, 22.0, 26.0]]
+    assert pydag.dag_structure(a) == pydag.dag_structure(b)
+    assert hash(pydag.dag_structure(a)) == hash(pydag.dag_structure(b))
+    first, second = (pj.Derived(jnp.sum, W, axis=0, keepdims=True) for _ in range(2))
+    second = pj.Derived(jnp.sum, W, keepdims=True, axis=0)
+    assert pydag.dag_structure(first) == pydag.dag_structure(second)
+    other = pj.Derived(functools.partial(jnp.sum, axis=1), W, keepdims=True)
+    assert pydag.dag_structure(a) != pydag.dag_structure(other)
+    assert pj.resolved(pj.Derived(functools.partial(jnp.add, 1.0), W))[0, 0] == 1.0
+
+
+def test_numbers_among_the_sources_are_configuration() -> None:
+    """As those of a module: not traced, so that they may be a shape, and not trained."""
+    model = {"flat": pj.Derived(jnp.reshape, W, (3, 4)), "twice": pj.Derived(jnp.multiply, W, 2.0)}
+    plain = pj.jit(pj.resolved)(model)
+    assert plain["flat"].shape == (3, 4)
+    gradient = pj.jit(pj.grad(lambda m: pj.resolved(m)["twice"].sum() + m["flat"].sources[0].sum()))
+    found = gradient(model)["twice"]
+    assert found.sources[0].tolist() == (3 * jnp.ones((4, 3))).tolist()
+    assert found.sources[1] is None
+
+
+MISUSES: list[tuple[str, Callable[[Any], Any]]] = [
+    ("+", lambda d: d + 1),
+    ("+", lambda d: W + d),
+    ("@", lambda d: X @ d),
+    ("@", lambda d: d @ X),
+    ("an array was made of", lambda d: np.float32(2) * d),
+    ("an array was made of", lambda d: np.ones(3) / d),
+    ("-", lambda d: -d),
+    ("**", lambda d: d**2),
+    ("<", lambda d: d < 0),
+    ("==", lambda d: d == 0),
+    ("==", lambda d: d == W),
+    ("==", lambda d: d != W),
+    ("[]", lambda d: d[0]),
+    ("iteration", list),
+    ("float", float),
+    ("bool", bool),
+    ("an array was made of", jnp.asarray),
+    ("an array was made of", lambda d: jnp.array(d, dtype=jnp.float32)),
+    ("an array was made of", lambda d: jnp.asarray([d, d])),
+    ("an array was made of", np.asarray),
+    (".shape", lambda d: d.shape),
+    (".dtype", lambda d: d.dtype),
+    (".T", lambda d: d.T),
+    (".sum", lambda d: d.sum()),
+]
+
+
+@pytest.mark.parametrize(("what", "use"), MISUSES)
+def test_one_that_was_left_in_place(what: str, use: Callable[[Any], Any]) -> None:
+    """Used as an array, it is a TypeError that says what to write, in traced functions, too."""
+    for run in (use, pj.jit(use)):
+        with pytest.raises(TypeError, match=r"pj\.resolved\(model\)") as caught:
+            run(pj.Derived(jnp.transpose, W))
+        assert what in str(caught.value)
+        assert "transpose(f32[4,3])" in str(caught.value)
+
+
+def test_it_does_not_look_like_an_array() -> None:
+    """`hasattr` finds nothing of an array, and JAX's own functions refuse it in their own words."""
+    derived: Any = pj.Derived(jnp.transpose, W)
+    for name in ("shape", "dtype", "ndim", "T", "__array__", "__jax_array__", "astype"):
+        assert not hasattr(derived, name)
+    with pytest.raises(TypeError):
+        jnp.dot(W, derived)
+    assert derived == derived
+    assert derived not in [None, "text", pj.Derived(jnp.transpose, W)]
+    assert {derived: 1}[derived] == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: pj.Derived(ANY, jnp.transpose), "takes a function first"),
+        (lambda: pj.Derived(lambda: W.T), "has no sources"),
+        (lambda: pj.Derived(functools.partial(jnp.add, W), W), r"f\.args\[0\] is f32\[4,3\]"),
+        (lambda: pj.Derived(Holder(W).scaled, W), r"f\.__self__\.w is f32\[4,3\]"),
+        (lambda: pj.Derived(jnp.where, W, x=W), "x= of a derived leaf is configuration"),
+        (lambda: pj.Derived(jnp.sum, W, axis=[0]), "axis= of a derived leaf is configuration"),
+        (lambda: type("Sub", (pj.Derived,), {}), "has no subclasses"),
+    ],
+)
+def test_what_can_be_no_derived_leaf(make: Callable[[], Any], text: str) -> None:
+    """Arguments in another order, nothing to compute from, arrays that would be constants."""
+    with pytest.raises(TypeError, match=text):
+        make()
+
+
+class Holder:
+    """A class of nobody's."""
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    def scaled(self, x: Any) -> Any:
+        return self.w * x
+
+
+def test_an_error_of_the_function_names_the_leaf() -> None:
+    """It is the function's own error, with a note that says which derived leaf it was."""
+    with pytest.raises(TypeError) as caught:
+        pj.resolved({"out": pj.Derived(jnp.reshape, W, (5, 5))})
+    assert "Derived(reshape, f32[4,3], (5, 5))" in "".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, pj.jit], ids=["eager", "jit"])
+def test_derivatives_go_to_the_sources(jit: Any) -> None:
+    """The gradient has the structure of the model, and the sum of all uses of the one weight."""
+    model = tied()
+    gradient = jit(pj.grad(loss))(model)
+    assert type(gradient["out"]) is pj.Derived
+    assert gradient["out"].sources[0] is gradient["embed"]
+    np.testing.assert_allclose(gradient["embed"], jax.grad(plain_loss)(W), rtol=1e-6)
+    assert pydag.dag_structure(gradient) == pydag.dag_structure(model)
+    np.testing.assert_allclose(jit(pj.value_and_grad(loss))(model)[0], plain_loss(W), rtol=1e-6)
+
+
+def test_vmap_scan_and_checkpoint() -> None:
+    """A model with derived leaves is mapped, carried, scanned over and computed again."""
+    weights = jnp.stack([W, 2 * W])
+    models = {"embed": weights, "out": pj.Derived(jnp.transpose, weights)}
+    expected = [float(plain_loss(w)) for w in weights]
+    np.testing.assert_allclose(pj.vmap(loss)(models), expected, rtol=1e-6)
+    last, losses = pj.scan(lambda c, m: (c, loss(m)), tied(), models)
+    np.testing.assert_allclose(losses, expected, rtol=1e-6)
+    assert last["out"].sources[0] is last["embed"]
+    found = pj.grad(lambda m: pj.checkpoint(loss)(m))(tied())["embed"]
+    np.testing.assert_allclose(found, jax.grad(plain_loss)(W), rtol=1e-6)
+
+
+def test_a_call_of_a_compiled_function_costs_nothing_more() -> None:
+    """`f` runs when the function is traced, and then never again."""
+    calls: list[Any] = []
+
+    def note(x: Any) -> Any:
+        calls.append(x)
+        return x.T
+
+    model = {"embed": W, "out": pj.Derived(note, W)}
+    compiled = pj.jit(loss)
+    for _ in range(3):
+        compiled(model)
+    assert len(calls) == 1
+
+
+def test_a_model_that_is_built_anew_is_not_compiled_anew() -> None:
+    """With functions of modules, methods and partials; a lambda of its own for each is told."""
+    count: list[int] = []
+
+    def f(model: Any) -> Any:
+        count.append(1)
+        return pj.resolved(model)["out"].sum()
+
+    makers: list[Callable[[], Any]] = [
+        lambda: jnp.transpose,
+        lambda: functools.partial(jnp.sum, axis=0),
+        lambda: Layer.scale,
+    ]
+    for make in makers:
+        count.clear()
+        compiled = pj.jit(f)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(6):
+                compiled({"embed": W, "out": pj.Derived(make(), W)})
+        assert len(count) == 1
+    models = [{"embed": W, "out": pj.Derived(lambda w: w.T, W)} for _ in range(6)]
+    with pytest.warns(UserWarning, match=r"args\[0\]\['out'\]\.f was <function .*lambda"):
+        list(map(compiled, models))
+
+
+class Layer:
+    """Has a method that is no function of a module."""
+
+    @staticmethod
+    def scale(x: Any) -> Any:
+        return 3 * x
+
+
+def test_copies_and_pickles() -> None:
+    """They keep the tie, the function and the structure."""
+    model = tied()
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), pydag.dag_copy(model)):
+        assert other["out"].sources[0] is other["embed"]
+        assert pydag.dag_structure(other) == pydag.dag_structure(model)
+    one = pj.Derived(functools.partial(jnp.sum, axis=0), W)
+    again = pickle.loads(pickle.dumps(one))
+    assert pydag.dag_structure(again) == pydag.dag_structure(one)
+    assert copy.copy(one).sources[0] is W
+
+
+def test_refs_are_read() -> None:
+    """A source that is a ref gives its content at that time; writes to it count."""
+    ref = jax.new_ref(W)
+    model: Any = {"embed": ref, "out": pj.Derived(jnp.transpose, ref)}
+
+    def step(model: Any) -> Any:
+        first = pj.resolved(model)["out"][0, 1]
+        model["embed"][...] = 10 + model["embed"][...]
+        return first, pj.resolved(model)["out"][0, 1]
+
+    assert [float(x) for x in pj.jit(step)(model)] == [3.0, 13.0]
+    assert pj.resolved(model)["out"].tolist() == (10 + W).T.tolist()
+
+
+def test_a_dag_of_a_model() -> None:
+    """A `Dag` is resolved as its tree is; to plain JAX its leaves are the sources."""
+    dag = pj.Dag(tied())
+    assert len(jax.tree.leaves(dag)) == 1
+    plain = pj.resolved(dag)
+    assert plain.tree["out"].shape == (3, 4)
+    assert pj.resolved(plain) is plain
+    doubled = jax.jit(lambda d: jax.tree.map(double, d))(dag)
+    assert doubled.tree["out"].sources[0] is doubled.tree["embed"]
+
+
+def test_derive_from_has_the_value() -> None:
+    """The inverse gives the source; a number becomes an array, which can be trained."""
+    scale = pj.derive_from(jnp.exp, np.log, 0.5)
+    assert isinstance(scale.sources[0], jax.Array)
+    assert float(pj.resolved(scale)) == pytest.approx(0.5)
+    lower = pj.derive_from(jnp.tril, lambda x: x, W, k=-1)
+    assert pj.resolved(lower).tolist() == jnp.tril(W, -1).tolist()
+
+
+def test_resolve_arguments_of_a_function() -> None:
+    """Positional and keyword arguments are resolved together: what they share is computed once."""
+    calls: list[Any] = []
+
+    def note(x: Any) -> Any:
+        calls.append(x)
+        return 2 * x
+
+    derived = pj.Derived(note, W)
+
+    @pj.resolve_arguments
+    def f(a: Any, *, b: Any) -> Any:
+        """What it does."""
+        return a is b["c"], a[0, 1]
+
+    assert f(derived, b={"c": derived}) == (True, 2.0)
+    assert len(calls) == 1
+    assert (f.__name__, f.__doc__) == ("f", "What it does.")
+
+
+def test_what_a_function_changes_is_changed_outside() -> None:
+    """Attributes, items of dicts and lists; what it returns of its arguments is the caller's."""
+
+    @pj.resolve_arguments
+    def f(model: Any, more: Any) -> Any:
+        model["count"] = model["count"] + 1
+        model["log"].append(model["out"].shape)
+        model["items"].append(model["below"])
+        model["below"]["new"] = model["items"]
+        del model["old"]
+        return {"model": model, "below": [model["below"]]}, more
+
+    below = tied()
+    model = tied() | {"count": 0, "log": [], "old": 1, "items": [below["out"]], "below": below}
+    items, more = model["items"], [W]
+    found = f(model, more)
+    assert found[0]["model"] is model
+    assert found[0]["below"][0] is model["below"] is below
+    assert found[1] is more
+    assert below["new"] is model["items"] is items
+    assert model["count"] == 1
+    assert model["log"] == [(3, 4)]
+    assert "old" not in model
+    assert items[1] is below
+    assert type(model["out"]) is type(model["items"][0]) is pj.Derived
+
+
+class Tied(pj.Module, resolve=True):
+    """A head that is the embedding transposed, a counter, and methods of all kinds."""
+
+    def __init__(self) -> None:
+        self.embed = W
+        self.out = pj.Derived(jnp.transpose, self.embed)
+        self.calls = jnp.zeros((), int)
+
+    def __call__(self, x: Any) -> Any:
+        self.calls = self.calls + 1
+        return self.head(jnp.tanh(x @ self.embed))
+
+    def head(self, h: Any) -> Any:
+        """The logits."""
+        return h @ self.out
+
+    def itself(self) -> Any:
+        return self
+
+    def _private(self) -> Any:
+        return self.out
+
+    @property
+    def shown(self) -> Any:
+        return self.out
+
+    @staticmethod
+    def alone(x: Any) -> Any:
+        return x
+
+    @classmethod
+    def made(cls) -> Any:
+        return cls
+
+
+def test_a_module_that_resolves() -> None:
+    """Its public methods see values; private ones, properties and class methods are as ever."""
+    model = Tied()
+    np.testing.assert_allclose(model(X), jnp.tanh(X @ W) @ W.T)
+    assert model.head(W[:, :3]).shape == (4, 4)
+    assert (Tied.head.__name__, Tied.head.__doc__) == ("head", "The logits.")
+    assert model.itself() is model
+    assert model._private() is model.shown is model.out
+    assert (model.alone(1), model.made()) == (1, Tied)
+
+
+def test_a_module_that_resolves_keeps_what_its_methods_change() -> None:
+    """Eagerly, and by `update_argnums`; without it the change is told as lost."""
+    model = Tied()
+    model(X)
+    assert model.calls == 1
+    pj.jit(lambda m: m(X), update_argnums=0)(model)
+    assert model.calls == 2
+    assert model.out.sources[0] is model.embed
+    with pytest.warns(pj.LostUpdateWarning, match=r"args\[0\]\.calls"):
+        pj.jit(lambda m: m(X))(model)
+    assert model.calls == 2
+
+
+def test_modules_that_resolve_are_inherited_from() -> None:
+    """A subclass resolves its own methods and those of mixins, unless it says False."""
+
+    class Mixin:
+        def mixed(self: Any) -> Any:
+            return self.out.shape
+
+    class Below(Mixin, Tied):
+        def more(self) -> Any:
+            return self.out.shape
+
+        def head(self, h: Any) -> Any:
+            return 2 * super().head(h)
+
+    class Not(Below, resolve=False):
+        def again(self) -> Any:
+            return self.out
+
+    below = Below()
+    assert below.more() == below.mixed() == (3, 4)
+    np.testing.assert_allclose(below(X), 2 * jnp.tanh(X @ W) @ W.T)
+    assert type(Not().again()) is pj.Derived
+    assert Not().more() == (3, 4)
+
+
+def test_outside_of_tracing_it_is_cheap() -> None:
+    """Resolving takes no more calls of Python functions than there are derived leaves."""
+    import sys
+
+    model = [pj.Derived(double, 1) for _ in range(100)]
+    calls: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            calls.append(frame.f_code.co_name)
+
+    pj.resolved(model)
+    sys.setprofile(note)
+    try:
+        pj.resolved(model)
+    finally:
+        sys.setprofile(None)
+    assert calls.count("double") == 100
+    assert len(calls) < 500
