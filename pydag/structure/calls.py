@@ -114,7 +114,7 @@ def is_function_of_file(f: Any) -> bool:
 
 
 def as_in_file(f: Any) -> Any:
-    """A function as a file that is read without its functions has it; one without a name as it is."""
+    """A function as it is in a file that was read; one without a name as it is."""
     if type(f) is Applied:
         return Applied(as_in_file(f.func), *f.args, **f.keywords)
     name = function_name(f) if callable(f) else None
