@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.structure.calls import as_in_file, is_function_of_file
+from pydag.structure.calls import FunctionName, as_in_file, is_function_of_file
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
@@ -68,7 +68,8 @@ def meta_differences(file: Listing, code: Listing) -> Iterator[Difference]:
             for (_, noted), (name, value) in rows:
                 if is_other(noted, value):
                     path = f"{code.path_text(pair[1], 'tree')}.{name}"
-                    yield Difference(path, noted, value)
+                    is_name = type(noted) is FunctionName
+                    yield Difference(path, str(noted) if is_name else noted, value)
         entries = {repr(code.records[child].entry): child for child in code.children(pair[1])}
         pairs = [
             (child, entries[entry])

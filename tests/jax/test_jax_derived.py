@@ -467,3 +467,37 @@ def test_outside_of_tracing_it_is_cheap() -> None:
         sys.setprofile(None)
     assert calls.count("double") == 100
     assert len(calls) < 500
+
+
+class Transposed(pj.Module):
+    """An embedding, and a head that is its transpose."""
+
+    def __init__(self) -> None:
+        self.embed = W
+        self.out = pj.Derived(jnp.transpose, self.embed)
+
+
+def test_a_changed_model_that_was_resolved_is_warned_about() -> None:
+    """Whoever resolves around the step, not in the loss, gets a model without derived leaves."""
+
+    @pj.resolve_arguments
+    def step(model: Transposed) -> Transposed:
+        return pj.tree.map(double, model)
+
+    with pytest.warns(pj.LostTieWarning, match=r"such as \.out, are plain arrays"):
+        step(Transposed())
+
+
+def test_a_model_that_is_returned_as_it_is_keeps_its_derived_leaves() -> None:
+    """The caller gets the own object back, without a warning."""
+    model = Transposed()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pj.resolve_arguments(lambda model: model)(model) is model
+    assert type(model.out) is pj.Derived
+
+
+def test_a_function_may_give_a_derived_leaf() -> None:
+    """It is resolved as well."""
+    model = {"out": pj.Derived(lambda w: pj.Derived(jnp.transpose, w), W)}
+    assert pj.resolved(model)["out"].tolist() == W.T.tolist()

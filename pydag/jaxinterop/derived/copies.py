@@ -44,6 +44,12 @@ class Copies:
                 _write(original, {k: self.originals_in(v) for k, v in changed.items()})
                 _drop(original, [k for k in before if k not in now])
 
+    def modules_of(self, cls: type) -> list[tuple[Any, Any]]:
+        """The originals of a class with their copies, but for dicts and lists."""
+        if issubclass(cls, dict | list):
+            return []
+        return [(a, b) for a, b, _ in self._pairs if type(a) is cls]
+
     def originals_in(self, tree: Any) -> Any:
         """A tree with the original wherever a copy stands."""
         known = self._originals

@@ -10,6 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.dag import Dag
+from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
+from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.registry.weak_table import WeakTable
 from pydag.sharing.refs import is_ref
 
@@ -28,10 +30,11 @@ def _value(derived: Derived) -> Any:
             sources = tuple(x[...] if is_ref(x) else x for x in sources)
             break
     try:
-        return derived.f(*sources, **dict(derived._kwargs))
+        value = derived.f(*sources, **dict(derived._kwargs))
     except Exception as error:
         error.add_note(f"  while a derived leaf was computed: {derived!r}")
         raise
+    return resolved(value) if type(value) is Derived else value
 
 
 def _unwrapped(node: Any) -> Any:
@@ -94,6 +97,10 @@ def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
     Args:
         f: The function, such as a loss.
 
+    Warns:
+        LostTieWarning: `f` returns a module that was made of a resolved one, such as one that was
+            updated: its derived leaves are plain arrays.
+
     >>> w = jnp.ones((4, 3))
     >>> model = {"embed": w, "out": Derived(jnp.transpose, w)}
     >>> @resolve_arguments
@@ -120,7 +127,29 @@ def _with_copies(given: Any, own: Any, call: Callable[[], R]) -> R:
     result = call()
     copies.hand_on()
     found: R = copies.originals_in(result)
+    _warn_if_tie_is_lost(found, copies)
     return found
+
+
+def _warn_if_tie_is_lost(result: Any, copies: Copies) -> None:
+    """Warns about a module in a result that was made of a resolved one: its ties are gone."""
+    for part in result if isinstance(result, tuple | list) else (result,):
+        for original, copy in copies.modules_of(type(part)):
+            if part is not original and _core.structure(part) == _core.structure(copy):
+                leaves, spec = _core.flatten(original, is_leaf=lambda x: type(x) is Derived)
+                paths = [a.codify("") for a in spec.accessors()]
+                lost = next(
+                    (p for p, x in zip(paths, leaves, strict=True) if type(x) is Derived), ""
+                )
+                warn_at_call(
+                    f"a {type(part).__name__} that was made of a resolved one is returned: its "
+                    f"derived leaves, such as {lost}, are plain arrays, and no longer tied\n"
+                    "  Resolve inside of the loss, not around the step: a function that returns a "
+                    "changed model should get the model as it is. If values are wanted, take "
+                    "pj.resolved(model).",
+                    LostTieWarning,
+                )
+                return
 
 
 def resolve_self(method: Callable[..., R]) -> Callable[..., R]:
