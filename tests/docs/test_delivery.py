@@ -92,13 +92,35 @@ def test_version_of_the_citation() -> None:
     "file", sorted((ROOT / ".github" / "workflows").iterdir()), ids=lambda f: f.name
 )
 def test_workflows(file: Path) -> None:
-    """Each job has a machine and steps; what it runs by `make` is a target that there is."""
+    """Each job has a machine and steps; what it runs by `make` is a target that there is.
+
+    Actions of others are named by the hash of a commit, and the credentials of a checkout are not
+    kept for the steps after it.
+    """
     workflow = yaml.safe_load(file.read_text("utf-8"))
     assert workflow["permissions"] == {"contents": "read"}
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for job in workflow["jobs"].values():
+        if "uses" in job:
+            assert (ROOT / job["uses"]).is_file()
+            continue
         assert job["runs-on"]
         for step in job["steps"]:
             assert ("uses" in step) != ("run" in step)
+            if uses := step.get("uses"):
+                assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", uses), uses
+                if uses.startswith("actions/checkout@"):
+                    assert step["with"]["persist-credentials"] is False
             for target in re.findall(r"^make ([\w-]+)", step.get("run", ""), re.MULTILINE):
                 assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_what_is_published_was_tested() -> None:
+    """`publish` needs the tests, an installed sdist whose name has the tag, and the wheels."""
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
+    jobs = workflow["jobs"]
+    assert jobs["publish"]["needs"] == ["tests", "sdist", "wheels"]
+    assert jobs["tests"]["uses"] == "./.github/workflows/tests.yml"
+    steps = "\n".join(step.get("run", "") for step in jobs["sdist"]["steps"])
+    assert "pydag_tree-${GITHUB_REF_NAME#v}.tar.gz" in steps
+    assert "pip install dist/*.tar.gz" in steps
