@@ -10,6 +10,7 @@ from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, argument, keyed, to_dag
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, treatments
@@ -70,8 +71,7 @@ def scan(
     >>> carry["a"] is carry["b"], float(carry["a"]), seen.tolist()
     (True, 8.0, [1.0, 2.0, 4.0])
     """
-    if not callable(f):
-        raise TypeError(f"the body of scan must be a function, not of type {type(f).__name__}")
+    check_callable("lax.scan: f argument should be a callable", f)
     options = Options.of(namespace, identity, static)
     options.check_static(init, xs)
     init, xs = options.separated((init, xs))
@@ -159,6 +159,7 @@ def associative_scan(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 1.0, 3.0, 6.0])
     """
+    check_callable("lax.associative_scan: fn argument should be callable", fn)
     options, source = Options(namespace, identity), Source(fn)
     signature = signature_like(fn, "one", "other")
     names = list(signature.parameters)
