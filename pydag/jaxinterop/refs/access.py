@@ -65,6 +65,18 @@ def is_described_ref(leaf: Leaf) -> bool:
     return type(leaf) is jax.ShapeDtypeStruct and getattr(leaf, "is_ref", False)
 
 
+def ref_kinds(leaves: Sequence[Leaf]) -> dict[int, str]:
+    """What sort of ref stands at each place that has one, in words."""
+    found = ((i, leaf) for i, leaf in enumerate(leaves) if is_ref(leaf) or is_described_ref(leaf))
+    return {i: _kind_text(leaf) for i, leaf in found}
+
+
+def _kind_text(ref: Any) -> str:
+    if type(ref) is not REF and not is_described_ref(ref):
+        return "a traced ref"
+    return "a ref" if is_ordinary(ref) else "a ref with a kind= or a memory_space= of its own"
+
+
 def refs_around(traced: Any) -> list[Any]:
     """The refs that a function that `jax.jit(f).trace(...)` has traced takes from around it."""
     return list(filter(is_ref, jax_private.closed_over(traced)))
