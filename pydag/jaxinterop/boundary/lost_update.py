@@ -91,13 +91,17 @@ _ARGUMENT = re.compile(r"(args|kwargs)\[(\d+|'\w*')\]")
 def _text(paths: Sequence[str], source: Source) -> str:
     shown = ", ".join(paths[:_SHOWN])
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    option = " and ".join(_options(paths)) or "update_argnums"
+    option = " and ".join(_options(paths))
+    if not option and all(path.startswith("self") for path in paths):
+        cure = "Pass the object as an argument, and name that in update_argnums"
+    else:
+        cure = f"Return what was changed; or say {option or 'update_argnums'}"
     return (
         f"{source.text} changed {shown}{more}, and the change is lost: what it wrote there is "
         "not in its result\n"
         "  A function that is transformed gets objects of its own, and the caller's stay as they "
-        f"are. Return what was changed; or say {option}, which jit, grad, value_and_grad, vmap and "
-        "checkpoint have: then it is written into the caller's objects."
+        f"are. {cure}, which jit, grad, value_and_grad, vmap and checkpoint have: then it is "
+        "written into the caller's objects."
     )
 
 

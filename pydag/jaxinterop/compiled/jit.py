@@ -8,9 +8,11 @@ from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, o
 import jax
 
 from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
+from pydag.jaxinterop.boundary.held import Held, held_by, plain
 from pydag.jaxinterop.boundary.update_choice import chosen_updates
 from pydag.jaxinterop.messages.attributes import set_own, wraps
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
@@ -137,9 +139,13 @@ def jit(
     >>> out["a"] is out["b"]
     True
     """
-    if fun is None:
-        given = {name: value for name, value in locals().items() if name not in ("fun", "options")}
-        return functools.partial(jit, **given, **options)
+    held = None if fun is None else held_by(fun, namespace)
+    if fun is None or held is not None:
+        given = locals().copy()
+        for name in ("fun", "held", "options"):
+            del given[name]
+        again = functools.partial(jit, **given, **options)
+        return again if held is None else _of_held(fun, held, again)
     how = Options.of(namespace, identity, static)
     shardings = Shardings(in_shardings, out_shardings, how)
     arguments: dict[str, Any] = {
@@ -160,6 +166,35 @@ def jit(
         fun, ("jit", chosen, donated, how, shardings.key(how), frozen(options), updated), make
     )
     return _wrapper(original, compiled)
+
+
+def _of_held(fun: Any, held: Held, again: Callable[[Any], Any]) -> Any:
+    """What `jit` makes of a callable that holds something, which is an argument.
+
+    Args:
+        again: `jit`, with the options.
+    """
+    opened = again(held.opened(fun))
+    jitted = held.passed(fun, opened)
+
+    def trace(*args: Any, **kwargs: Any) -> Traced:
+        exported = functools.partial(again(plain(fun)).trace, *args, **kwargs)
+        traced: Traced = opened.trace(*args, **kwargs, **{HELD: held.content})
+        return traced.of_held(held.content, exported)
+
+    def lower(*args: Any, **kwargs: Any) -> Lowered:
+        lowered: Lowered = trace(*args, **kwargs).lower()
+        return lowered
+
+    set_own(
+        jitted,
+        trace=trace,
+        lower=lower,
+        eval_shape=lambda *args, **kwargs: trace(*args, **kwargs).out_info,
+        clear_cache=opened.clear_cache,
+        _cache_size=opened._cache_size,
+    )
+    return jitted
 
 
 def _check(fun: Any, arguments: dict[str, Any]) -> None:

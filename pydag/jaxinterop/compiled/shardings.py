@@ -9,6 +9,7 @@ import jax
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text
 from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
 from pydag.jaxinterop.prefixes.treatments import (
@@ -132,7 +133,7 @@ class Shardings:
         if self.is_one:
             return None
         spots = static.spots(args, kwargs)
-        if kwargs.keys() - spots:
+        if kwargs.keys() - spots - {HELD}:
             raise ValueError(
                 "in_shardings that are no single sharding speak of positional arguments alone, but "
                 f"there are keyword arguments: {', '.join(sorted(kwargs.keys() - spots))}"

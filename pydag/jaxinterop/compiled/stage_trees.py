@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from pydag.jaxinterop.boundary.derivatives import Structures, said
+from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, wrap_static
 from pydag.jaxinterop.static.untraced import take_apart
 from pydag.typing import Dag
@@ -44,7 +45,7 @@ class InputTrees:
         args, kwargs = tree
         return (
             tuple(arg for i, arg in enumerate(args) if i not in self._static),
-            {name: arg for name, arg in kwargs.items() if name not in self._static},
+            {n: arg for n, arg in kwargs.items() if n not in self._static and n != HELD},
         )
 
 

@@ -2,7 +2,7 @@
 """Functions between tracing and calling: JAX's stages, with the signature of the function."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -10,9 +10,8 @@ from jax import stages
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.described import described_call
+from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
-from pydag.jaxinterop.static.untraced import Untraced
-from pydag.typing import Leaf
 
 from .compiled_function import CompiledFunction
 from .difference import why
@@ -36,6 +35,7 @@ class _Stage:
         self, stage: Any, compiled: CompiledFunction, call: Outline, inputs: InputTrees
     ) -> None:
         self._stage, self._compiled, self._call, self._inputs = stage, compiled, call, inputs
+        self._held: Kwargs = {}  # what the function holds, which is passed at each call
 
     @property  # type: ignore[misc]  # of objects nobody sets it
     def __class__(self) -> type:  # what isinstance asks, too
@@ -98,24 +98,17 @@ class _Stage:
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        compiled, call = self._compiled, self._call
-        try:
-            taken = compiled.take_apart(args, kwargs)
-        except ReferenceError:  # refs that it wasn't made for: the function itself, which is gone
-            leaves, untraced = compiled.untraced_call(args, kwargs)
-            raise self._made_for_another(made, untraced, leaves) from None
-        if not call.is_for(taken) and compiled.forget_wrong_groups(args, kwargs):
-            taken = compiled.take_apart(args, kwargs)
-        if not call.is_for(taken):
-            raise self._made_for_another(made, taken.key.untraced, taken.leaves)
+        kwargs = kwargs | self._held
+        taken = self._compiled.take_apart(args, kwargs)
+        if not self._call.is_for(taken) and self._compiled.forget_wrong_groups(args, kwargs):
+            taken = self._compiled.take_apart(args, kwargs)
+        if not self._call.is_for(taken):
+            raise TypeError(
+                f"the function was {made} for arguments of another structure, sharing or static "
+                f"content\n  (first: {made} for, second: called with)\n"
+                f"{why(self._call.key.untraced, taken.key.untraced)}"
+            )
         return taken
-
-    def _made_for_another(self, made: str, untraced: Untraced, leaves: Sequence[Leaf]) -> TypeError:
-        text = why(self._call.key.untraced, untraced) or self._call.ref_difference(leaves)
-        return TypeError(
-            f"the function was {made} for arguments of another structure, sharing or static "
-            f"content\n  (first: {made} for, second: called with)\n{text}"
-        )
 
 
 class Traced(_Stage):
@@ -127,6 +120,8 @@ class Traced(_Stage):
         "physicalize": "Take jaxpr, which is about that function, too.",
     }
     _exported: Exported
+    _closed: Callable[[], "Traced"] | None = None
+    """Traces the function with what it holds as constants, as it is exported."""
 
     @classmethod
     def of(
@@ -144,6 +139,11 @@ class Traced(_Stage):
 
         return compiled.with_taken(traced_as, args, kwargs)
 
+    def of_held(self, content: Any, closed: Callable[[], "Traced"]) -> "Traced":
+        """This, of a function that holds something, which isn't given when it is called."""
+        self._held, self._closed = {HELD: content}, closed
+        return self
+
     @property
     def out_avals(self) -> Any:
         """The types of the result."""
@@ -157,9 +157,12 @@ class Traced(_Stage):
         """
         if jax_private.PRIVATE_PARAMETERS in options:
             self._call.check_no_refs("jax.export exports no function of them")
-            self._stage = self._exported.trace(self.out_info)
+            exported = self._exported if self._closed is None else self._closed()._exported
+            self._stage = exported.trace(self.out_info)
             return self._stage.lower(**options)
-        return Lowered(self._stage.lower(**options), self._compiled, self._call, self._inputs)
+        lowered = Lowered(self._stage.lower(**options), self._compiled, self._call, self._inputs)
+        lowered._held = self._held
+        return lowered
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Evaluates what was traced; with newer JAX.
@@ -191,8 +194,10 @@ class Lowered(_Stage):
     _class_of_jax = stages.Lowered
 
     def compile(self, *options: Any, **more: Any) -> "Compiled":
-        compiled = self._stage.compile(*options, **more)
-        return Compiled(compiled, self._compiled, self._call, self._inputs)
+        stage = self._stage.compile(*options, **more)
+        compiled = Compiled(stage, self._compiled, self._call, self._inputs)
+        compiled._held = self._held
+        return compiled
 
 
 class Compiled(_Stage):

@@ -10,6 +10,11 @@ Roots = str | tuple[str, ...]
 
 CALL: Roots = ("args", "kwargs")
 
+HELD = "__held__"
+"""The keyword by which a function is given what a callable holds, such as a method's object."""
+
+_HELD = f"kwargs['{HELD}']"
+
 LONGEST = 600  # characters of a path
 
 # A path, and not the word: what follows goes on with it, or what precedes says that it is a place.
@@ -21,14 +26,15 @@ def with_roots(text: str, roots: Roots) -> str:
     """A text of the core's, in which each path begins with what the user knows."""
     if isinstance(roots, str):
         return _PATH.sub(lambda _: roots, text)
-    return _ITEM.sub(lambda match: roots[int(match[1])], text)
+    return _ITEM.sub(lambda match: roots[int(match[1])], text).replace(_HELD, "self")
 
 
 def place_text(accessor: optree.PyTreeAccessor, roots: Roots) -> str:
     """A path as a Python expression, such as `args[0]['layers'][3].w`."""
     if isinstance(roots, str):
         return shortened(accessor.codify(roots))
-    return shortened(accessor[1:].codify(roots[accessor[0].entry]))
+    text = accessor[1:].codify(roots[accessor[0].entry])
+    return shortened(text.replace(_HELD, "self"))
 
 
 def shortened(text: str, limit: int = LONGEST) -> str:

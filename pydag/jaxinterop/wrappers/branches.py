@@ -11,7 +11,6 @@ from pydag.jaxinterop.boundary.call import Call, kept_staged
 from pydag.jaxinterop.boundary.dag import Outcome, rebuilt
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.meet import meet
-from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.refs.contents import Lent
@@ -21,6 +20,7 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Identity
 
 from .coming_apart import warn_of_modules
+from .holding import Holding
 
 R = TypeVar("R")
 
@@ -31,26 +31,41 @@ _ADVICE = "Let each branch return one object at these places, or each two."
 
 def _choose(
     choose: Callable[..., Any],
+    which: Any,
     branches: Sequence[Callable[..., Any]],
     names: Sequence[str],
     operands: tuple[Any, ...],
     options: Options,
 ) -> Any:
-    """Calls JAX; refs among the operands are lent to the branches."""
+    """Calls JAX; refs among the operands are lent to the branches.
+
+    Args:
+        choose: Gets `which`, a list of branches, and arguments.
+    """
+    holding = Holding.of(branches, options)
+    if holding is not None:
+        return holding.run(
+            lambda funs, given: _choose(choose, given[0], funs, names, given[1:], options),
+            (which, *operands),
+            *(*names, options),
+        )
     made = [kept_staged(branch, options) for branch in branches]
     call, table = Call.keyed(operands, {}, options), RefTable()
     bare = table.hide(call, adds=True)
 
+    def choose_one(functions: Sequence[Any], *args: Any) -> Any:
+        return choose(which, functions, *args)
+
     def run(lent: list[Any] | None) -> Any:
         if lent is None or not may_lend([*table.refs, *lent]):
             functions = [_Branch(staged.plain, table) for _, staged in made]
-            return _chosen(choose, functions, branches, names, (call,)).tree
+            return _chosen(choose_one, functions, branches, names, (call,)).tree
         lenders = [staged.of_contents for _, staged in made]
         functions = [_Branch(lender.for_jax(lent), table, True) for lender in lenders]
         texts = [Source(branch).text for branch in branches]
         pairs = list(zip(texts, lenders, strict=True))
         outcome = Lent(pairs, table, bare._untraced, CALL, lent).run(
-            lambda contents: _chosen(choose, functions, branches, names, (contents, bare))
+            lambda contents: _chosen(choose_one, functions, branches, names, (contents, bare))
         )
         return table.show(outcome).tree
 
@@ -160,10 +175,9 @@ def cond(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 6.0)
     """
-    text = "lax.cond: true_fun and false_fun arguments should be callable"
-    check_callable(text, true_fun, false_fun)
     chosen: R = _choose(
-        lambda branches, *args: jax.lax.cond(pred, *branches, *args),
+        lambda pred, branches, *args: jax.lax.cond(pred, *branches, *args),
+        pred,
         (true_fun, false_fun),
         ("true_fun", "false_fun"),
         operands if operand is _NONE else (operand,),
@@ -196,9 +210,9 @@ def switch(
     >>> out["a"] is out["b"], float(out["a"])
     (True, -3.0)
     """
-    check_callable("lax.switch: branches argument should be a sequence of callables", *branches)
     chosen: R = _choose(
-        lambda branches, *args: jax.lax.switch(index, branches, *args),
+        jax.lax.switch,
+        index,
         branches,
         [f"branch {i}" for i in range(len(branches))],
         operands if operand is _NONE else (operand,),

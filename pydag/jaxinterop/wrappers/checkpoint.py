@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_staged, per_leaf
+from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.boundary.update_choice import chosen_updates
 from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.messages.attributes import wraps
@@ -64,6 +65,11 @@ def checkpoint(
     >>> float(jax.grad(lambda w: checkpoint(lambda p: p["a"] * p["b"])({"a": w, "b": w}))(w))
     6.0
     """
+    held = held_by(fun, namespace)
+    if held is not None:
+        given = {name: value for name, value in locals().items() if name not in ("fun", "held")}
+        wrapper: Callable[P, R] = held.passed(fun, checkpoint(held.opened(fun), **given))
+        return wrapper
     options = Options.of(namespace, identity, static)
     arguments = Chosen.of(
         fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None

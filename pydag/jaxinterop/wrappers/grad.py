@@ -2,7 +2,7 @@
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 import jax
 
@@ -10,6 +10,7 @@ from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
+from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.boundary.update_choice import chosen_updates
 from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.compiled.running import RunningCall, check_tied
@@ -110,6 +111,12 @@ def value_and_grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
+    held = held_by(fun, namespace)
+    if held is not None:
+        given = {name: value for name, value in locals().items() if name not in ("fun", "held")}
+        how = Options(namespace, identity)
+        wrapped: Any = held.wrapped(fun, how, lambda f: value_and_grad(f, **given))
+        return cast(Callable[P, tuple[R, Any]], wrapped)
     options, by, source = Options.of(namespace, identity, static), Argnums.of(argnums), Source(fun)
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
@@ -242,6 +249,10 @@ def grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
+    held = held_by(fun, namespace)
+    if held is not None:
+        given = {name: value for name, value in locals().items() if name not in ("fun", "held")}
+        return held.wrapped(fun, Options(namespace, identity), lambda f: grad(f, **given))
     both = value_and_grad(
         fun,
         argnums,

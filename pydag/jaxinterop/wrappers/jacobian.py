@@ -10,6 +10,7 @@ from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
+from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.static.untraced import Options
@@ -37,6 +38,11 @@ def _jacobian(
         kind: What the dtypes are that can be differentiated by.
         order: How often it differentiates.
     """
+    held = held_by(fun, options.namespace)
+    if held is not None:
+        how = options._replace(static=None)
+        given = {n: value for n, value in locals().items() if n not in ("fun", "held", "how")}
+        return held.wrapped(fun, how, lambda f: _jacobian(fun=f, **given))
     by, source = Argnums.of(argnums), Source(fun)
     transformation(fun, **jax_options)  # checks what can be checked without arguments
 

@@ -8,6 +8,7 @@ import jax
 
 from pydag.jaxinterop.boundary.call import Call, owning_flat
 from pydag.jaxinterop.boundary.dag import Dag
+from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
@@ -61,11 +62,14 @@ def keep_sharing(
     how = Options.of(namespace, identity, static)
 
     def transformed(fun: Callable[..., Any], /, *options: Any, **more: Any) -> Any:
-        function = owning_flat(fun, how)
+        kept = owning_flat(fun, how)
+
+        held = held_by(fun, namespace)
 
         @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
             given = Call.keyed(args, kwargs, how)
+            function = kept if held is None else owning_flat(held.fresh(how), how)
             found = transformation(function, *options, **more)(given)
             return trees(found, RefTable.of(given._leaves))
 

@@ -16,6 +16,7 @@ from pydag.jaxinterop.boundary.derivatives import (
     without_float0,
 )
 from pydag.jaxinterop.boundary.given import GivenTree
+from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
@@ -136,6 +137,7 @@ def vjp(
     (6.0, True)
     """
     options = Options(namespace, identity)
+    fun = fresh(fun, options)
     point, table = _point(primals, options), RefTable()
     hidden = table.hide(point, adds=True)
     by = point if takes_grad_refs(table.refs) else hidden
@@ -214,6 +216,7 @@ def jvp(
             f"{type(primals).__name__} and {type(tangents).__name__}"
         )
     options = Options(namespace, identity)
+    fun = fresh(fun, options)
     point, table = _point(primals, options), RefTable()
     by = table.hide(point, adds=True)
     leaves = matched(by._untraced, tuple(tangents), "the tuple of the tangents", "tangents")
@@ -277,6 +280,7 @@ def linearize(
     6.0
     """
     options = Options(namespace, identity)
+    fun = fresh(fun, options)
     point, table = _point(primals, options), RefTable()
     by = table.hide(point, adds=True)
     jax_options = _flagged(point, by, options, in_nzs=in_nzs)

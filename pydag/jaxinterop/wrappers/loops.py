@@ -11,13 +11,13 @@ from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, keyed
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, signature_like
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
 from .bodies import Get, Step, body_of, looped
+from .holding import Holding
 
 C = TypeVar("C")
 Y = TypeVar("Y")
@@ -49,18 +49,26 @@ def while_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 8.0)
     """
-    text = "lax.while_loop: body_fun and cond_fun arguments should be callable"
-    check_callable(text, cond_fun, body_fun)
     options = Options.of(namespace, identity, static)
+    holding = Holding.of((cond_fun, body_fun), options)
+    if holding is not None:
+        ran: C = holding.run(
+            lambda funs, given: while_loop(*funs, *given, **options._asdict()),
+            (init_val,),
+            *("while_loop", options),
+        )
+        return ran
     options.check_static(init_val)
 
     def make_condition(get: Get) -> Step:
+        source = Source(cond_fun)
+
         def step(table: RefTable, bare: InnerDag) -> Any:
             carry = table.show(bare)
             with blaming_value(*carry._take_apart()):
                 found = run_on(get(), (carry,), ("carry",))
             if jax_private.around()[1]:
-                raise ValueError(_condition_writes(Source(cond_fun)))
+                raise ValueError(_condition_writes(source))
             return found
 
         return step
@@ -156,8 +164,20 @@ def fori_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
-    check_callable("lax.fori_loop: body_fun argument should be callable", body_fun)
     options = Options.of(namespace, identity, static)
+    holding = Holding.of((body_fun,), options)
+    if holding is not None:
+        # Bounds that are numbers stay numbers: only then can JAX differentiate the loop.
+        numbers = [x if isinstance(x, int) else None for x in (lower, upper)]
+        arrays = [x for x in (lower, upper) if not isinstance(x, int)]
+
+        def run(funs: Any, operands: Any) -> Any:
+            value, given = operands[0], iter(operands[1:])
+            first, end = (next(given) if x is None else x for x in numbers)
+            return fori_loop(first, end, funs[0], value, unroll=unroll, **options._asdict())
+
+        ran: C = holding.run(run, (init_val, *arrays), *("fori_loop", *numbers, unroll, options))
+        return ran
     options.check_static(init_val)
 
     def make(get: Get) -> Step:

@@ -2,15 +2,15 @@
 """`jax.lax.scan`, `jax.lax.associative_scan` and `jax.lax.map`, of DAGs."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import jax
 
 from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, argument, keyed, to_dag
+from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, treatments
@@ -20,6 +20,7 @@ from pydag.typing import Identity, Where
 
 from .bodies import Get, Step, body_of, looped
 from .coming_apart import with_the_sharing_that_holds
+from .holding import Holding
 from .keep_sharing import keep_sharing
 
 C = TypeVar("C")
@@ -71,8 +72,23 @@ def scan(
     >>> carry["a"] is carry["b"], float(carry["a"]), seen.tolist()
     (True, 8.0, [1.0, 2.0, 4.0])
     """
-    check_callable("lax.scan: f argument should be a callable", f)
+    if not callable(f):
+        raise TypeError(f"the body of scan must be a function, not of type {type(f).__name__}")
     options = Options.of(namespace, identity, static)
+    holding = Holding.of((f,), options)
+    if holding is not None:
+        how = {
+            "length": length,
+            "reverse": reverse,
+            "unroll": unroll,
+            "_split_transpose": _split_transpose,
+        }
+        ran: tuple[C, Y] = holding.run(
+            lambda funs, given: cast(Any, scan)(funs[0], *given, **how, **options._asdict()),
+            (init, xs),
+            *("scan", *how.values(), options),
+        )
+        return ran
     options.check_static(init, xs)
     init, xs = options.separated((init, xs))
     if options.flatten((init, xs), ("init", "xs"))[1].num_shared:
@@ -159,8 +175,9 @@ def associative_scan(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 1.0, 3.0, 6.0])
     """
-    check_callable("lax.associative_scan: fn argument should be callable", fn)
-    options, source = Options(namespace, identity), Source(fn)
+    options = Options(namespace, identity)
+    fn = fresh(fn, options)
+    source = Source(fn)
     signature = signature_like(fn, "one", "other")
     names = list(signature.parameters)
 
@@ -213,6 +230,15 @@ def map(
         return lambda call: jax.lax.map(function, call, batch_size=batch_size)
 
     options = Options(namespace, identity)
+    holding = Holding.of((f,), options)
+    if holding is not None:
+        how: dict[str, Any] = {"namespace": namespace, "identity": identity}
+        ran: R = holding.run(
+            lambda funs, given: map(funs[0], *given, batch_size=batch_size, **how),
+            (xs,),
+            *("map", batch_size, options),
+        )
+        return ran
     try:
         results: R = keep_sharing(transformation, **options._asdict())(f)(xs)
     except ValueError as error:

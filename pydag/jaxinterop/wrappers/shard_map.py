@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec
 
 from pydag.jaxinterop.boundary.call import Call, per_leaf
 from pydag.jaxinterop.boundary.dag import rebuilt
+from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
@@ -153,10 +154,10 @@ def shard_map(
         )
     if not callable(f):
         raise TypeError(f"shard_map wants a function, but got one of type {type(f).__name__}")
-    fun = f
+    fun = fresh(f, options)
     outputs, source = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, options), Source(fun)
 
-    @wraps(fun)
+    @wraps(f)
     def mapped(*args: Any) -> Any:
         call = Call.of(args, {}, options)
         specs = in_specs

@@ -8,6 +8,7 @@ import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.described import described_call
+from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
 from pydag.jaxinterop.refs.table import RefTable
@@ -40,6 +41,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> out["c"].shape
     (2, 3)
     """
+    fun = fresh(fun, Options())
     _owner, function = kept_flat(fun, Options())
     args, kwargs = described_call(args, kwargs, Options(), Chosen((), ()))
     call = Call.keyed(args, kwargs, Options())
@@ -80,7 +82,8 @@ def make_jaxpr(
 
     @wraps(fun)
     def jaxpr(*args: P.args, **kwargs: P.kwargs) -> Any:
-        _owner, function = kept_flat(fun, options)
+        # JAX remembers what it traced of a function, whatever that holds.
+        _owner, function = kept_flat(fresh(fun, options), options)
         make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
         shown = described_call(args, kwargs, options, arguments)
         call = Call.keyed(*shown, options, arguments)

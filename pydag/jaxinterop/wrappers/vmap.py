@@ -11,6 +11,7 @@ import pydag._core as _core
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
+from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.result import is_result_itself
 from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
@@ -143,6 +144,10 @@ def vmap(
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0]
     """
+    held = held_by(fun, namespace)
+    if held is not None:
+        given = {name: value for name, value in locals().items() if name not in ("fun", "held")}
+        return held.wrapped(fun, Options(namespace, identity), lambda f: vmap(f, **given))
     options = Options.of(namespace, identity, static)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
