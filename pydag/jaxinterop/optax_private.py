@@ -50,6 +50,14 @@ def params_for_evaluation(frame: types.FrameType) -> Any:
     return frame.f_locals.get("params") if is_of_optax else None
 
 
+def searches_states(frame: types.FrameType) -> bool:
+    """Whether a frame is of the functions behind `optax.tree.get` and `optax.tree.set`.
+
+    They look for names in dicts and in instances of `tuple` that have fields.
+    """
+    return bool(frame.f_globals.get("__name__", "").startswith("optax.tree"))
+
+
 def is_dimensions(x: Any) -> bool:
     """Whether this is optax's description of an array's dimensions: a tuple, but no container."""
     cls = type(x)

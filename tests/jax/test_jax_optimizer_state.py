@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,41 @@ def test_attributes_and_items_reach_through() -> None:
         jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(single)[0]
     ]
     assert paths == [".count", ".mu.tree['a']", ".nu.tree['a']"]
+
+
+BARE: dict[str, tuple[Callable[[], Any], str]] = {
+    "scale_by_adam": (optax.scale_by_adam, "count"),
+    "reduce_on_plateau": (optax.contrib.reduce_on_plateau, "scale"),
+    "scale_by_zoom_linesearch": (
+        lambda: optax.scale_by_zoom_linesearch(max_linesearch_steps=3),
+        "learning_rate",
+    ),
+    "inject_hyperparams": (lambda: optax.inject_hyperparams(optax.sgd)(0.1), "learning_rate"),
+    "chain": (lambda: optax.chain(optax.scale_by_adam(), optax.scale(1.0)), "count"),
+}
+
+
+@pytest.mark.parametrize("is_within", [False, True])
+@pytest.mark.parametrize("name", BARE)
+def test_names_of_the_outermost_state(name: str, *, is_within: bool) -> None:
+    """`optax.tree.get` and `set` find them as in optax's own state, with the same paths."""
+    make, key = BARE[name]
+    plain, state = make().init(_model()), pj.optimizer(make()).init(_model())
+    of_optax, of_pydag = ({"run": x} if is_within else x for x in (plain, state))
+    found = optax.tree.get(of_pydag, key)
+    assert found == optax.tree.get(of_optax, key)
+    paths, same = (
+        [path for path, _ in optax.tree.get_all_with_path(tree, key)]
+        for tree in (of_pydag, of_optax)
+    )
+    assert paths == same
+    other = optax.tree.set(of_pydag, **{key: jnp.asarray(7, found.dtype)})
+    assert optax.tree.get(other, key) == 7
+    before: Any = jax.tree.structure(of_pydag)
+    assert jax.tree.structure(other) == before
+    kept = other["run"] if is_within else other
+    assert isinstance(kept, type(state))
+    assert not isinstance(kept, tuple)
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)

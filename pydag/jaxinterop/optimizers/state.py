@@ -63,6 +63,14 @@ class OptimizerState:
     def __init__(self, inner: Any, structure: Structure) -> None:
         self.inner, self.structure = inner, structure
 
+    @property  # type: ignore[misc]  # of objects nobody sets it
+    def __class__(self) -> type:
+        """What `isinstance` asks, too: `optax.tree.get` has to find the names of optax's state.
+
+        To all others it is a class of its own. Flax would make a new state by its fields alone.
+        """
+        return type(self.inner if optax_private.searches_states(sys._getframe(1)) else self)
+
     def __getattr__(self, name: str) -> Any:
         if name in OptimizerState.__slots__ or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
