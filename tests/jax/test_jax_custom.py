@@ -422,3 +422,26 @@ def test_rules_as_jax_takes_them() -> None:
     h = jaxinterop.custom_vjp(part)
     h.defvjp(lambda x, y: (h(x, y), None), lambda _, ct: (ct, 0.5 * ct))
     assert jaxinterop.grad(h, argnums=(0, 1))(1.0, 2.0) == (1.0, 0.5)
+
+
+def test_methods_that_define_rules_of_the_function() -> None:
+    """As in JAX: `def_vmap` of a `custom_vmap` can be called on the function with a derivative."""
+
+    @jax.custom_batching.custom_vmap
+    def sine(x: Any) -> Any:
+        return jnp.sin(x)
+
+    f: Any = jaxinterop.custom_vjp(sine)
+    f.defvjp(lambda x: (sine(x), x), lambda x, g: (10 * g,))
+
+    def rule(size: int, is_batched: Any, x: Any) -> Any:
+        return jnp.full(size, 7.0), True
+
+    f.def_vmap(rule)
+    for vmap in (jax.vmap, jaxinterop.vmap):
+        assert vmap(f)(jnp.ones(3)).tolist() == [7.0, 7.0, 7.0]
+    assert jaxinterop.grad(f)(1.0) == 10.0
+    with pytest.raises(AttributeError, match="has no attribute 'def_nothing'"):
+        _ = f.def_nothing
+    with pytest.raises(AttributeError, match="has no attribute 'def_vmap'"):
+        _ = jaxinterop.custom_vjp(lambda x: x).def_vmap

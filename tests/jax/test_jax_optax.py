@@ -82,8 +82,8 @@ def test_paths_read_well() -> None:
     """JAX's own paths name each weight once, at its anchor, as one would write it in Python."""
     paths = [path for path, _ in jax.tree.leaves_with_path(Dag(tied()))]
     assert list(map(keystr, paths)) == [
-        ".tree['body'].w",
         ".tree['body'].b",
+        ".tree['body'].w",
         ".tree['heads'][0].b",
     ]
 
@@ -96,7 +96,7 @@ def test_masks_by_path() -> None:
     """A mask is a Dag of booleans, made from the paths; what it leaves out isn't decayed."""
     model = Dag(tied())
     mask = tree_map_with_path(is_weight, model)
-    assert jax.tree.leaves(mask) == [True, False, False]
+    assert jax.tree.leaves(mask) == [False, True, False]
     for given in (mask, lambda params: tree_map_with_path(is_weight, params)):
         tx = optax.masked(optax.add_decayed_weights(0.5), given)
         zero = jax.tree.map(jnp.zeros_like, model)

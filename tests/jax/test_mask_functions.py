@@ -180,10 +180,10 @@ def test_the_key_of_a_leaf_of_a_module() -> None:
     """It has the last part of the path as its name, and the whole as text."""
     paths = [path for path, _ in jax.tree.leaves_with_path({"net": Net()})]
     keys = [path[-1] for path in paths]
-    assert [key.name for key in keys] == ["w", "b", "w", "b", "n", "key"]
-    assert [str(key) for key in keys[:3]] == [".body[0].w", ".body[0].b", ".head.w"]
-    assert keystr(paths[0]) == "['net'].body[0].w"
-    assert keystr(paths[0], simple=True, separator="/") == "net/body[0].w"
+    assert [key.name for key in keys] == ["b", "w", "b", "w", "key", "n"]
+    assert [str(key) for key in keys[:3]] == [".body[0].b", ".body[0].w", ".head.b"]
+    assert keystr(paths[0]) == "['net'].body[0].b"
+    assert keystr(paths[0], simple=True, separator="/") == "net/body[0].b"
     assert len(set(keys)) == len(keys)
     assert pickle.loads(pickle.dumps(keys[0])) == keys[0]
-    assert pickle.loads(pickle.dumps(keys[0])).name == "w"
+    assert pickle.loads(pickle.dumps(keys[0])).name == "b"

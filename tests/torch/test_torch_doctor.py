@@ -118,7 +118,7 @@ def test_old_files_and_programs_are_refused(tmp_path: Path) -> None:
     torch.save(Model().state_dict(), path, _use_new_zipfile_serialization=False)
     with pytest.raises(ValueError, match="that isn't a format that can be read safely"):
         check(path)
-    with pytest.warns(DeprecationWarning, match=r"torch\.jit"):
+    with pytest.warns((DeprecationWarning, FutureWarning), match=r"torch\.jit"):
         torch.jit.save(torch.jit.script(nn.Linear(3, 3)), str(path))
     with pytest.raises(ValueError, match="it is a TorchScript program"):
         check(path)

@@ -144,7 +144,7 @@ def held_by(fun: Any, namespace: str = "") -> Held | None:
         return Held(owner, function, "method", types.MethodType)
     if isinstance(fun, functools.partial):
         return _of_partial(fun, namespace)
-    if isinstance(fun, type) or not _is_data(fun, namespace):
+    if isinstance(fun, type) or not callable(fun) or not _is_data(fun, namespace):
         return None
     return Held(fun, type(fun), "instance", lambda _, content: content)
 

@@ -200,6 +200,13 @@ class CompiledFunction:
                 groups.extras[error.key].add_written(error.written)
                 self.watched.forget_of(groups.spec_key)
 
+    def untraced_call(self, args: Args, kwargs: Kwargs) -> tuple[Sequence[Leaf], Untraced]:
+        """The leaves of a call, and all that isn't traced of it, without a look at the function."""
+        args, kwargs = self.arranged(args, kwargs)
+        leaves, spec = self.options.flatten((args, kwargs), CALL)
+        _, key = self._prepare(args, kwargs, leaves, _core.spec_key(spec), refs_among(leaves))
+        return leaves, key.value.untraced
+
     def blame(self, error: Exception, args: Args, kwargs: Kwargs) -> None:
         """Says which array was deleted, or which ref a rule kept, if an error is about that."""
         blame_rule(error, lambda: self._ref_paths(args, kwargs))

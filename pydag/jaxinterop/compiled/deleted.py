@@ -18,13 +18,14 @@ _MOST_NAMED = 4
 # What JAX raises for one; older releases raise a ValueError on the way without Python.
 DELETED = RuntimeError, ValueError
 
-# Objects with a `source`. Nobody notes which array was given to which: that would cost every call.
-_donors: "weakref.WeakSet[Any]" = weakref.WeakSet()
+# Objects with a `source`, the latest last. Nobody notes which array was given to which: that would
+# cost every call.
+_donors: "weakref.WeakKeyDictionary[Any, None]" = weakref.WeakKeyDictionary()
 
 
 def note_donor(compiled: Any) -> None:
     """Notes a compiled function that donates arguments."""
-    _donors.add(compiled)
+    _donors[compiled] = None
 
 
 def is_about_deleted(error: Exception) -> bool:
@@ -53,7 +54,7 @@ def blame_deleted(
     texts = path_texts(spec, CALL)
     more = f", and {len(deleted) - 1} more" if len(deleted) > 1 else ""
     error.add_note(f"The array was deleted before this call: {texts[deleted[0]]}{more}.")
-    donors = sorted({donor.source.text for donor in _donors})
+    donors = list(dict.fromkeys(donor.source.text for donor in reversed(list(_donors))))
     if spec.accessors()[deleted[0]][1].entry in donated:
         error.add_note(
             f"{source.text} donates this argument (donate_argnums, donate_argnames): a call uses "

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stages keep of the call that they are for: nothing that is as large as its arrays."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydag.jaxinterop.boundary.updates import result_of
 from pydag.jaxinterop.prefixes.arguments import argument_text
+from pydag.jaxinterop.refs.access import ref_kinds
 from pydag.jaxinterop.refs.results import built
-from pydag.jaxinterop.static.differentiable import holds_ref, is_ref, shape_of
-from pydag.typing import Dag
+from pydag.jaxinterop.static.differentiable import shape_of
+from pydag.typing import Dag, Leaf
 
 from .extra_results import Taken
 from .key import Key
+
+_NO_REF = "not a ref"
 
 
 class Outline:
@@ -25,13 +29,24 @@ class Outline:
         self.key: Key = taken.key
         self._has_written = taken.written is not None
         self._refs: dict[int, Any] = {}  # a description of each ref, by its place among all leaves
-        if holds_ref(taken.leaves):
-            refs = ((i, leaf) for i, leaf in enumerate(taken.leaves) if is_ref(leaf))
-            self._refs = {i: shape_of(leaf) for i, leaf in refs}
+        self._kinds = ref_kinds(taken.leaves)
+        if self._kinds:
+            self._refs = {i: shape_of(taken.leaves[i]) for i in self._kinds}
 
     def is_for(self, taken: Taken) -> bool:
         """Whether what was compiled for this call can run the other."""
         return bool(self._hashed == taken.arguments[0])
+
+    def ref_difference(self, leaves: Sequence[Leaf]) -> str:
+        """Where another call of the same structure has other refs, in words."""
+        first, second = self._kinds, ref_kinds(leaves)
+        accessors = self.key.untraced.spec.accessors()
+        return "\n".join(
+            f"{argument_text(accessors[i])}\n"
+            f"  first:  {first.get(i, _NO_REF)}\n  second: {second.get(i, _NO_REF)}"
+            for i in sorted(first.keys() | second.keys())
+            if first.get(i) != second.get(i)
+        )
 
     def check_no_refs(self, reason: str) -> None:
         """Raises if the call holds refs."""

@@ -2,7 +2,7 @@
 """Functions between tracing and calling: JAX's stages, with the signature of the function."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -12,6 +12,8 @@ from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.typing import Leaf
 
 from .compiled_function import CompiledFunction
 from .difference import why
@@ -99,16 +101,24 @@ class _Stage:
             TypeError: The arguments are structured, or shared, in another way.
         """
         kwargs = kwargs | self._held
-        taken = self._compiled.take_apart(args, kwargs)
-        if not self._call.is_for(taken) and self._compiled.forget_wrong_groups(args, kwargs):
-            taken = self._compiled.take_apart(args, kwargs)
-        if not self._call.is_for(taken):
-            raise TypeError(
-                f"the function was {made} for arguments of another structure, sharing or static "
-                f"content\n  (first: {made} for, second: called with)\n"
-                f"{why(self._call.key.untraced, taken.key.untraced)}"
-            )
+        compiled, call = self._compiled, self._call
+        try:
+            taken = compiled.take_apart(args, kwargs)
+        except ReferenceError:  # refs that it wasn't made for: the function itself, which is gone
+            leaves, untraced = compiled.untraced_call(args, kwargs)
+            raise self._made_for_another(made, untraced, leaves) from None
+        if not call.is_for(taken) and compiled.forget_wrong_groups(args, kwargs):
+            taken = compiled.take_apart(args, kwargs)
+        if not call.is_for(taken):
+            raise self._made_for_another(made, taken.key.untraced, taken.leaves)
         return taken
+
+    def _made_for_another(self, made: str, untraced: Untraced, leaves: Sequence[Leaf]) -> TypeError:
+        text = why(self._call.key.untraced, untraced) or self._call.ref_difference(leaves)
+        return TypeError(
+            f"the function was {made} for arguments of another structure, sharing or static "
+            f"content\n  (first: {made} for, second: called with)\n{text}"
+        )
 
 
 class Traced(_Stage):

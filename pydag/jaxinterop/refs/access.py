@@ -50,11 +50,31 @@ def _works() -> bool:
         return False
 
 
+_maybe_refs = frozenset((id(REF), id(jax.ShapeDtypeStruct)))
+
+
 def refs_among(leaves: Sequence[Leaf]) -> tuple[int, ...]:
-    """Where concrete refs stand."""
-    if REF is None or id(REF) not in map(id, map(type, leaves)):
+    """Where concrete refs stand, or what describes them."""
+    if REF is None or _maybe_refs.isdisjoint(map(id, map(type, leaves))):
         return ()
-    return tuple(i for i, leaf in enumerate(leaves) if type(leaf) is REF)
+    return tuple(i for i, leaf in enumerate(leaves) if type(leaf) is REF or is_described_ref(leaf))
+
+
+def is_described_ref(leaf: Leaf) -> bool:
+    """Whether it stands for a ref where a function is traced for descriptions of its arguments."""
+    return type(leaf) is jax.ShapeDtypeStruct and getattr(leaf, "is_ref", False)
+
+
+def ref_kinds(leaves: Sequence[Leaf]) -> dict[int, str]:
+    """What sort of ref stands at each place that has one, in words."""
+    found = ((i, leaf) for i, leaf in enumerate(leaves) if is_ref(leaf) or is_described_ref(leaf))
+    return {i: _kind_text(leaf) for i, leaf in found}
+
+
+def _kind_text(ref: Any) -> str:
+    if type(ref) is not REF and not is_described_ref(ref):
+        return "a traced ref"
+    return "a ref" if is_ordinary(ref) else "a ref with a kind= or a memory_space= of its own"
 
 
 def refs_around(traced: Any) -> list[Any]:
@@ -63,7 +83,9 @@ def refs_around(traced: Any) -> list[Any]:
 
 
 def is_ordinary(ref: Any) -> bool:
-    """Whether a concrete ref does nothing but hold an array."""
+    """Whether a concrete ref, or a described one, does nothing but hold an array."""
+    if is_described_ref(ref):
+        return True
     kind = jax_private.ref_type(ref)
     return kind.memory_space is None and kind.kind is None and not kind.is_high
 
@@ -74,7 +96,9 @@ def may_pass_contents(refs: Sequence[Any]) -> bool:
 
 
 def content_of(ref: Any) -> Any:
-    """The array in a concrete ref, not a copy."""
+    """The array in a concrete ref, not a copy; its description for a described one."""
+    if is_described_ref(ref):
+        return ref.update(is_ref=False)
     return jax_private.ref_content(ref)
 
 
@@ -91,8 +115,8 @@ def own_content_of(ref: Any) -> Any:
     That is who has called `jax.freeze`: the memory of an array that is written must not be reused
     then.
     """
-    content = content_of if _count(ref) <= _COUNT_OF_OWN else _copied_content
-    return content(ref)
+    is_own = is_described_ref(ref) or _count(ref) <= _COUNT_OF_OWN
+    return content_of(ref) if is_own else _copied_content(ref)
 
 
 def _copied_content(ref: Any) -> Any:

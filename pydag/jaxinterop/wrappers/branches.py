@@ -11,6 +11,7 @@ from pydag.jaxinterop.boundary.call import Call, kept_staged
 from pydag.jaxinterop.boundary.dag import Outcome, rebuilt
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.meet import meet
+from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.refs.contents import Lent
@@ -175,6 +176,8 @@ def cond(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 6.0)
     """
+    text = "lax.cond: true_fun and false_fun arguments should be callable"
+    check_callable(text, true_fun, false_fun)
     chosen: R = _choose(
         lambda pred, branches, *args: jax.lax.cond(pred, *branches, *args),
         pred,
@@ -210,6 +213,7 @@ def switch(
     >>> out["a"] is out["b"], float(out["a"])
     (True, -3.0)
     """
+    check_callable("lax.switch: branches argument should be a sequence of callables", *branches)
     chosen: R = _choose(
         jax.lax.switch,
         index,

@@ -128,12 +128,18 @@ class Custom(Generic[P, R]):
         return table.show(outcome).tree
 
     def __getattr__(self, name: str) -> Any:
-        """The flags of JAX's object about its rules, which `defjvp` and `defvjp` set."""
+        """The flags of JAX's object about its rules, which `defjvp` and `defvjp` set.
+
+        As in JAX, the function itself has the other methods that define rules: `def_vmap`.
+        """
         kind = type(self).__name__
         if name in self._left_out:
             raise AttributeError(
                 f"jax.{kind} has {name}, and pydag.jaxinterop.{kind} hasn't. {self._left_out[name]}"
             )
+        fun = vars(self).get("__wrapped__")
+        if name.startswith("def") and hasattr(fun, name):
+            return getattr(fun, name)
         if not name.startswith("_"):
             found = getattr(self._jax, name, None)
             if isinstance(found, bool):

@@ -11,6 +11,7 @@ from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, keyed
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, signature_like
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
@@ -49,6 +50,8 @@ def while_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 8.0)
     """
+    text = "lax.while_loop: body_fun and cond_fun arguments should be callable"
+    check_callable(text, cond_fun, body_fun)
     options = Options.of(namespace, identity, static)
     holding = Holding.of((cond_fun, body_fun), options)
     if holding is not None:
@@ -164,6 +167,7 @@ def fori_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
+    check_callable("lax.fori_loop: body_fun argument should be callable", body_fun)
     options = Options.of(namespace, identity, static)
     holding = Holding.of((body_fun,), options)
     if holding is not None:

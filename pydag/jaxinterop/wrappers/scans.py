@@ -11,6 +11,7 @@ from pydag.jaxinterop.boundary.dag import InnerDag, argument, keyed, to_dag
 from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, treatments
@@ -72,8 +73,7 @@ def scan(
     >>> carry["a"] is carry["b"], float(carry["a"]), seen.tolist()
     (True, 8.0, [1.0, 2.0, 4.0])
     """
-    if not callable(f):
-        raise TypeError(f"the body of scan must be a function, not of type {type(f).__name__}")
+    check_callable("lax.scan: f argument should be a callable", f)
     options = Options.of(namespace, identity, static)
     holding = Holding.of((f,), options)
     if holding is not None:
@@ -175,6 +175,7 @@ def associative_scan(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 1.0, 3.0, 6.0])
     """
+    check_callable("lax.associative_scan: fn argument should be callable", fn)
     options = Options(namespace, identity)
     fn = fresh(fn, options)
     source = Source(fn)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that are compiled for descriptions of refs, and called with refs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+HERE = jax.sharding.SingleDeviceSharding(jax.devices()[0])  # else JAX 0.12 can't write it
+
+
+def described() -> Any:
+    return jax.ShapeDtypeStruct((2,), jnp.float32, sharding=HERE, is_ref=True)
+
+
+try:
+    ROW = described()
+except TypeError:
+    pytest.skip("this JAX describes no refs", allow_module_level=True)
+
+from ref_writes import add_to
+
+from pydag import jaxinterop as pj
+
+
+def ref(*values: float) -> Any:
+    return jax.new_ref(jax.device_put(np.array(values, np.float32), HERE))
+
+
+def add_one(counter: Any) -> None:
+    add_to(counter, 1.0)
+
+
+def test_what_was_compiled_takes_the_ref() -> None:
+    """It writes into the refs that it is called with, and reads others: as in JAX."""
+
+    def step(model: Any, x: Any) -> Any:
+        add_one(model["count"])
+        return x * model["w"][...] + model["count"][...]
+
+    x = jax.ShapeDtypeStruct((2,), jnp.float32)
+    compiled = pj.jit(step).lower({"count": described(), "w": described()}, x).compile()
+    model, other = ({"count": ref(n, n), "w": ref(2.0, 3.0)} for n in (0.0, 5.0))
+    assert compiled(model, jnp.ones(2)).tolist() == [3.0, 4.0]
+    assert compiled(model, jnp.ones(2)).tolist() == [4.0, 5.0]
+    assert compiled(other, jnp.ones(2)).tolist() == [8.0, 9.0]
+    assert model["count"][...].tolist() == [2.0, 2.0]
+    assert model["w"][...].tolist() == [2.0, 3.0]
+
+
+def test_a_shared_description_is_a_shared_ref() -> None:
+    """One description at two places stands for one ref, which may be returned."""
+
+    def step(model: Any) -> Any:
+        tied.append(model["a"] is model["b"])
+        add_one(model["a"])
+        return model["b"]
+
+    tied: list[bool] = []
+    compiled = pj.jit(step).lower({"a": ROW, "b": ROW}).compile()
+    assert tied == [True]
+    one = ref(0.0, 1.0)
+    assert compiled({"a": one, "b": one}) is one
+    assert one[...].tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match="another structure, sharing"):
+        compiled({"a": one, "b": ref(0.0, 1.0)})
+
+
+def read(m: Any) -> Any:
+    return m["r"][...] + 1.0
+
+
+def plain() -> Any:
+    return jnp.ones(2)
+
+
+def of_a_kind() -> Any:
+    return jax.new_ref(jnp.ones(2), kind="no_grad_no_remat")
+
+
+OTHERS: dict[str, tuple[Any, Callable[[], Any], str, str]] = {
+    "a ref for an array": (plain(), lambda: ref(1.0, 2.0), "not a ref", "a ref"),
+    "an array for a ref": (ROW, plain, "a ref", "not a ref"),
+    "a ref of a kind": (
+        ROW,
+        of_a_kind,
+        "a ref",
+        "a ref with a kind= or a memory_space= of its own",
+    ),
+}
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize("case", OTHERS)
+def test_other_refs_than_compiled_for(case: str, *, is_kept: bool) -> None:
+    """The error says where there is a ref, and where there was one when it was compiled.
+
+    It does so where nothing but what was compiled is left of the function, too.
+    """
+    compiled_for, called_with, first, second = OTHERS[case]
+    function: Any = pj.jit(lambda m: read(m))
+    compiled = function.lower({"r": compiled_for}).compile()
+    if not is_kept:
+        del function
+    with pytest.raises(TypeError) as caught:
+        compiled({"r": called_with()})
+    assert str(caught.value).endswith(
+        f"(first: compiled for, second: called with)\nargs[0]['r']\n"
+        f"  first:  {first}\n  second: {second}"
+    )
+
+
+def test_refs_in_another_structure_than_compiled_for() -> None:
+    """The difference of structures is shown where the function itself is gone."""
+    function: Any = pj.jit(lambda m: read(m))
+    compiled = function.lower({"r": ROW}).compile()
+    del function
+    with pytest.raises(TypeError, match=r"second: dict of 2 keys, only here \['s'\]"):
+        compiled({"r": ref(1.0, 2.0), "s": ref(1.0, 2.0)})
