@@ -99,35 +99,6 @@ def test_keyword_arguments_share_the_table() -> None:
     assert jaxinterop.grad(f)(tied(), scale=[scale], same=scale) == {"a": 2.0, "b": 2.0}
 
 
-@pytest.mark.parametrize("where", ["args", "kwargs"])
-def test_both_differentiated_and_not(where: str) -> None:
-    """The error names both paths and both treatments."""
-
-    def f(p: Any, q: Any) -> Any:
-        return p["a"] * q[0]
-
-    params = tied()
-    args: tuple[Any, ...] = ([params["b"]],)
-    kwargs: dict[str, Any] = {}
-    if where == "kwargs":
-        args, kwargs = (), {"q": [params["b"]]}
-    with pytest.raises(pydag.SharingError) as caught:
-        jaxinterop.grad(f)(params, *args, **kwargs)
-    place = "args[1][0]" if where == "args" else "kwargs['q'][0]"
-    assert str(caught.value).splitlines()[:3] == [
-        "one object is both differentiated and not differentiated",
-        "  args[0]['a'] is differentiated",
-        f"  {place}, the same object, is not differentiated",
-    ]
-
-
-def test_not_differentiated_and_then_differentiated() -> None:
-    """The order of the arguments doesn't matter."""
-    params = tied()
-    with pytest.raises(pydag.SharingError, match=r"args\[0\] is not differentiated\n"):
-        jaxinterop.grad(lambda p, q: p["a"] * q["b"], argnums=1)(params, params)
-
-
 def test_differentiated_leaves_between_others() -> None:
     """The leaves come back to their places."""
 

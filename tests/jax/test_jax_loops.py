@@ -111,20 +111,6 @@ def test_a_body_that_changes_structure(loop: int) -> None:
         loops(lambda c: c * 0.5, jnp.int32(1))[loop]()
 
 
-def test_both_carried_and_scanned() -> None:
-    """The error names both paths and both treatments."""
-    w = jnp.ones(2)
-    with pytest.raises(pydag.SharingError) as caught:
-        jaxinterop.scan(lambda c, x: (c, x), {"w": w}, [w])
-    assert str(caught.value).splitlines() == [
-        "one object is both carried and scanned",
-        "  init['w'] is carried",
-        "  xs[0], the same object, is scanned",
-        "  Carry both or scan over both: give one of them a copy.",
-        '  pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.',
-    ]
-
-
 def test_a_body_that_returns_no_pair() -> None:
     """`TypeError`, as in JAX."""
     with pytest.raises(TypeError, match="must return a pair"):

@@ -29,6 +29,7 @@ from .blame import blame_write
 from .call import Call, argument_paths, kept_staged
 from .dag import rebuilt
 from .derivatives import Structures, derivative
+from .parted import parted_call
 from .update_choice import NOTHING
 from .updates import Update, result_of
 
@@ -36,8 +37,14 @@ from .updates import Update, result_of
 class DifferentiatedCall:
     """A call that is differentiated by the leaves `by`; `others` are passed through.
 
+    What an argument that isn't differentiated by holds is constant. Where it is an object of one
+    that is, the two come apart.
+
+    Args:
+        has_updates: Whether changes are written into arguments, which then stay as they are shared.
+
     Raises:
-        SharingError: A leaf that is differentiated by is in an argument that isn't meant, too.
+        SharingError: Nothing can come apart, and it would have to.
         TypeError: There is nothing to differentiate by.
         ValueError: `wrt` doesn't fit: a pattern that no path matches, a prefix of another form.
     """
@@ -50,9 +57,19 @@ class DifferentiatedCall:
         kwargs: Kwargs,
         options: Options,
         allow_int: bool = False,
+        has_updates: bool = False,
     ) -> None:
         self._numbers = argnums.counted(len(args))
-        whole, self.table = Call.told_apart(args, kwargs, options), RefTable()
+        whole = Call.told_apart(args, kwargs, options)
+        if not self._take(whole, argnums, wrt, allow_int, must_fit=has_updates):
+            groups = [i in self._numbers for i in range(len(args))] + [False] * len(kwargs)
+            self._take(parted_call(whole, groups), argnums, wrt, allow_int, must_fit=True)
+
+    def _take(
+        self, whole: Call, argnums: Argnums, wrt: Where | None, allow_int: bool, must_fit: bool
+    ) -> bool:
+        """Takes a call apart; False if an argument that isn't meant holds what is meant, too."""
+        options, self.table = whole._untraced.options, RefTable()
         args, kwargs = whole.tree
         self.call = self.table.hide(whole, adds=True)
         self._is_staged = bool(self.table.refs) and not is_top_level()
@@ -81,14 +98,17 @@ class DifferentiatedCall:
             self._chosen_refs.append(number)
             self._chosen.append(index if is_by and index >= 0 else None)
         picked = {index for index in self._chosen if index is not None}
-        if numbers is not None and not is_whole:
-            self._check_others(numbers, picked, args, kwargs)
+        if numbers is not None and not is_whole and self._is_in_others(numbers, picked):
+            if not must_fit:
+                return False
+            self._refuse(picked, args, kwargs)
         leaves = self.call._leaves
         self.picked = sorted(picked)
         self.refs = sorted({number for number in self._chosen_refs if number is not None})
         """Numbers of the refs whose contents are differentiated by."""
         self.by = [leaves[i] for i in self.picked] + [self.table.refs[i][...] for i in self.refs]
         self.others = [leaf for i, leaf in enumerate(leaves) if i not in picked]
+        return True
 
     def _wanted_numbers(self, numbers: LeafNumbers) -> list[int]:
         """The numbers of the leaves of the wanted arguments, among all of the call's."""
@@ -114,16 +134,17 @@ class DifferentiatedCall:
         indices = {p: i for i, p in enumerate(self.call._untraced.traced_positions())}
         return [indices.get(own[p], -1) for p in untraced.traced_positions()]
 
-    def _check_others(
-        self, numbers: LeafNumbers, picked: set[int], args: Args, kwargs: Kwargs
-    ) -> None:
-        wanted, options = frozenset(self._numbers), self.call._untraced.options
+    def _is_in_others(self, numbers: LeafNumbers, picked: set[int]) -> bool:
+        """Whether a leaf that is differentiated by is in an argument that isn't meant."""
         given, named = numbers.children(0)
-        others = [p for i, p in enumerate(numbers.children(given)) if i not in wanted]
+        others = [p for i, p in enumerate(numbers.children(given)) if i not in self._numbers]
         positions = self.call._untraced.traced_positions()
-        by = {positions[i] for i in picked}
-        if by.intersection(numbers.below(*others, named)):
-            by_argument(args, kwargs, wanted.__contains__, QUESTION, options, by)
+        return not {positions[i] for i in picked}.isdisjoint(numbers.below(*others, named))
+
+    def _refuse(self, picked: set[int], args: Args, kwargs: Kwargs) -> None:
+        positions = self.call._untraced.traced_positions()
+        by, options = {positions[i] for i in picked}, self.call._untraced.options
+        by_argument(args, kwargs, frozenset(self._numbers).__contains__, QUESTION, options, by)
 
     def run(
         self,

@@ -11,7 +11,7 @@ from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
 from pydag.jaxinterop.boundary.held import held_by
-from pydag.jaxinterop.boundary.update_choice import chosen_updates
+from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
 from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
@@ -74,11 +74,13 @@ def value_and_grad(
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
     The gradient of a shared array is the sum over all its uses, and stands, shared, wherever the
-    array stood, in one argument or in several. Arguments that are arrays themselves are variables
-    of their own: `grad(f, argnums=(0, 1))(x, x)` is two partial derivatives. Leaves that aren't
-    differentiated by, such as integers, random keys, text, functions, numbers of modules and what
-    `wrt` leaves out, are passed through; the gradient has None there. So a map over the gradient
-    sees derivatives alone.
+    array stood, in one argument or in several. A derivative is by its argument: what another one
+    holds is constant, also where it is the same object (`loss(params, target)` with
+    `target = params`); inside, the two are different objects. Arguments that are arrays themselves
+    are variables of their own: `grad(f, argnums=(0, 1))(x, x)` is two partial derivatives. Leaves
+    that aren't differentiated by, such as integers, random keys, text, functions, numbers of
+    modules and what `wrt` leaves out, are passed through; the gradient has None there. So a map
+    over the gradient sees derivatives alone.
 
     Args:
         fun: The function; it returns a number.
@@ -102,7 +104,7 @@ def value_and_grad(
 
     Raises:
         SharingError: When called: an array that is differentiated by is also in an argument that
-            isn't, and one of the two is in a container.
+            isn't, and there are arguments to update.
         TypeError: When called: there is nothing to differentiate by.
         ValueError: When called: no path matches a pattern, or a prefix is of another form.
 
@@ -128,7 +130,9 @@ def value_and_grad(
     @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         check_tied(args, "grad")
-        call = DifferentiatedCall(by, wrt, args, kwargs, options, allow_int)
+        call = DifferentiatedCall(
+            by, wrt, args, kwargs, options, allow_int, has_updates=updated != NOTHING
+        )
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
             result, update, table = call.run(fun, leaves, others, updated)

@@ -2,11 +2,13 @@
 """`jax.vjp`, `jax.jvp` and `jax.linearize` for functions of DAGs."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar, cast, overload
 
 import jax
 
+from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.blame import blame_tangent
 from pydag.jaxinterop.boundary.dag import Dag, InnerDag, argument, rebuilt, to_dag
 from pydag.jaxinterop.boundary.derivatives import (
@@ -19,6 +21,7 @@ from pydag.jaxinterop.boundary.given import GivenTree
 from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
+from pydag.jaxinterop.boundary.parted import parted_arguments
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.prefixes.flags import flags
@@ -38,6 +41,12 @@ def _point(primals: Sequence[Any], options: Options) -> InnerDag:
     text = partial(place_text, roots="primals")
     by._untraced.check_not_lazy("differentiated by", text)
     return by
+
+
+def _told_apart(point: InnerDag, in_nzs: Any) -> InnerDag:
+    """The Dag of primals, each with objects of its own where flags differ from one to another."""
+    is_one = not isinstance(in_nzs, tuple | list) or all(flag == in_nzs[0] for flag in in_nzs)
+    return point if is_one or not point.spec.num_shared else parted_arguments(point)
 
 
 def _flagged(point: InnerDag, by: InnerDag, options: Options, **given: Any) -> dict[str, Any]:
@@ -138,7 +147,7 @@ def vjp(
     """
     options = Options(namespace, identity)
     fun = fresh(fun, options)
-    point, table = _point(primals, options), RefTable()
+    point, table = _told_apart(_point(primals, options), in_nzs), RefTable()
     hidden = table.hide(point, adds=True)
     by = point if takes_grad_refs(table.refs) else hidden
     jax_options = _flagged(point, by, options, saveable_args=saveable_args, in_nzs=in_nzs)
@@ -196,7 +205,8 @@ def jvp(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
-        SharingError: Tangents have different objects where the primals have one.
+        SharingError: Tangents have different objects where one of the primals has one. (What
+            several primals hold comes apart where they have different tangents.)
         TypeError: Tangents are structured in another way than the primals, or of other types.
 
     >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
@@ -219,7 +229,12 @@ def jvp(
     fun = fresh(fun, options)
     point, table = _point(primals, options), RefTable()
     by = table.hide(point, adds=True)
-    leaves = matched(by._untraced, tuple(tangents), "the tuple of the tangents", "tangents")
+    leaves = None
+    with suppress(SharingError):
+        leaves = matched(by._untraced, tuple(tangents), "the tuple of the tangents", "tangents")
+    if leaves is None:  # by argument, there may be one tangent for each
+        by = table.hide(parted_arguments(point), adds=True)
+        leaves = matched(by._untraced, tuple(tangents), "the tuple of the tangents", "tangents")
     along = rebuilt(by._untraced, tangents_for(types_of(by), leaves), InnerDag)
     try:
         value, tangent, *aux = jax.jvp(
@@ -281,7 +296,7 @@ def linearize(
     """
     options = Options(namespace, identity)
     fun = fresh(fun, options)
-    point, table = _point(primals, options), RefTable()
+    point, table = _told_apart(_point(primals, options), in_nzs), RefTable()
     by = table.hide(point, adds=True)
     jax_options = _flagged(point, by, options, in_nzs=in_nzs)
     value, pushforward, *aux = cast(Any, jax.linearize)(

@@ -14,7 +14,6 @@ from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
-from pydag.jaxinterop.prefixes.treatments import COPIES, Question, treatments
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
@@ -28,8 +27,6 @@ C = TypeVar("C")
 R = TypeVar("R")
 T = TypeVar("T")
 Y = TypeVar("Y")
-
-_SCAN = Question("scan", str, f"Carry both or scan over both: give one of them a copy.\n  {COPIES}")
 
 
 def scan(
@@ -50,7 +47,8 @@ def scan(
     The body gets a carry and a slice of `xs`, shared as `init` and `xs` are, and returns a pair: a
     carry that is structured alike, and what is stacked up. What of the carry is one object before
     and after stays one; all else comes apart (`LostTieWarning` where modules do). Leaves that JAX
-    can't trace stay as they are in the carry, and stand in each slice.
+    can't trace stay as they are in the carry, and stand in each slice. What is both in `init` and
+    in `xs` is two objects in the body.
 
     Args:
         f: The body.
@@ -63,9 +61,6 @@ def scan(
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
             pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
-
-    Raises:
-        SharingError: An array in a container is both carried and scanned.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda carry, _: (pydag.dag_map(lambda x: 2 * x, carry), carry["a"])
@@ -91,8 +86,6 @@ def scan(
         return ran
     options.check_static(init, xs)
     init, xs = options.separated((init, xs))
-    if options.flatten((init, xs), ("init", "xs"))[1].num_shared:
-        treatments({"init": init, "xs": xs}, {"init": "carried", "xs": "scanned"}, _SCAN, options)
 
     def make(get: Get) -> Step:
         source = Source(f)

@@ -2,17 +2,20 @@
 """`jax.vmap` for functions of DAGs."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import jax
 import optree
 
 import pydag._core as _core
+from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
 from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.parted import parted_call, per_leaf_of_groups
 from pydag.jaxinterop.boundary.result import is_result_itself
 from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
 from pydag.jaxinterop.messages.attributes import wraps
@@ -68,6 +71,19 @@ def _check_axes(name: str, axes: Any, options: Options) -> None:
             )
 
 
+class _Parted(NamedTuple):
+    """The axes of each argument, where arguments with other axes have come apart."""
+
+    axes: list[Any]
+    groups: list[int]
+
+    @classmethod
+    def of(cls, in_axes: Any, args: Any, kwargs: Any) -> "_Parted":
+        axes = list(in_axes) if isinstance(in_axes, tuple) else [in_axes] * len(args)
+        axes += [0] * len(kwargs)
+        return cls(axes, list(map(axes.index, axes)))
+
+
 class _LastAxes:
     """The function that JAX made for the last call's structure, and the axes of its leaves.
 
@@ -81,19 +97,22 @@ class _LastAxes:
     """
 
     def __init__(
-        self, in_axes: Any, make: Callable[[Call], Callable[[Call], Any]], namespace: str
+        self,
+        in_axes: Any,
+        make: Callable[[Call, _Parted | None], Callable[[Call], Any]],
+        namespace: str,
     ) -> None:
         self._in_axes, self._make, self._namespace = in_axes, make, namespace
         self._last: tuple[Untraced, Any, Callable[[Call], Any]] | None = None
 
-    def function(self, call: Call) -> Callable[[Call], Any]:
+    def function(self, call: Call, parted: _Parted | None = None) -> Callable[[Call], Any]:
         axes = _core.flatten(
             self._in_axes, none_is_leaf=True, namespace=self._namespace, identity="nodes"
         )
         last = self._last
         if last is not None and last[0] == call._untraced and last[1] == axes:
             return last[2]
-        function = self._make(call)
+        function = self._make(call, parted)
         is_from_the_end = any(isinstance(axis, int) and axis < 0 for axis in axes[0])
         self._last = None if is_from_the_end else (call._untraced, axes, function)
         return function
@@ -116,9 +135,9 @@ def vmap(
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
-    A shared array is mapped once, and is one array inside and in the result. Arguments that are
-    arrays themselves and have axes of their own are mapped each by its own. Leaves that JAX can't
-    trace are in the result where the function put them, without an axis.
+    A shared array is mapped once, and is one array inside and in the result. Arguments with axes of
+    their own are mapped each by its own; what several of them hold is an object for each. Leaves
+    that JAX can't trace are in the result where the function put them, without an axis.
 
     Args:
         fun: The function.
@@ -135,8 +154,8 @@ def vmap(
             in with.
 
     Raises:
-        SharingError: When called: two places of one array are given two axes, and one of them is in
-            a container.
+        SharingError: When called: two places of one array in one argument are given two axes; or in
+            two arguments, and there are arguments to update.
         ValueError: When called: what is updated and not mapped differs from slice to slice.
 
     >>> w = jnp.arange(3.0)
@@ -175,7 +194,9 @@ def vmap(
             return result
         return outputs.pack(result, table=table)
 
-    def axes_of(call: Call) -> Call:
+    def axes_of(call: Call, parted: _Parted | None = None) -> Call:
+        if parted is not None:
+            return per_leaf_of_groups(call, *parted, _IN_AXES, options)
         return per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
 
     function_of_call = flat(lambda: fun, source, pack)
@@ -183,8 +204,8 @@ def vmap(
     def mapping(function: Callable[[Any], Any], axes: Any) -> Callable[[Any], Any]:
         return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
 
-    def mapping_of(call: Call) -> Callable[[Call], Any]:
-        axes = axes_of(call)
+    def mapping_of(call: Call, parted: _Parted | None) -> Callable[[Call], Any]:
+        axes = axes_of(call, parted)
         if not MappedLeaves.fits(call):
             return mapping(function_of_call, axes)
         return MappedLeaves(call._untraced, axes, function_of_call, source, mapping)
@@ -214,13 +235,19 @@ def vmap(
                 blame_axes(error, source, call.with_paths(), axes._leaves)
                 raise
             return written
-        function = over_one_axis
+        function, parted = over_one_axis, None
         if function is None or not has_one_axis:
-            function = last_axes.function(call)
+            function = None
+            with suppress(SharingError):
+                function = last_axes.function(call)
+            if function is None:  # by argument, there may be one axis for each
+                parted = _Parted.of(in_axes, args, kwargs)
+                call = parted_call(call, parted.groups)
+                function = last_axes.function(call, parted)
         try:
             result: R = outputs.open(function(call), RefTable.of(call._leaves))
         except ValueError as error:
-            blame_axes(error, source, call.with_paths(), axes_of(call)._leaves)
+            blame_axes(error, source, call.with_paths(), axes_of(call, parted)._leaves)
             raise
         return result
 
