@@ -173,7 +173,7 @@ clean:
 $(demo)/installed: group := demo
 $(core)/installed: group := test-core
 $(dev)/installed: group := test
-$(dev)/installed: settings := --editable --config-settings cmake.build-type=Debug --config-settings cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON
+$(dev)/installed: settings := --editable --config-settings cmake.build-type=Debug --config-settings cmake.define.PYDAG_WERROR=ON --config-settings cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON
 $(bench)/installed: group := bench
 $(lowest)/installed: group := lowest
 $(torch)/installed: group := test-torch

@@ -16,11 +16,9 @@ struct BorrowedFrame {
     // written in parts, as it does when a frame is pushed.
     uint64_t state;
 
-    enum Flag : uint64_t {
-        kOwnsSlots = 1,        // an object that only this node holds can be met only once
-        kIsOwned = 2,          // the walk itself owns the children
-        kLeavesAreValues = 4,  // its leaves have no identity
-    };
+    static constexpr uint64_t kOwnsSlots = 1;        // an object that only this node holds can be met only once
+    static constexpr uint64_t kIsOwned = 2;          // the walk itself owns the children
+    static constexpr uint64_t kLeavesAreValues = 4;  // its leaves have no identity
     static uint64_t state_of(bool owns_slots, bool leaves_are_values, uint32_t node = 0) {
         return (owns_slots ? kOwnsSlots : 0) | (leaves_are_values ? kLeavesAreValues : 0) | uint64_t{node} << 32;
     }
