@@ -32,6 +32,7 @@ from .flat_names import FlatNames, SpreadNames
 from .key import Key, unwrapped
 from .lost_tie import Ties
 from .running import RunningCall
+from .several_processes import check_trace
 from .shardings import Shardings
 
 
@@ -93,6 +94,7 @@ class FlatFunctions:
         unties, writes = self.unties, self.writes = Unties(), WrittenLeaves()
 
         def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
+            check_trace()
             key: Key = hashed.value
             leaves = key.join(donated, kept)
             given = GivenTree(key.untraced, leaves, CALL)

@@ -20,6 +20,7 @@ from .difference import why
 from .exported import Exported
 from .extra_results import Taken
 from .outline import Outline
+from .several_processes import traces_allowed
 from .stage_trees import InputTrees, result_tree
 
 
@@ -147,7 +148,8 @@ class Traced(_Stage):
             traced._exported = Exported(fun, compiled, taken.key, taken.traced_leaves())
             return traced
 
-        return compiled.with_taken(traced_as, args, kwargs)
+        with traces_allowed():
+            return compiled.with_taken(traced_as, args, kwargs)
 
     def of_held(self, content: Any, closed: Callable[[], "Traced"]) -> "Traced":
         """This, of a function that holds something, which isn't given when it is called."""
