@@ -85,7 +85,7 @@ def _runs(entries: Mapping[str, Entry], room: int) -> list[Run] | None:
         dtype, shape, (begin, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]
         if len(entry) != 3 or begin != end or type(begin) is not int or type(stop) is not int:
             return None
-        if shape != last_shape or dtype != last_dtype:
+        if not runs or shape != last_shape or dtype != last_dtype:
             size = _ITEM_SIZES[dtype] * math.prod(max(n, 1) for n in shape)
             if type(shape) is not list or size > _MOST_BYTES or min(shape, default=0) < 0:
                 return None

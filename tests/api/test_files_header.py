@@ -101,6 +101,8 @@ def _whole(name: str, *contents: Any) -> list[Any]:
         *_instead("dtype", "F33", 3, None, ["F32"], "f32", "I32 "),
         *_whole("a", [], None, 3, "text", {}, {"dtype": "F32"}),
         *_whole("__metadata__", 0, [], "", False, {"a": 1}, {"a": None}),
+        {"a": {"dtype": "", "shape": None, "data_offsets": [0, 0]}},
+        {"a": {"dtype": "F32", "shape": None, "data_offsets": [0, 0]}},
         {"a": ENTRY, "b": NEXT | {"data_offsets": [0, 8]}},
         {"a": ENTRY, "b": NEXT | {"shape": [2.0]}},
         {"a": ENTRY, "b": NEXT | {"shape": [True, 2]}},
