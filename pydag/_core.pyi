@@ -439,6 +439,9 @@ def donated_apart(leaves: tuple[object, ...], donated: tuple[int, ...], kept: tu
 @final
 class JitCaller:
     """Calls a compiled function."""
+    @property
+    def run(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+        """(args, kwargs): the call in Python."""
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
 def jit_caller(

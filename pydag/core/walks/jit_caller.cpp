@@ -174,6 +174,13 @@ PyObject *call_box(PyObject *box, PyObject *args, PyObject *kwargs) {
     }
 }
 
+PyObject *get_run(PyObject *box, void *) {
+    PyObject *const run = JitCallerBox::of(box).run.ptr();
+    return incref(run);
+}
+
+PyGetSetDef properties[] = {{"run", get_run, nullptr, "(args, kwargs): the call in Python.", nullptr}, {nullptr}};
+
 void require(bool is_one, const char *what) {
     if (!is_one) fail(PyExc_TypeError, "a JitCaller needs %s.", what);
 }
@@ -198,7 +205,7 @@ void lead_calls_to_caller(nb::handle function) {
 
 void make_jit_caller_type() {
     JitCallerBox::ready("pydag._core.JitCaller", "Calls a compiled function.",
-                        {{Py_tp_call, reinterpret_cast<void *>(call_box)}});
+                        {{Py_tp_call, reinterpret_cast<void *>(call_box)}, {Py_tp_getset, properties}});
 }
 
 }  // namespace pydag

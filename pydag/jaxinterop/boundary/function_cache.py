@@ -6,6 +6,7 @@ given ours, which calls the user's; so for one function there must be one of our
 function again would compile it again.
 """
 
+import functools
 import types
 import weakref
 from collections.abc import Callable, Hashable
@@ -20,6 +21,29 @@ M = TypeVar("M")
 _made: "weakref.WeakKeyDictionary[Any, dict[Hashable, tuple[Any, Any]]]" = (
     weakref.WeakKeyDictionary()
 )
+
+
+class _Weakly:
+    """Gives a function that it doesn't own; where it was unpickled, it does."""
+
+    def __init__(self, reference: Callable[[], Any], name: str) -> None:
+        self._reference, self._name = reference, name
+
+    def __call__(self) -> Any:
+        function = self._reference()
+        if function is None:
+            raise ReferenceError(
+                f"the function {self._name!r} is gone, and JAX calls it now. What JAX may call "
+                "later, such as a callback, has to be kept by whoever passes it on."
+            )
+        return function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial, (_same, self())
+
+
+def _same(function: F) -> F:
+    return function
 
 
 def cached_for_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]], M]) -> tuple[F, M]:
@@ -38,18 +62,8 @@ def cached_for_function(fun: F, key: Hashable, make: Callable[[Callable[[], F]],
     original = owner() if owner is not None else None
     if original is not None:
         return original, made
-    reference, name = weakref.ref(fun), name_of(fun)
-
-    def get() -> F:
-        function = reference()
-        if function is None:
-            raise ReferenceError(
-                f"the function {name!r} is gone, and JAX calls it now. What JAX may call later, "
-                "such as a callback, has to be kept by whoever passes it on."
-            )
-        return function
-
-    entry = reference, make(get)
+    reference = weakref.ref(fun)
+    entry = reference, make(_Weakly(reference, name_of(fun)))
     if owner is not None:
         known.pop(key, None)  # of a function that is gone
     kept, made = known.setdefault(key, entry)  # another thread may have been first

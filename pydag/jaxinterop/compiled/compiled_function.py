@@ -5,12 +5,14 @@
 first seen, so that a call does no work per leaf outside of the core.
 """
 
+import copyreg
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pydag._core as _core
-from pydag._core import Hashed, PyDagSpec, SpecKey
+from pydag._core import Hashed, JitCaller, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.dag import unhashable
+from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.boundary.update_choice import NOTHING
 from pydag.jaxinterop.boundary.update_comparison import leaves_below
 from pydag.jaxinterop.messages.naming import Source
@@ -43,6 +45,7 @@ from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
 from .watched import Watched
 
+F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 _DONATION = Question(
@@ -71,7 +74,8 @@ class CompiledFunction:
         jax_options: dict[str, Any],
         updated: Chosen = NOTHING,
     ) -> None:
-        self.source = source
+        self._made_of = static, donated, shardings, options, jax_options, updated
+        self.source, self._fun = source, fun
         self.functions = FlatFunctions(fun, source, shardings, options, jax_options, updated)
         self.names = self.functions.names
         self.keywords = KeywordOrder(fun())
@@ -91,6 +95,10 @@ class CompiledFunction:
         self.flat_call = _core.flat_call(jitted, options.namespace, options.identity, access)
         self.watched = Watched(self.flat_call)
         self.contents = RefContents(self.functions, shardings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For `cloudpickle`: where it arrives, nothing is compiled yet."""
+        return _arrived, (self._fun(), *self._made_of)
 
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
@@ -131,9 +139,9 @@ class CompiledFunction:
         """`run`, with the signature of the function."""
         return self.run(args, kwargs)
 
-    def caller(self) -> Callable[..., Any]:
-        """A function of a call's arguments, whose calls go straight to the core where they can."""
-        caller = _core.jit_caller(
+    def core_caller(self) -> JitCaller:
+        """The core's part of the functions that users call."""
+        return _core.jit_caller(
             flat_call=self.flat_call,
             reasons=(self.functions.unties.found, self.watched.states),
             prepare=self._prepare_recipes,
@@ -145,6 +153,10 @@ class CompiledFunction:
             run=self.run,
             recover=self._recover,
         )
+
+    def caller(self) -> Callable[..., Any]:
+        """A function of a call's arguments, whose calls go straight to the core where they can."""
+        caller = self.core_caller()
 
         # The core finds the caller as what the function closes over, so there is nothing else.
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -363,3 +375,45 @@ def _positions(
 ) -> tuple[tuple[int, ...], Sequence[int]]:
     selected = options.selected(leaves, spec, CALL)
     return static_positions(leaves, spec, CALL, selected), selected
+
+
+def compiled_for(
+    fun: F,
+    static: Chosen,
+    donated: Chosen,
+    shardings: Shardings,
+    options: Options,
+    jax_options: dict[str, Any],
+    updated: Chosen,
+    check: Callable[[], Any] = lambda: None,
+) -> tuple[F, CompiledFunction]:
+    """A function equal to `fun`, and what is compiled of it: one for each function and options.
+
+    Args:
+        check: Called where it is made.
+    """
+
+    def make(get: Callable[[], Any]) -> CompiledFunction:
+        check()
+        made_of = static, donated, shardings, options, jax_options, updated
+        return CompiledFunction(get, Source(fun), *made_of)
+
+    shardings_key = shardings.key(options)
+    key = "jit", static, donated, options, shardings_key, frozen(jax_options), updated
+    return cached_for_function(fun, key, make)
+
+
+def _arrived(fun: Any, *made_of: Any) -> CompiledFunction:
+    return compiled_for(fun, *made_of)[1]
+
+
+def _arrived_caller(compiled: CompiledFunction) -> JitCaller:
+    return compiled.core_caller()
+
+
+def _reduce_caller(caller: JitCaller) -> tuple[Any, ...]:
+    run: Any = caller.run  # a method of the compiled function
+    return _arrived_caller, (run.__self__,)
+
+
+copyreg.pickle(JitCaller, _reduce_caller)

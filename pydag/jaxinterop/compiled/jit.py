@@ -7,17 +7,15 @@ from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, o
 
 import jax
 
-from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.boundary.held import Held, held_by, plain
 from pydag.jaxinterop.boundary.update_choice import chosen_updates
 from pydag.jaxinterop.messages.attributes import set_own, wraps
-from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
 
-from .compiled_function import CompiledFunction
+from .compiled_function import CompiledFunction, compiled_for
 from .shardings import UNSPECIFIED, Shardings
 from .stages import Lowered, Traced
 
@@ -158,13 +156,8 @@ def jit(
     donated = Chosen.of(fun, arguments["donate_argnums"], arguments["donate_argnames"])
     updated = chosen_updates(fun, update_argnums, update_argnames, chosen)
 
-    def make(get: Callable[[], Any]) -> CompiledFunction:
-        _check(fun, arguments)
-        return CompiledFunction(get, Source(fun), chosen, donated, shardings, how, options, updated)
-
-    original, compiled = cached_for_function(
-        fun, ("jit", chosen, donated, how, shardings.key(how), frozen(options), updated), make
-    )
+    check = functools.partial(_check, fun, arguments)
+    original, compiled = compiled_for(fun, chosen, donated, shardings, how, options, updated, check)
     return _wrapper(original, compiled)
 
 
@@ -212,7 +205,7 @@ def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
         lower=functools.partial(_lower, fun, compiled),
         eval_shape=functools.partial(_eval_shape, fun, compiled),
         clear_cache=functools.partial(_clear_cache, compiled),
-        _cache_size=compiled.functions.cache_size,
+        _cache_size=functools.partial(_cache_size, compiled),
     )
     return cast(Jitted[P, R], jitted)
 
@@ -242,3 +235,7 @@ def _eval_shape(
 def _clear_cache(compiled: CompiledFunction) -> None:
     compiled.forget_groups()
     compiled.functions.clear_caches()
+
+
+def _cache_size(compiled: CompiledFunction) -> int:
+    return compiled.functions.cache_size()

@@ -22,7 +22,13 @@ from pydag.jaxinterop.prefixes.treatments import (
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Leaf
 
-UNSPECIFIED: Any = object()
+
+class _Unspecified:
+    def __reduce__(self) -> str:
+        return "UNSPECIFIED"  # itself, in a copy made elsewhere
+
+
+UNSPECIFIED: Any = _Unspecified()
 
 
 def _describe(sharding: Any) -> str:

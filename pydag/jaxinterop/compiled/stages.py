@@ -218,7 +218,9 @@ class Compiled(_Stage):
     _class_of_jax = stages.Compiled
     _left_out: ClassVar = {
         "call": "Call the compiled function itself.",
-        "_executable": "To write it down, take pydag.jaxinterop.export.",
+        "_executable": "To write it down, take pydag.jaxinterop.export; "
+        "or, for jax.experimental.serialize_executable, "
+        "jax.jit(lambda dag: f(dag.tree)).lower(pydag.jaxinterop.Dag(argument)).compile().",
     }
 
     @property
