@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make demo      train a tied autoencoder by plain JAX and by pydag; draws out/tied_autoencoder.png
-# make demo EXAMPLE=object_graph   another one: tied_transformer, stateful, einsum_graph, derivatives
+# make demo EXAMPLE=object_graph   another one: tied_transformer, stateful, einsum_graph, derivatives, doctor
 # make dev       build what has changed; what is edited in Python counts at once
 # make dev TEST=tests/core/test_values.py   and run these tests; options of pytest, too
 # make test      linters, type checks and all tests

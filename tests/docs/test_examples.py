@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-for library in ("jax", "equinox", "matplotlib", "optax", "sklearn", "tqdm"):
+for library in ("jax", "equinox", "matplotlib", "optax", "safetensors", "sklearn", "tqdm"):
     pytest.importorskip(library)
 
 import equinox as eqx
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.once
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OPTIONS = {
     "derivatives": ["--steps", "3"],
+    "doctor": ["--layers", "2"],
     "einsum_graph": ["--occupied", "2", "--virtual", "3", "--channels", "4"],
     "object_graph": ["--places", "3", "--panels", "4"],
     "stateful": ["--steps", "4"],
@@ -34,6 +35,7 @@ OPTIONS = {
 }
 SAYS = {
     "derivatives": ["pymbolic", "and from finite differences", "prey at the end by hunt"],
+    "doctor": ["1 error", "stored again", "is lm_head.weight, as before"],
     "einsum_graph": ["as it is written", "opt_einsum, by terms", "optimized", "dot_general"],
     "object_graph": ["1 time, the steel being one: True", "by two bridges"],
     "stateful": ["right, held out", "the change is lost", "only one reference to a mutable array"],
