@@ -28,6 +28,7 @@ from .compiled.lost_tie import LostTieWarning as LostTieWarning
 from .derived.derived import Derived as Derived
 from .optimizers.optimizer import apply_updates as apply_updates
 from .optimizers.optimizer import optimizer as optimizer
+from .prefixes.parallel_copies import SharedSelectionWarning as SharedSelectionWarning
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.module import Module as Module
 from .registries.register import register as register
@@ -110,6 +111,7 @@ __all__ = [
     "LostTieWarning",
     "LostUpdateWarning",
     "Module",
+    "SharedSelectionWarning",
     "apply_updates",
     "assert_same_everywhere",
     "associative_scan",

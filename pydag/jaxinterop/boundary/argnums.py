@@ -7,6 +7,7 @@ from typing import NamedTuple
 import optree
 
 from pydag.jaxinterop.prefixes.arguments import Args, as_numbers
+from pydag.jaxinterop.prefixes.parallel_copies import Divided, divided
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, shortened
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.state_variables import are_state
@@ -101,6 +102,16 @@ class WantedArguments:
             "  Pass the arrays in a list, a dict or an object of a registered class, such as "
             "list(params.values()) for a view; or name another argument by argnums."
         )
+
+    def divided(self, wrt: Where | None, allow_int: bool) -> Divided | None:
+        """Where `wrt` takes a leaf in one of several parallel copies."""
+        if wrt is None or not self.untraced.spec.num_shared:
+            return None
+        can = [False] * self.untraced.spec.num_leaves
+        for position, leaf in zip(self.untraced.traced_positions(), self.leaves, strict=True):
+            can[position] = _can(leaf, True, allow_int)
+        roots = [f"args[{number}]" for number in self.numbers]
+        return divided(wrt, self.untraced.spec, can, self.depth, roots)
 
     def choose(self, wrt: Where | None, allow_int: bool) -> list[bool]:
         """Whether each traced leaf is differentiated by.

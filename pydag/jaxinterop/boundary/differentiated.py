@@ -2,6 +2,7 @@
 """A call that is differentiated: its leaves in two groups, how it is run, and its gradient."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from pydag.jaxinterop.messages.naming import Source
@@ -90,6 +91,7 @@ class DifferentiatedCall:
         wanted = WantedArguments(self._numbers, 0 if argnums.is_one else 1, untraced, own)
         untraced.check_not_lazy("differentiated by", wanted.path)
         wanted.check_arrays(args)
+        self.divided = partial(wanted.divided, wrt, allow_int)
         # For each leaf of the wanted arguments its index among the call's; for a ref its number.
         self._chosen: list[int | None] = []
         self._chosen_refs: list[int | None] = []

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
+from pydag.jaxinterop.prefixes.parallel_copies import parallel_copies
 from pydag.jaxinterop.static.leaves import Static, is_traced
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.listing import Listing, shorten
@@ -25,8 +27,10 @@ class LostTieWarning(UserWarning):
 
     Two places that hold one object in an argument hold two in what the function returns, and all
     else agrees: structure, shapes and types. It is said once for each trace, and not where the
-    function calls `pydag.untie`, nor where whole items of a dict came apart, such as the parameters
-    and the target network of a training state, or the two models of `optax.lookahead`.
+    function calls `pydag.untie`, nor where parallel copies came apart: whole items of a dict,
+    attributes or fields that hold the same objects, such as the parameters and the target network
+    of a training state, or the two models of `optax.lookahead`; nor where arrays that are items of
+    a tuple did.
     """
 
 
@@ -97,7 +101,8 @@ class Ties:
         """Warns if an argument comes back with a tie lost."""
         if (found := self.lost(result, "result")) is not None:
             text = f"{source.text} returns what it was given, but with a tie lost\n"
-            source.warn(f"{text}{found.text('returned')}  {_ADVICE}", LostTieWarning)
+            advice = _ADVICE + (_OF_LEAVES if found.is_leaf else "")
+            source.warn(f"{text}{found.text('returned')}  {advice}", LostTieWarning)
 
     def lost(self, tree: Any, root: str) -> "LostTie | None":
         """A tie that an argument has, and its copy somewhere in a tree has lost; None for none.
@@ -113,10 +118,12 @@ class Ties:
             number = numbers.of(given, argument.leaves)[0]
             for position, other in enumerate(known):
                 if other == number and not listing.records[position].is_alias:
-                    pair = _lost(given, listing, position)
+                    pair = _lost(given, listing, position, spec.namespace)
                     if pair is not None:
                         one, two = _texts(given, pair.given, argument.root)
-                        return LostTie(one, two, *_texts(listing, pair.returned, root))
+                        is_leaf = given.records[given.target(pair.given[0])].is_leaf
+                        first, second = _texts(listing, pair.returned, root)
+                        return LostTie(one, two, first, second, is_leaf)
         return None
 
 
@@ -127,6 +134,7 @@ class LostTie(NamedTuple):
     other: str
     first: str
     second: str
+    is_leaf: bool  # whether the object is a leaf
 
     def text(self, now: str) -> str:
         """Both sides, in lines.
@@ -147,16 +155,26 @@ class _Lost(NamedTuple):
     returned: tuple[int, int]
 
 
-def _lost(given: Listing, returned: Listing, root: int) -> _Lost | None:
+def loses_a_tie(given: PyDagSpec, returned: PyDagSpec) -> bool:
+    """Whether a tie is lost in a structure that is alike but for sharing."""
+    return _lost(Listing.of(given), Listing.of(returned), 0, given.namespace) is not None
+
+
+def _lost(given: Listing, returned: Listing, root: int, namespace: str) -> _Lost | None:
     """Walks both structures together; they are alike but for sharing.
 
-    Whole items of a dict argument may come apart: an initial state often holds one part twice, such
-    as a network and its target; and `optax.lookahead` starts with one model twice. Inside of each
-    item ties are looked for.
+    Parallel copies may come apart: an initial state often holds one part twice, such as a network
+    and its target; and `optax.lookahead` starts with one model twice. Inside of each of them ties
+    are looked for.
     """
-    items = frozenset(_items(given))
-    parts = [(0, root)]
+    items, copies = frozenset(_items(given)), _copies(given, namespace)
+    parts, seen = [(0, root)], set[tuple[int, int]]()
     while parts:
+        part = given.target(parts[-1][0]), returned.target(parts[-1][1])
+        if part in seen:
+            parts.pop()
+            continue
+        seen.add(part)
         met: dict[int, tuple[int, int]] = {}  # where a node was met first, by the node
         pending = [parts.pop()]
         while pending:
@@ -164,7 +182,8 @@ def _lost(given: Listing, returned: Listing, root: int) -> _Lost | None:
             node, target = given.target(one), returned.target(other)
             if node not in met:
                 met[node] = one, other
-                pending += reversed(_pairs(given.children(node), returned.children(target)))
+                for pair in reversed(_pairs(given.children(node), returned.children(target))):
+                    (parts if pair[0] in copies else pending).append(pair)
                 continue
             before = met[node]
             if returned.target(before[1]) == target:
@@ -188,6 +207,24 @@ def _items(given: Listing) -> Sequence[int]:
     return [child for child in children if not given.records[given.target(child)].is_leaf]
 
 
+def _copies(given: Listing, namespace: str) -> frozenset[int]:
+    """The second and further ones of parallel copies, and of arrays that are items of one tuple."""
+    groups = [c for c in parallel_copies(given) if not _are_meant(given, c, namespace)]
+    for position, record in enumerate(given.records):
+        if isinstance(record.type, type) and issubclass(record.type, tuple):
+            children = given.children(position)
+            groups.append([c for c in children if given.records[given.target(c)].is_leaf])
+    return frozenset(child for group in groups for child in group[1:])
+
+
+def _are_meant(given: Listing, copies: Sequence[int], namespace: str) -> bool:
+    """Whether parallel copies are one on purpose: they are items of a list, or one layer."""
+    cls = given.records[given.parents[copies[0]]].type
+    if not isinstance(cls, type) or issubclass(cls, list | tuple):
+        return True
+    return _core.is_module(cls, namespace) and len(set(map(given.target, copies))) == 1
+
+
 def _pairs(given: Sequence[int], returned: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(given, returned, strict=True))
 
@@ -201,3 +238,4 @@ _ADVICE = (
     "optimizer and apply_updates; or tie the result again (pydag.retie). If it shall be "
     "untied, let it call pydag.untie."
 )
+_OF_LEAVES = " If the two only start equal, copy one: pj.tree.copy(...)."

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import jax.numpy as jnp
 
+from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop import jax_private, optax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
@@ -28,6 +29,7 @@ from .optimizer_view import (
     dags_in,
     keep_moments,
     orderly,
+    tell_divided,
     which_are_trained,
     with_contents,
 )
@@ -53,6 +55,7 @@ class _Optimizer:
             tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
         self.takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
         self.tx: Any = optax_private.WithTrees(fitted)(tx)
+        self.told: set[PyDagSpec] = set()  # the structures that a warning was about
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Optimizer, (self.given, self.wrt, self.options)
@@ -67,6 +70,7 @@ class _Optimizer:
         _, untraced, leaves, _ = Parts.of(as_values(params), self.options, "params")
         chosen = self._chosen_variables(params, len(leaves))
         active = chosen or which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
+        tell_divided(self.told, self.wrt, untraced, leaves)
         if self.wrt is not None and leaves and not any(active):
             raise TypeError(
                 "there is nothing to train: wrt selects no number or array of a type that has a "

@@ -11,9 +11,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.argnums import select_among
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.messages.at_call import warn_at_call
+from pydag.jaxinterop.prefixes.parallel_copies import SharedSelectionWarning, divided
+from pydag.jaxinterop.refs.access import is_top_level
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
@@ -76,6 +80,27 @@ def which_are_trained(
     can = [leaf is not None and is_differentiable(_shape_in(leaf)) for leaf in leaves]
     found = select_among(untraced, leaves, can, wrt, must_match=must_match)
     return [a and b for a, b in zip(found, can, strict=True)]
+
+
+def tell_divided(
+    told: set[PyDagSpec], wrt: Where | None, untraced: Untraced, leaves: Sequence[Leaf]
+) -> None:
+    """Warns where `wrt` takes a leaf in one of several parallel copies.
+
+    Args:
+        told: The structures for which that was said; changed.
+        leaves: The traced ones.
+    """
+    spec = untraced.spec
+    if wrt is None or not spec.num_shared or (spec in told and is_top_level()):
+        return
+    told.add(spec)
+    can = [False] * spec.num_leaves
+    for position, leaf in zip(untraced.traced_positions(), leaves, strict=True):
+        can[position] = leaf is not None and is_differentiable(_shape_in(leaf))
+    found = divided(wrt, spec, can, 0, ["params"])
+    if found is not None:
+        warn_at_call(found.text("wrt"), SharedSelectionWarning)
 
 
 class OptimizerView:

@@ -10,7 +10,7 @@ import numpy as np
 from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.match import SharedOtherwiseError
 from pydag.jaxinterop.boundary.meet import Meeting, meet
-from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
+from pydag.jaxinterop.compiled.lost_tie import LostTieWarning, loses_a_tie
 from pydag.jaxinterop.messages.at_call import warn_at_call
 
 R = TypeVar("R")
@@ -55,7 +55,7 @@ def with_the_sharing_that_holds(
             found = meet(error.given, error.returned, is_last=carry is not given)
             if found.untraced == error.given or error.given != carry._untraced:
                 raise
-            if found.has_modules:
+            if found.has_modules and loses_a_tie(error.given.spec, error.returned.spec):
                 texts.append(str(error))
                 warn_of_modules(str(error))
             if carry is not given:  # for each place, the number of its leaf in the first carry

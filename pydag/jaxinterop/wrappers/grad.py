@@ -10,6 +10,7 @@ from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import to_dag
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
+from pydag.jaxinterop.boundary.divided import tell_divided
 from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
 from pydag.jaxinterop.boundary.updates import finished
@@ -133,6 +134,7 @@ def value_and_grad(
         call = DifferentiatedCall(
             by, wrt, args, kwargs, options, allow_int, has_updates=updated != NOTHING
         )
+        tell_divided(fun, wrt, call.untraced.spec, call.divided)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
             result, update, table = call.run(fun, leaves, others, updated)

@@ -10,6 +10,7 @@ from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
 from pydag.jaxinterop.boundary.dag import Dag, to_dag
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
+from pydag.jaxinterop.boundary.divided import tell_divided
 from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
@@ -51,6 +52,7 @@ def _jacobian(
         call = DifferentiatedCall(
             by, wrt, args, kwargs, options, jax_options.get("allow_int", False)
         )
+        tell_divided(fun, wrt, call.untraced.spec, call.divided)
 
         def nested(row: Any, depth: int) -> Any:
             """A tree for each of the nested lists that JAX makes."""

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parallel copies: children of one node that are alike and hold the same objects, leaf by leaf.
+
+Such as `{"policy": model, "reference": model}`. JAX gives the same array back for `astype`,
+`asarray` and `device_put`, so a copy that was made that way is none, and its ties aren't meant.
+"""
+
+import operator
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.static.leaves import Static
+from pydag.ops.select import is_prefix, select
+from pydag.structure.listing import Listing
+from pydag.typing import Where
+
+from .neutral import Slot, marked, meant
+
+
+class SharedSelectionWarning(UserWarning):
+    """A selection takes a leaf in one of several parallel copies, and so in all of them.
+
+    Parallel copies are children of one node that are alike and hold the same objects, such as
+    `{"policy": model, "reference": model}`. `wrt="['policy']*"` then selects the leaves of the
+    reference, too: they are the same. The warning comes once for each trace, and once for each
+    structure that a function which isn't compiled is called with.
+    """
+
+
+def parallel_copies(listing: Listing) -> list[list[int]]:
+    """The positions of parallel copies, in a list for each group of them."""
+    records = listing.records
+    numbers, sizes = [0] * len(records), [1] * len(records)
+    known: dict[Any, int] = {}
+    for position in listing.upwards():
+        record = records[position]
+        if record.is_alias:
+            target = listing.target(position)
+            numbers[position], sizes[position] = numbers[target], sizes[target]
+            continue
+        children = listing.children(position)
+        if record.is_leaf:
+            key: Hashable = position
+        else:
+            entries = tuple(Static(records[child].entry) for child in children)
+            below = tuple(numbers[child] for child in children)
+            key = record.kind, record.type, Static(record.detail), entries, below
+            sizes[position] = sum(sizes[child] for child in children)
+        numbers[position] = known.setdefault(key, -len(known) - 1)
+    found: list[list[int]] = []
+    for position, record in enumerate(records):
+        if record.is_alias or record.num_children < 2:
+            continue
+        groups: dict[int, list[int]] = {}
+        for child in listing.children(position):
+            if sizes[child] > 1:
+                groups.setdefault(numbers[child], []).append(child)
+        found += [group for group in groups.values() if len(group) > 1]
+    return found
+
+
+class Divided(NamedTuple):
+    """Two places of a leaf in parallel copies, of which a selection takes one."""
+
+    selected: str
+    other: str
+
+    def text(self, name: str) -> str:
+        """A warning.
+
+        Args:
+            name: Of the selection, such as "wrt".
+        """
+        return (
+            f"{name} selects {self.selected}, and with it {self.other}, which is the same object\n"
+            "  The two are in parallel copies, which hold the same objects leaf by leaf, so all "
+            "that is selected in one is selected in both. If they only start equal, make one of "
+            "them a copy: pj.tree.copy(...)."
+        )
+
+
+def divided(
+    where: Where, spec: PyDagSpec, can: Sequence[bool], depth: int, roots: Sequence[str]
+) -> Divided | None:
+    """Where a selection takes a leaf in one of several parallel copies; None if nowhere.
+
+    Args:
+        can: Whether each leaf may be selected.
+        depth: As in `pydag.ops.select.select`.
+        roots: Begin the paths: one for the tree, or at depth 1 one for each of its children.
+    """
+    patterns = _patterns(where)
+    if not patterns or not spec.num_shared:
+        return None
+    listing = Listing.of(spec)
+    groups = parallel_copies(listing)
+    if not groups:
+        return None
+    slots, neutral = _core.flatten(
+        _apart(spec, listing, groups), namespace=spec.namespace, none_is_leaf=spec.none_is_leaf
+    )
+    flags = select(patterns, meant(neutral), slots, spec.namespace, depth=depth)
+    found: dict[int, dict[int, bool]] = {}
+    for slot, flag in zip(slots, flags, strict=True):
+        if can[slot.index]:
+            found.setdefault(slot.copy, {})[slot.index] = flag
+    for group in groups:
+        different = _different([found.get(position, {}) for position in group])
+        if different is not None:
+            index, one, other = different
+            texts = [_text(listing, group[i], index, depth, roots) for i in (one, other)]
+            return Divided(*texts)
+    return None
+
+
+class _CopySlot(Slot):
+    """Stands for a leaf in one of several copies.
+
+    Args:
+        copy: The position of the copy; -1 for a leaf that is in none.
+    """
+
+    def __init__(self, index: int, copy: int) -> None:
+        super().__init__(index)
+        self.copy = copy
+
+
+def _apart(spec: PyDagSpec, listing: Listing, groups: Sequence[Sequence[int]]) -> Any:
+    """A tree of a structure in which outermost parallel copies have objects of their own."""
+    copies = frozenset(position for group in groups for position in group)
+    options: dict[str, Any] = {"namespace": spec.namespace, "none_is_leaf": spec.none_is_leaf}
+    made: dict[tuple[int, int], Any] = {}  # by the target of a position, and the copy it is in
+    root: tuple[Any, int, int] = marked(spec), 0, -1
+    waiting: list[tuple[tuple[Any, int, int], Any]] = [(root, None)]
+    while waiting:
+        (tree, position, copy), ready = waiting.pop()
+        key = listing.target(position), copy
+        if key in made:
+            continue
+        if ready is not None:
+            made[key] = _core.unflatten(ready[0], [made[child] for child in ready[1]])
+            continue
+        if type(tree) is Slot:
+            made[key] = _CopySlot(tree.index, copy)
+            continue
+        is_below = partial(operator.is_not, tree)
+        parts, below = _core.flatten(tree, is_leaf=is_below, identity="nodes", **options)
+        places = listing.children(key[0])
+        inner = [place if copy < 0 and place in copies else copy for place in places]
+        keys = [(listing.target(p), c) for p, c in zip(places, inner, strict=True)]
+        waiting.append(((tree, position, copy), (below, keys)))
+        waiting.extend((part, None) for part in zip(parts, places, inner, strict=True))
+    return made[0, -1]
+
+
+def _patterns(where: Where) -> list[Where]:
+    """The patterns of a selection. What is selected in another way is so in all of the copies."""
+    items: list[Any] = where if type(where) is list and not is_prefix(where) else [where]
+    nested = [_patterns(item) if type(item) is list else [item] for item in items]
+    return [item for each in nested for item in each if isinstance(item, str)]
+
+
+def _different(found: Sequence[dict[int, bool]]) -> tuple[int, int, int] | None:
+    """The number of a leaf, and a copy in which it is selected, and one in which it isn't."""
+    for index in found[0]:
+        flags = [each.get(index) for each in found]
+        if True in flags and False in flags:
+            return index, flags.index(True), flags.index(False)
+    return None
+
+
+def _text(listing: Listing, position: int, index: int, depth: int, roots: Sequence[str]) -> str:
+    """The path of a leaf below a position."""
+    leaf, way = listing.leaves[index], [*listing.way(position)]
+    at = listing.target(position)
+    while at != leaf:
+        at = next(child for child in listing.children(at) if _leads_to(listing, child, leaf))
+        way.append(at)
+        at = listing.target(at)
+    steps = (_core.step_text(listing.records[i].entry, listing.records[i].attribute) for i in way)
+    root = roots[listing.children(0).index(way[0])] if depth else roots[0]
+    return root + "".join(list(steps)[depth:])
+
+
+def _leads_to(listing: Listing, position: int, leaf: int) -> bool:
+    seen, waiting = set(), [listing.target(position)]
+    while waiting:
+        at = waiting.pop()
+        if at == leaf:
+            return True
+        if at not in seen:
+            seen.add(at)
+            waiting += map(listing.target, listing.children(at))
+    return False
