@@ -444,3 +444,27 @@ def test_template_is_out_of_reach(keys: Any) -> None:
     for obj in candidates:
         if type(obj) is dict and list(obj) == list(keys) and obj is not tree:
             assert set(obj.values()) != {None}
+
+
+def test_a_mapping_that_is_asked_is_not_taken_for_an_instance() -> None:
+    """The sanitizers see that nothing is read where an instance has its registration."""
+
+    class Asked(Key):
+        def __hash__(self) -> int:
+            return hash(self.name)
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Asked) and self.name == other.name
+
+        def __lt__(self, other: Any) -> bool:
+            return bool(self.name < other.name)
+
+    for size in range(1, 60):
+        tree = [{Asked(f"{i:02}"): object() for i in range(size)}]
+        freed = [bytes(n) for n in range(1, 2000, 3)]
+        first = pydag.dag_flatten(tree)
+        freed.clear()
+        for _ in range(2):
+            leaves, spec = pydag.dag_flatten(tree)
+            assert spec == first[1]
+            assert list(map(id, leaves)) == list(map(id, first[0]))

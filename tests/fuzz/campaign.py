@@ -21,6 +21,9 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
+FINDINGS = 3
+"""The status of the inner process that has found something. A sanitizer ends a process with 1."""
+
 HERE = Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "support")]
 
@@ -106,13 +109,13 @@ def watch(options: argparse.Namespace, given: list[str]) -> int:
                 inner.kill()
                 inner.wait()
         number = int(progress.read_bytes())
-    if inner.returncode not in (0, 1) or hung:
+    if inner.returncode not in (0, FINDINGS) or hung:
         what = "hung" if hung else f"ended with {inner.returncode}"
         print(f"\nFOUND by seed {options.seed}: round {number} {what}")
         print(f"  alone: --seed {options.seed} --first {number} --rounds 1")
         print(f"  with all before it: --seed {options.seed} --rounds {number + 1}")
         return 2
-    return inner.returncode
+    return min(inner.returncode, 1)
 
 
 def _wait(inner: subprocess.Popen[bytes], progress: Path, patience: float) -> bool:
@@ -140,7 +143,7 @@ def main(given: list[str]) -> int:
         return watch(options, given)
     faulthandler.enable()
     warnings.simplefilter("ignore")
-    return min(rounds(options), 1)
+    return FINDINGS if rounds(options) else 0
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def test_a_short_campaign_finds_nothing() -> None:
 
 BROKEN = {
     "difference": ("leaves.append(0)", r"FOUND by seed 3, round \d+, trees_agree: "),
+    "sanitizer": ("os._exit(1)", r"FOUND by seed 3: round \d+ ended with 1"),
     "crash": ("os.abort()", r"FOUND by seed 3: round \d+ ended with -6"),
     "hang": ("time.sleep(60)", r"FOUND by seed 3: round \d+ hung"),
 }
@@ -42,7 +43,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_what_is_wrong_is_found(how: str, tmp_path: Path) -> None:
-    """A wrong answer, a crash and a hang are reported with the seed and the round."""
+    """A wrong answer, a crash, a sanitizer's report and a hang: with the seed and the round."""
     what, report = BROKEN[how]
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys, time\n"

@@ -93,7 +93,7 @@ public:
                         ? ask(object, expected, refs, open_options, level)
                         : read_known_node(expected, refs, object, flattens ? &open_options : nullptr, values, held_);
                 if (!children) return false;
-                if (is_asked) open_options.leaves_are_values = node_registration(refs).leaves_are_values;
+                if (is_asked) open_options.leaves_are_values = are_leaves_values(expected.kind, refs, false);
                 refs += num_refs(expected);
                 if (expected.count == 0) continue;
                 // After the last child of a node the walk doesn't come back to the node.
