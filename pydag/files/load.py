@@ -27,6 +27,7 @@ from .flat import read_flat
 from .loaded import Loaded, chosen_by_path, selected
 from .memory import one_each
 from .names import leaf_names
+from .path import check_path
 from .source import Source
 
 
@@ -77,6 +78,7 @@ def load(
         OSError: The file can't be read.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
     """
+    check_path(path, like, "load(path, like)")
     wanted = None
     if like is not None:
         given = one_each(*_core.flatten(like, namespace=namespace or ""))

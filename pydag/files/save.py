@@ -8,6 +8,7 @@ from pydag.typing import Dag, Identity
 
 from .package import STRUCTURE as STRUCTURE
 from .package import package
+from .path import check_path
 from .write import write
 
 
@@ -64,6 +65,7 @@ def save(
     >>> model["encoder"] is model["decoder"]
     True
     """
+    check_path(path, tree, "save(path, tree)")
     package()
     leaves, spec = _core.flatten(tree, namespace=namespace, identity=identity)
     write(path, leaves, spec, identity, structure, shard_size, progress)

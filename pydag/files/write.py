@@ -2,7 +2,6 @@
 """Writes what is planned to one file, or to several."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -10,18 +9,10 @@ from pydag._core import PyDagSpec
 from pydag.typing import Identity, Leaf
 
 from .package import STRUCTURE
+from .path import check_local
 from .plan import Plan
 from .replacing import progress_bar, replacing
 from .shards import number_of_bytes, write_shards
-
-
-def check_local(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError for an address such as `gs://bucket/model`."""
-    if isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path):
-        raise ValueError(
-            f"{path!r} is an address, and pydag writes files of this machine alone\n"
-            "  Save to a local file, and copy it there, such as with fsspec."
-        )
 
 
 def write(

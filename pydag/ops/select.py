@@ -235,6 +235,19 @@ def select(
     return list(map(bool, map(where, leaves)))
 
 
+def select_matching(
+    where: Where, spec: PyDagSpec, leaves: Sequence[Leaf], namespace: str
+) -> list[bool]:
+    """As `select`; but patterns of which none matches a path are an error.
+
+    A list may have patterns for models of several kinds: one of them that matches is enough.
+    """
+    found = select(where, spec, leaves, namespace)
+    if leaves and not any(found):
+        select(where, spec, leaves, namespace, must_match=True)
+    return found
+
+
 def where_there(where: Where) -> Where:
     """The selection; its predicates aren't asked about None, which stands for a missing leaf."""
     if type(where) is list:
@@ -270,7 +283,7 @@ def selector(where: Where, namespace: str = "") -> Selector:
     """A function that tells for each leaf of a structure whether `where` selects it."""
     if type(where) is types.FunctionType:  # neither a tree nor any other selection: most are
         return lambda leaves, spec: list(map(bool, map(where, leaves)))
-    return lambda leaves, spec: select(where, spec, leaves, namespace)
+    return lambda leaves, spec: select_matching(where, spec, leaves, namespace)
 
 
 def optional_selector(where: Where | None, options: KeywordOptions) -> Selector | None:
@@ -300,7 +313,8 @@ def dag_mask(
 
     Raises:
         SharingError: A prefix gives one object two answers.
-        ValueError: A prefix doesn't have the structure of the tree.
+        ValueError: A prefix doesn't have the structure of the tree; or nothing is selected, and no
+            path matches a pattern.
 
     >>> w = [1.0, 2.0]
     >>> dag_mask({"encoder": w, "decoder": w, "bias": 3.0}, "*encoder*[0]")

@@ -26,6 +26,8 @@ def our_name(name: str) -> str:
 def advice(name: str) -> str:
     """What to say about a name that the package doesn't have; "" if nothing is known about it."""
     package, ours = sys.modules["pydag"], our_name(name)
+    if name == "jaxinterop":
+        return "pydag.jaxinterop isn't imported yet: write `import pydag.jaxinterop as pj`"
     if ours in vars(package):
         return f"pydag has no '{name}'; did you mean '{ours}'?"
     if name == "MAX_RECURSION_DEPTH":

@@ -4,6 +4,7 @@
 import enum
 import sys
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -91,7 +92,26 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
 def _is_value(cls: type) -> bool:
     numpy = sys.modules.get("numpy")
     is_numpy_bool = numpy is not None and cls is getattr(numpy, "bool_", None)
-    return id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, tuple(_value_bases))
+    is_value = id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, tuple(_value_bases))
+    if not is_value and not _fallbacks:
+        _warn_of_module(cls)
+    return is_value
+
+
+# The base classes of modules that are nodes as soon as `pydag.jaxinterop` is imported.
+_MODULES = {"equinox": "Module", "flax.nnx": "Pytree"}
+
+
+def _warn_of_module(cls: type) -> None:
+    """Warns that modules of a library of JAX are leaves, because the JAX boundary isn't there."""
+    for library, name in _MODULES.items():
+        base = getattr(sys.modules.get(library), name, None)
+        if base is not None and any(above is base for above in cls.__mro__):
+            warnings.warn(
+                f"{cls.__qualname__} is a module of {library}, and pydag takes it for one leaf\n"
+                "  Write `import pydag.jaxinterop` first: with it such modules are nodes.",
+                stacklevel=3,
+            )
 
 
 _core.set_lookup(_find_foreign, _is_value, is_dict_insertion_ordered)

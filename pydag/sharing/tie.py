@@ -83,7 +83,8 @@ def tie(
             are shared may differ.
 
     Raises:
-        ValueError: A path leads nowhere, or the parts are structured in different ways.
+        ValueError: A path leads nowhere; the parts are structured in different ways, or arrays in
+            them have different shapes.
         CycleError: An object would contain itself.
 
     >>> model = tie({"embed": [1.0], "unembed": [2.0]}, ("embed",), ("unembed",))

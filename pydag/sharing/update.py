@@ -117,7 +117,8 @@ def dag_update(
     Raises:
         TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
             to change, other than a `Dag` or an optimizer's state of `pydag.jaxinterop`.
-        ValueError: The trees are structured in different ways, or a content doesn't fit its ref.
+        ValueError: The trees are structured in different ways, an array has another shape than the
+            one that it is written over, or a content doesn't fit its ref.
         SharingError: `source` has two answers for one object.
 
     >>> layer = [1.0]

@@ -212,7 +212,7 @@ def test_where_takes_the_whole_vocabulary() -> None:
     for where in (
         int,
         "*[1]",
-        ["encoder[1]", "bias"],
+        ["*['encoder'][1]", "*['bias']"],
         {"encoder": False, "decoder": False, "bias": 1 == 1},
         True,
         False,

@@ -148,3 +148,123 @@ def test_names_that_are_for_jax() -> None:
         "module 'pydag' has no attribute 'no_such'",
         "False",
     ], done.stderr
+
+
+def test_the_package_for_jax_is_named_with_its_import() -> None:
+    """`pydag.jaxinterop` without an import of it says what to write."""
+    program = (
+        "import pydag\ntry: pydag.jaxinterop.jit\nexcept AttributeError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "pydag.jaxinterop isn't imported yet: write `import pydag.jaxinterop as pj`"
+    ], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: pydag.dag_map(negative, TREE, none_leaf=1),  # type: ignore[call-overload]  # the point
+            "dag_map() got an unexpected keyword argument 'none_leaf'. "
+            "Did you mean 'none_is_leaf'?",
+        ),
+        (
+            lambda: pydag.dag_leaves(TREE, isleaf=None),  # type: ignore[call-arg]  # the point
+            "dag_leaves() got an unexpected keyword argument 'isleaf'. Did you mean 'is_leaf'?",
+        ),
+        (
+            lambda: pydag.view(TREE, dept=2),  # type: ignore[call-arg]  # the point
+            "view() got an unexpected keyword argument 'dept'. Did you mean 'depth'?",
+        ),
+        (
+            lambda: pydag.dag_mask(TREE, "*a*", lazy=1),  # type: ignore[call-arg]  # the point
+            "dag_mask() got an unexpected keyword argument 'lazy'",
+        ),
+    ],
+)
+def test_unknown_keywords(call: Callable[[], Any], message: str) -> None:
+    """The error for a keyword that is unknown names the function and a similar keyword."""
+    with pytest.raises(TypeError) as raised:
+        call()
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pydag.dag_mask(TREE, "c*"),
+        lambda: pydag.dag_mask(TREE, ["c*", "d*"]),
+        lambda: pydag.dag_map(negative, TREE, where="c*"),
+        lambda: pydag.dag_partition("c*", TREE),
+    ],
+)
+def test_patterns_of_no_path(call: Callable[[], Any]) -> None:
+    """A pattern that no path matches is an error that names paths which exist, as with `wrt=`."""
+    with pytest.raises(
+        ValueError, match=r"no path matches the pattern 'c\*'\n  the nearest"
+    ) as raised:
+        call()
+    assert "['a'][0]" in str(raised.value)
+
+
+def test_a_pattern_for_an_empty_tree() -> None:
+    """In a tree without leaves, and beside a pattern that matches, it is no mistake."""
+    assert pydag.dag_mask(TREE, ["*a*", "c*"]) == {"a": [True], "b": [False]}
+    assert pydag.dag_mask({"a": []}, "b*") == {"a": []}
+
+
+def test_shapes_that_are_tied() -> None:
+    """Arrays of different shapes can't be one array: `tie` raises, with both, and ties nothing."""
+    tree = {
+        "a": [np.zeros((2, 3))],
+        "b": [np.zeros(3)],
+        "c": [np.zeros((2, 3), np.float32)],
+        "d": [1],
+    }
+    with pytest.raises(ValueError, match="one shape") as raised:
+        pydag.tie(tree, ("a",), ("b",))
+    assert str(raised.value) == (
+        "arrays that are tied must have one shape\n"
+        "  tree['a'][0]: f64[2,3]\n  tree['b'][0]: f64[3]\n"
+        "  Put an array of another shape there with dag_replace."
+    )
+    tied = pydag.tie(tree, ("a",), ("c",), ("d",))
+    assert tied["a"] is tied["c"] is tied["d"]
+
+
+def test_shapes_that_are_updated() -> None:
+    """An array isn't written over by one of another shape; then nothing is written at all."""
+    tree = {"a": np.zeros(2), "b": np.zeros(3), "c": 1.0}
+    before = dict(tree)
+    with pytest.raises(ValueError, match="shapes that are there") as raised:
+        pydag.dag_update(tree, {"a": np.ones(2), "b": np.ones(4), "c": 2.0})
+    assert str(raised.value) == (
+        "an update writes arrays of the shapes that are there\n"
+        "  tree['b']: f64[3]\n  source: f64[4]\n"
+        "  Assign an array of another shape to the attribute or item itself."
+    )
+    assert all(tree[name] is before[name] for name in tree)
+    pydag.dag_update(tree, {"a": np.ones(2, np.float32), "b": 5.0, "c": np.ones(7)})
+    assert tree["b"] == 5.0
+
+
+class Odd:
+    """An object whose shape can't be compared."""
+
+    def __init__(self, shape: object) -> None:
+        self.shape = shape
+
+
+class Symbol:
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("nobody knows")
+
+    __hash__ = None  # type: ignore[assignment]  # the point
+
+
+def test_shapes_that_are_no_shapes() -> None:
+    """Objects with an attribute of that name, and sizes that are symbols, are written."""
+    new: list[Any] = [Odd(3), Odd((Symbol(),)), Odd("x")]
+    tree: list[Any] = [np.zeros(2), Odd((Symbol(),)), Odd("y")]
+    assert pydag.dag_update(tree, new) == new

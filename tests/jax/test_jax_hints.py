@@ -3,6 +3,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -104,3 +106,58 @@ def test_other_errors_get_no_such_note() -> None:
     with pytest.raises(RuntimeError, match="taken away") as raised:
         fails({"a": jnp.ones(2)})
     assert not any("deleted" in note for note in notes(raised.value))
+
+
+def test_update_with_arguments_missing_or_swapped() -> None:
+    """`update` of an optimizer says what is missing, and in which order its arguments come."""
+    optax = pytest.importorskip("optax")
+    model = {"w": jnp.ones(2)}
+    optimizer: Any = pj.optimizer(optax.sgd(0.1))
+    state = optimizer.init(model)
+    with pytest.raises(
+        TypeError, match="update needs the state, which init returns\n  updates, sta"
+    ):
+        optimizer.update(model)
+    with pytest.raises(TypeError, match="update needs a gradient and the state"):
+        optimizer.update()
+    with pytest.raises(
+        TypeError, match=r"gradient before the state: update\(updates, state, params"
+    ):
+        optimizer.update(state, model, model)
+
+
+@pytest.mark.parametrize("package", [pj, pydag.files])
+def test_a_tree_in_the_place_of_a_path(package: Any) -> None:
+    """`save` and `load` with swapped arguments show the call as it should be."""
+    with pytest.raises(TypeError, match=r"comes first, got .*\n  Swap them: save\(path, tree\)\."):
+        package.save({"w": 1.0}, "model.safetensors")
+    with pytest.raises(TypeError, match=r"comes first, got .*\n  Swap them: load\(path, like\)\."):
+        package.load({"w": 1.0}, "model.safetensors")
+    with pytest.raises(TypeError, match=r"comes first, got None\n  Write: load\(path, like\)\."):
+        package.load(None)
+
+
+MODULES = {
+    "equinox": "import equinox as eqx; cell = eqx.nn.Identity()",
+    "flax": "from flax import nnx; cell = nnx.Rngs(0)",
+}
+
+
+@pytest.mark.parametrize("library", MODULES)
+def test_modules_without_the_boundary(library: str) -> None:
+    """A module is a leaf without `pydag.jaxinterop`, and one warning says to import that."""
+    pytest.importorskip(library)
+    program = (
+        f"import warnings, pydag; {MODULES[library]}\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    assert pydag.dag_leaves([cell, cell]) == [cell] == pydag.dag_leaves([cell])\n"
+        "[warning] = caught\n"
+        "print(warning.message, warning.filename)\n"
+        "import pydag.jaxinterop\n"
+        "assert not any(leaf is cell for leaf in pydag.dag_leaves([cell]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "Write `import pydag.jaxinterop` first" in done.stdout, done.stderr
+    assert done.stdout.rstrip().endswith("<string>")
+    assert done.returncode == 0, done.stderr

@@ -32,7 +32,7 @@ PyObject *entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObject *key
         for (size_t i = 0; i < num_keywords; ++i) {
             PyObject *const name = PyTuple_GET_ITEM(keywords, i);
             const size_t index = takes_options<operation> ? index_of_option(name) : kNumOptions;
-            if (index == kNumOptions) fail(PyExc_TypeError, "got an unexpected keyword argument %R", name);
+            if (index == kNumOptions) fail_unexpected(name);
             options[index] = given[count + i];
         }
         return run<operation>(given, options).release().ptr();

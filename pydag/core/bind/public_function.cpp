@@ -117,6 +117,12 @@ void add_operations(nb::module_ &module, const Operation *operations, size_t cou
     all_operations().insert(all_operations().end(), operations, operations + count);
 }
 
+void fail_unexpected(nb::handle keyword) {
+    call(checked(PyObject_GetAttrString(nb::module_::import_("pydag.public.unexpected").ptr(), "raise_unexpected")),
+         keyword);
+    fail(PyExc_TypeError, "got an unexpected keyword argument %R", keyword.ptr());
+}
+
 void bind_publish(nb::module_ &module) {
     module.def("publish", publish,
                nb::sig("def publish(core_name: str, definition: Callable[..., Any], names: tuple[str, ...], "

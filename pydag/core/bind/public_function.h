@@ -48,6 +48,10 @@ struct Operation {
     PublicFunction *function;
 };
 
+// Raises the TypeError for a keyword that a function doesn't take: with the name of the public function that was
+// called, and the keyword that may have been meant.
+[[noreturn]] void fail_unexpected(nb::handle keyword);
+
 // Casts a function with CPython's METH_FASTCALL | METH_KEYWORDS convention to the type that a method table has.
 inline PyCFunction as_function(PyObject *(*function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *)) {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));

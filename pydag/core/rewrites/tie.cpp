@@ -8,6 +8,7 @@
 #include "structure/node_difference.h"
 #include "structure/owners.h"
 #include "structure/paths.h"
+#include "structure/shapes.h"
 #include "walks/unflatten.h"
 
 namespace pydag {
@@ -38,9 +39,9 @@ void check_not_values(const IndexedStructure &tree, const std::vector<uint32_t> 
     }
 }
 
-// Checks that two parts of a tree are structured alike; how they are shared may differ. Each pair of nodes
-// is compared once.
-void check_alike(const IndexedStructure &tree, uint32_t first, uint32_t other) {
+// Checks that two parts of a tree are structured alike, and that arrays have the same shapes; how they are shared may
+// differ. Each pair of nodes is compared once.
+void check_alike(const IndexedStructure &tree, const Leaves &leaves, uint32_t first, uint32_t other) {
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{first, other}};
     PairSet<uint32_t, uint32_t> seen;
     while (!pending.empty()) {
@@ -56,6 +57,15 @@ void check_alike(const IndexedStructure &tree, uint32_t first, uint32_t other) {
                  "  Put a part of another structure there with dag_replace.",
                  path_to(tree, slot_a).c_str(), words.first.c_str(), path_to(tree, slot_b).c_str(),
                  words.second.c_str());
+        }
+        if (tree.node(a).is_leaf()) {
+            const nb::object one = nb::borrow(leaves[tree.leaf(a)]), two = nb::borrow(leaves[tree.leaf(b)]);
+            if (differ_in_shape(one, two))
+                fail(PyExc_ValueError,
+                     "arrays that are tied must have one shape\n  %s: %U\n  %s: %U\n"
+                     "  Put an array of another shape there with dag_replace.",
+                     path_to(tree, slot_a).c_str(), short_repr(one).ptr(), path_to(tree, slot_b).c_str(),
+                     short_repr(two).ptr());
         }
         uint32_t slot = b + 1;
         tree.for_each_slot(a, [&](uint32_t own) {
@@ -82,7 +92,7 @@ nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options)
     StructureBuilder result;
     Leaves leaves;
     RedirectedWalk(tree, parts.leaves(), options, redirects, nb::handle(), result, leaves).run();
-    for (const auto &[slot, redirect] : redirects) check_alike(tree, kept, slot);
+    for (const auto &[slot, redirect] : redirects) check_alike(tree, parts.leaves(), kept, slot);
     return unflatten(result.view(), leaves.data());
 }
 

@@ -2,10 +2,29 @@
 #include "walks/update.h"
 
 #include "nodes/write.h"
+#include "structure/paths.h"
+#include "structure/shapes.h"
 #include "walks/match.h"
 #include "walks/write_leaves.h"
 
 namespace pydag {
+namespace {
+
+void check_shapes(const Structure &structure, const Leaves &before, const Leaves &after) {
+    size_t leaf = 0;
+    for (uint32_t i = 0; i < structure.num_nodes; ++i) {
+        if (!structure.nodes[i].is_leaf()) continue;
+        const nb::object one = nb::borrow(before[leaf]), other = nb::borrow(after[leaf]);
+        ++leaf;
+        if (!differ_in_shape(one, other)) continue;
+        fail(PyExc_ValueError,
+             "an update writes arrays of the shapes that are there\n  %s: %U\n  source: %U\n"
+             "  Assign an array of another shape to the attribute or item itself.",
+             path_of(structure, i).c_str(), short_repr(one).ptr(), short_repr(other).ptr());
+    }
+}
+
+}  // namespace
 
 void update(nb::handle target, nb::handle source, nb::handle writers, const FlattenOptions &options) {
     Flattened parts(target, options);
@@ -18,6 +37,7 @@ void update(nb::handle target, nb::handle source, nb::handle writers, const Flat
              traits(root).name, short_repr(target).ptr());
     Leaves leaves;
     match(structure, source.ptr(), leaves);
+    check_shapes(structure, parts.leaves(), leaves);
     write_leaves(target,
                  {.structure = structure, .leaves = leaves.data(), .space = *options.space, .writers = writers});
 }

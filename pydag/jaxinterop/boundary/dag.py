@@ -15,7 +15,7 @@ from pydag.jaxinterop.static.opened_names import opens_with_names
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.paths import keys_of, names_of, paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
-from pydag.ops.select import flags_of, masks, select, where_there
+from pydag.ops.select import flags_of, masks, select_matching, where_there
 from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
@@ -295,7 +295,8 @@ def _mask(dag: Dag, where: Where) -> Dag:
     untraced, leaves = dag._take_apart()
     everything = untraced.all_leaves(leaves)
     namespace = untraced.options.namespace
-    found = flags_of(select(where_there(where), untraced.spec, everything, namespace), everything)
+    chosen = select_matching(where_there(where), untraced.spec, everything, namespace)
+    found = flags_of(chosen, everything)
     return rebuilt(untraced, [found[i] for i in untraced.traced_positions()])
 
 

@@ -13,6 +13,7 @@ from pydag._core import PyDagSpec
 from pydag.files.load import read
 from pydag.files.loaded import Loaded
 from pydag.files.names import leaf_names
+from pydag.files.path import check_path
 from pydag.files.replacing import progress_bar
 from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.jaxinterop.prefixes.treatments import Question, shortened, treatments
@@ -75,6 +76,7 @@ def load(
             is one of another generator.
         SharingError: Two paths to one array are given two shardings.
     """
+    check_path(path, like, "load(path, like)")
     opened = Opened(like, namespace or "", "all")
     wanted, spec = _core.flatten(opened.tree, namespace=namespace or "")
     outlines = list(map(outline, wanted))

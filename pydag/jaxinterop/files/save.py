@@ -9,6 +9,7 @@ import jax
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.files.arrays import is_array, is_array_class, of_class
+from pydag.files.path import check_path
 from pydag.files.write import write
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.positions import static_positions
@@ -68,6 +69,7 @@ def save(
     >>> run["w"].tolist(), jax.random.key_data(run["key"]).tolist(), run["step"]
     ([1.0, 1.0], [0, 7], 3)
     """
+    check_path(path, tree, "save(path, tree)")
     opened = Opened(tree, namespace, identity)
     leaves, spec = _core.flatten(opened.tree, namespace=namespace, identity=identity)
     _check_concrete(leaves, spec)

@@ -22,12 +22,26 @@ def check_transformation(tx: Any) -> None:
         )
 
 
-def check_order(state: Any, params: Any) -> None:
-    """Checks that `update` got its state and its model in their places.
+MISSING: Any = object()
+"""Stands for an argument that a call doesn't give."""
+
+
+def check_order(updates: Any, state: Any, params: Any) -> None:
+    """Checks that `update` got the gradient, its state and its model in their places.
 
     Raises:
-        TypeError: They are swapped, or the state is all that `update` returned.
+        TypeError: The gradient or the state is missing, two arguments are swapped, or the state is
+            all that `update` returned.
     """
+    if type(updates) is OptimizerState:
+        raise TypeError(
+            "update takes the gradient before the state: update(updates, state, params)"
+        )
+    if updates is MISSING or state is MISSING:
+        what = "a gradient and the state" if updates is MISSING else "the state, which init returns"
+        raise TypeError(
+            f"update needs {what}\n  updates, state = opt.update(gradient, state, model)"
+        )
     if type(params) is OptimizerState and type(state) is not OptimizerState:
         raise TypeError("update takes the state before the model: update(updates, state, params)")
     if type(state) is tuple and any(type(part) is OptimizerState for part in state):

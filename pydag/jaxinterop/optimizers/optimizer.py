@@ -21,7 +21,7 @@ from pydag.typing import Identity, Leaf, Where
 
 from .masks import fitted
 from .matching import check_state, matched, matched_gradient
-from .misused import check_order, check_transformation
+from .misused import MISSING, check_order, check_transformation
 from .no_update import NoUpdate
 from .optimizer_view import (
     OptimizerView,
@@ -100,9 +100,13 @@ class _Optimizer:
         return chosen if any(chosen) and len(chosen) == count else None
 
     def update(
-        self, updates: AnyDag, state: Any, params: AnyDag | None = None, **extra: Any
+        self,
+        updates: AnyDag = MISSING,
+        state: Any = MISSING,
+        params: AnyDag | None = None,
+        **extra: Any,
     ) -> tuple[AnyDag, OptimizerState]:
-        check_order(state, params)
+        check_order(updates, state, params)
         pair = params if optax_private.is_lookahead(params) else None
         if pair is not None:
             params = pair.fast

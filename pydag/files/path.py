@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors for what is given as the path of a file by mistake."""
+
+import os
+import re
+
+from pydag.structure.text import short_repr
+
+
+def check_path(path: object, tree: object, call: str) -> None:
+    """Raises TypeError where something else was given in the place of a path.
+
+    Args:
+        tree: What was given in the place of the tree.
+        call: What the call should look like.
+    """
+    if isinstance(path, str | bytes | os.PathLike):
+        return
+    swap = "Swap them" if isinstance(tree, str | os.PathLike) else "Write"
+    raise TypeError(f"the path of a file comes first, got {short_repr(path)}\n  {swap}: {call}.")
+
+
+def check_local(path: str | os.PathLike[str]) -> None:
+    """Raises ValueError for an address such as `gs://bucket/model`."""
+    if isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path):
+        raise ValueError(
+            f"{path!r} is an address, and pydag writes files of this machine alone\n"
+            "  Save to a local file, and copy it there, such as with fsspec."
+        )
