@@ -252,7 +252,7 @@ def test_the_warning_says_how_what_is_held_can_be_updated() -> None:
     """`update_argnums` names arguments, so what is held has to become one."""
     with pytest.warns(pj.LostUpdateWarning) as told:
         pj.jit(Changes().keep)(jnp.ones(5))
-    assert "Pass the object as an argument, and name that in" in str(told[0].message)
+    assert "Or pass the object as an argument, and name that in" in str(told[0].message)
 
 
 def test_errors_name_what_is_held() -> None:

@@ -31,7 +31,6 @@ from .blame import blame_value
 from .dag import InnerDag, Outcome, checked_dag, hashable, rebuilt, to_outcome
 from .function_cache import cached_for_function, kept_with_function
 from .given import GivenTree
-from .update_choice import NOTHING
 from .updates import Update, update_of
 
 _NONE = Chosen((), ())
@@ -70,10 +69,10 @@ class Call(InnerDag):
 
     def run(self, fun: Callable[..., Any]) -> Any:
         """What a function returns for these arguments."""
-        return self.run_and_update(fun, NOTHING)[0]
+        return self.run_and_update(fun, None)[0]
 
     def run_and_update(
-        self, fun: Callable[..., Any], updated: Chosen, is_staged: bool = False
+        self, fun: Callable[..., Any], updated: Chosen | None, is_staged: bool = False
     ) -> tuple[Any, Update]:
         """What a function returns for these arguments, and what it changes in some of them.
 
@@ -110,7 +109,7 @@ def flat(
     get: Callable[[], Callable[..., Any]],
     source: Source,
     pack: Callable[[Any, RefTable], Any],
-    updated: Chosen = NOTHING,
+    updated: Chosen | None = None,
 ) -> Callable[[Call], Any]:
     """The function of a `Call` that JAX gets in the place of the user's function.
 
@@ -130,7 +129,7 @@ def flat(
 
 
 def kept_flat(
-    fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING
+    fun: Callable[..., Any], options: Options, updated: Chosen | None = None
 ) -> tuple[Any, Callable[[Call], Any]]:
     """What must be kept alive meanwhile, and the flat function: one for all calls of `fun`.
 
@@ -144,7 +143,7 @@ def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], O
     return kept_with_function(fun, ("flat", options), _maker(fun, options))
 
 
-def _maker(fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING) -> Maker:
+def _maker(fun: Callable[..., Any], options: Options, updated: Chosen | None = None) -> Maker:
     def pack(result: Any, table: RefTable) -> Outcome:
         return table.hide(to_outcome(result, options))
 
@@ -159,7 +158,10 @@ class Staged(NamedTuple):
 
 
 def kept_staged(
-    fun: Callable[..., Any], options: Options, updated: Chosen = NOTHING, lends_read: bool = False
+    fun: Callable[..., Any],
+    options: Options,
+    updated: Chosen | None = None,
+    lends_read: bool = False,
 ) -> tuple[Any, Staged]:
     """As `kept_flat`, with the two forms of a function that JAX stages out.
 
@@ -177,7 +179,7 @@ def _staged(
     get: Callable[[], Callable[..., Any]],
     source: Source,
     options: Options,
-    updated: Chosen,
+    updated: Chosen | None,
     lends_read: bool,
 ) -> Staged:
     def plain(call: Call) -> Any:

@@ -31,7 +31,6 @@ from .call import Call, argument_paths, kept_staged
 from .dag import rebuilt
 from .derivatives import Structures, derivative
 from .parted import parted_call
-from .update_choice import NOTHING
 from .updates import Update, result_of
 
 
@@ -153,7 +152,7 @@ class DifferentiatedCall:
         fun: Callable[..., Any],
         by: Sequence[Leaf],
         others: Sequence[Leaf],
-        updated: Chosen = NOTHING,
+        updated: Chosen | None = None,
     ) -> tuple[Any, Update, RefTable]:
         """What a function returns for the call with these leaves; what it changes in its arguments.
 
@@ -177,7 +176,7 @@ class DifferentiatedCall:
 
     @staticmethod
     def _run_lent(
-        fun: Callable[..., Any], call: Call, table: RefTable, updated: Chosen
+        fun: Callable[..., Any], call: Call, table: RefTable, updated: Chosen | None
     ) -> tuple[Any, Update]:
         """What a function returns that is lent the contents of the refs; and what it changes.
 

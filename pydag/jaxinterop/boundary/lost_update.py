@@ -58,11 +58,13 @@ def tell_lost_change(
     result: AnyDag,
     fun: Callable[..., Any] | Source,
     is_kept: Callable[[Written], bool] = lambda _: False,
+    has_option: bool = False,
 ) -> None:
     """`tell_lost`, for one tree that was changed.
 
     Args:
         is_kept: Whether something that was written reaches the caller in another way.
+        has_option: Whether the wrapper has `update_argnums`.
     """
     options = changed.given.untraced.options
     try:
@@ -80,7 +82,9 @@ def tell_lost_change(
         lost = [written for written in lost if not copies.has(written)]
     if lost:
         source = fun if isinstance(fun, Source) else Source(fun)
-        source.warn(_text([changed.path(w.position) for w in lost], source), LostUpdateWarning)
+        source.warn(
+            _text([changed.path(w.position) for w in lost], source, has_option), LostUpdateWarning
+        )
 
 
 _SHOWN = 4  # paths in a warning
@@ -88,20 +92,25 @@ _SHOWN = 4  # paths in a warning
 _ARGUMENT = re.compile(r"(args|kwargs)\[(\d+|'\w*')\]")
 
 
-def _text(paths: Sequence[str], source: Source) -> str:
+def _text(paths: Sequence[str], source: Source, has_option: bool) -> str:
     shown = ", ".join(paths[:_SHOWN])
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     option = " and ".join(_options(paths))
-    if not option and all(path.startswith("self") for path in paths):
-        cure = "Pass the object as an argument, and name that in update_argnums"
-    else:
-        cure = f"Return what was changed; or say {option or 'update_argnums'}"
+    cure = "Return what was changed."
+    if all(path.startswith("self") for path in paths):
+        cure += (
+            " Or pass the object as an argument, and name that in update_argnums of jit or grad."
+        )
+    elif has_option:
+        cure = (
+            f"Return what was changed; or say {option or 'update_argnums'}: then it is written "
+            "into the caller's objects."
+        )
     return (
         f"{source.text} changed {shown}{more}, and the change is lost: what it wrote there is "
         "not in its result\n"
         "  A function that is transformed gets objects of its own, and the caller's stay as they "
-        f"are. {cure}, which jit, grad, value_and_grad, vmap and checkpoint have: then it is "
-        "written into the caller's objects."
+        f"are. {cure} If only this call needs it, change a copy: model = pydag.dag_copy(model)."
     )
 
 

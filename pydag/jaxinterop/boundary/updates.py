@@ -20,6 +20,7 @@ from pydag.typing import Leaf
 
 from .given import GivenTree
 from .lost_update import tell_lost_change
+from .update_choice import NOTHING
 from .update_comparison import Found, UpdatedArguments, below, roots_of
 from .writers import writer_of
 
@@ -95,7 +96,7 @@ _NOTHING_WRITTEN = Update()
 
 def update_of(
     given: GivenTree,
-    chosen: Chosen,
+    chosen: Chosen | None,
     result: Any,
     fun: Callable[..., Any] | Source,
     is_staged: bool = False,
@@ -104,7 +105,7 @@ def update_of(
 
     Args:
         given: The arguments, as the function left them.
-        chosen: Those that are updated.
+        chosen: Those that are updated; None in a wrapper that can't update any.
         is_staged: Whether the function is traced once, for many calls. Then it is found out here
             that all can be written.
 
@@ -115,12 +116,18 @@ def update_of(
             is no value of a compiled function.
     """
     args, kwargs = given.tree
-    spots = chosen.spots(args, kwargs)
+    spots = NOTHING.spots(args, kwargs) if chosen is None else chosen.spots(args, kwargs)
     changed = given.changed(must_flatten=bool(spots))
     if changed is not None:
         after = changed.listing
         updated = below(after, roots_of(after, spots))
-        tell_lost_change(changed, result, fun, lambda w: after.target(w.position) in updated)
+        tell_lost_change(
+            changed,
+            result,
+            fun,
+            lambda written: after.target(written.position) in updated,
+            has_option=chosen is not None,
+        )
     if not spots:
         return _NOTHING_WRITTEN
     call = UpdatedArguments(given, spots)

@@ -199,7 +199,7 @@ def vmap(
             return per_leaf_of_groups(call, *parted, _IN_AXES, options)
         return per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
 
-    function_of_call = flat(lambda: fun, source, pack)
+    function_of_call = flat(lambda: fun, source, pack, NOTHING)
 
     def mapping(function: Callable[[Any], Any], axes: Any) -> Callable[[Any], Any]:
         return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
