@@ -14,6 +14,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
+
 namespace pydag {
 namespace {
 
@@ -38,6 +41,23 @@ nb::object on_call_for_key(Arguments a) {
     const RunningKey running(a[0]);
     return checked(PyObject_CallObject(a[1], a[2]));
 }
+
+// One of the objects of each class, by the class's address: a class may compare as it likes, or not be hashable.
+nb::object one_of_each_class(Arguments a) {
+    const nb::object objects = checked(PySequence_Tuple(a[0]));
+    nb::object found = checked(PyDict_New());
+    std::array<const PyTypeObject *, 8> seen{};  // the latest, so that most objects need no look into the dict
+    size_t oldest = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(objects.ptr()); ++i) {
+        PyObject *const object = PyTuple_GET_ITEM(objects.ptr(), i);
+        if (std::find(seen.begin(), seen.end(), Py_TYPE(object)) != seen.end()) continue;
+        seen[oldest++ % seen.size()] = Py_TYPE(object);
+        const nb::object key = checked(PyLong_FromVoidPtr(Py_TYPE(object)));
+        checked(PyDict_SetItem(found.ptr(), key.ptr(), object));
+    }
+    return found;
+}
+
 nb::object on_hashed(Arguments a) { return make_hashed(a[0]); }
 
 nb::object spec_key(Arguments a) {
@@ -59,6 +79,7 @@ const Operation operations[] = {
     operation_of<1, on_lead_calls>("lead_calls_to_caller"),
     operation_of<0, on_running_key>("running_key"),
     operation_of<3, on_call_for_key>("call_for_key"),
+    operation_of<1, one_of_each_class>("one_of_each_class"),
     operation_of<1, on_hashed>("hashed"),
     operation_of<1, spec_key>("spec_key"),
 };

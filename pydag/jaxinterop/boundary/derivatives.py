@@ -110,9 +110,14 @@ NO_STRUCTURES = Structures(())
 _may_hold_some: WeakTable[dict[tuple[int, tuple[int, ...]], bool]] = WeakTable()
 
 
+def is_anything_noted() -> bool:
+    """Whether JAX sees another structure of any derivative."""
+    return len(_noted) > 0
+
+
 def with_seen(untraced: Untraced, tree: AnyDag) -> Untraced:
     """The untraced part of a tree, with what JAX sees of the derivatives in it."""
-    if len(_noted) == 0:
+    if not is_anything_noted():
         return untraced
     key = len(_nodes_of_jax), untraced.positions
     known = _may_hold_some.get(untraced.spec, None) or {}

@@ -98,7 +98,7 @@ def remember(tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> list[int]
     Returns:
         The objects of which nothing can be remembered: positions in the listing of the structure.
     """
-    if not may_hide(leaves):
+    if not holds_registered(untraced.spec) or not may_hide(leaves):
         return []
     remembered = Remembered.of(tree, untraced, leaves)
     if remembered is None:
@@ -112,6 +112,25 @@ def remember(tree: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> list[int]
     kept = [_remember(node, whole, i) for node, i in zip(nodes, positions, strict=False)]
     kept += [False] * (len(positions) - len(kept))
     return [i for i, is_kept in zip(positions, kept, strict=True) if not is_kept]
+
+
+# Whether structures hold some, of those that were looked at. Equal ones may come from many trees.
+_holding: dict[PyDagSpec, bool] = {}
+_MOST_KEPT = 256
+
+
+def holds_registered(spec: PyDagSpec) -> bool:
+    """Whether there are instances of registered classes in a structure."""
+    try:
+        known = _holding.get(spec)
+    except Exception:  # keys that are compared may run code of their classes
+        return True
+    if known is None:
+        if len(_holding) >= _MOST_KEPT:
+            _holding.clear()
+        known = any(row[0] in _REGISTERED for row in _core.nodes_of(spec)[0])
+        _holding[spec] = known
+    return known
 
 
 def _registered_in(tree: Dag, remembered: Remembered, classes: set[int]) -> list[Any]:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from operator import is_
 from typing import NamedTuple
 
-from pydag._core import SpecKey, spec_key
+from pydag._core import SpecKey, one_of_each_class, spec_key
 from pydag.errors import SharingError
-from pydag.jaxinterop.static.leaves import is_number, is_traced
+from pydag.jaxinterop.static.leaves import is_number, untraced_among
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag, Leaf
@@ -22,7 +22,7 @@ def may_hide(leaves: Sequence[Leaf]) -> bool:
     """Whether a tree with these leaves may flatten to others: not if they are distinct arrays."""
     if len(set(map(id, leaves))) < len(leaves):
         return True
-    return any(is_number(leaf) or not is_traced(leaf) for leaf in leaves)
+    return any(map(is_number, one_of_each_class(leaves).values())) or bool(untraced_among(leaves))
 
 
 class _Look(NamedTuple):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import pydag._core as _core
 from pydag.typing import Leaf
 
 from .differentiable import is_ref
@@ -50,6 +51,6 @@ def separated(arguments: Sequence[Any], leaves_of: Callable[[Any], Iterable[Leaf
 
 def without_bare(leaves: list[Leaf]) -> list[Leaf]:
     """The leaves, with the arrays that stand for themselves."""
-    if id(Bare) not in map(id, map(type, leaves)):
+    if id(Bare) not in _core.one_of_each_class(leaves):
         return leaves
     return [leaf.array if type(leaf) is Bare else leaf for leaf in leaves]

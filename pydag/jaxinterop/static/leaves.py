@@ -4,13 +4,16 @@
 import dataclasses
 import enum
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.registry.class_table import (
     ChangingClassTable,
@@ -53,7 +56,7 @@ def are_arrays_of_jax(leaves: Iterable[Any]) -> bool:
 
     Then there is nothing else to ask about them. False says nothing.
     """
-    return _classes_of_jax.keys() >= set(map(id, map(type, leaves)))
+    return _classes_of_jax.keys() >= _core.one_of_each_class(leaves).keys()
 
 
 def _ask_jax(leaf: Any) -> bool:
@@ -67,7 +70,7 @@ def _ask_jax(leaf: Any) -> bool:
 
 
 # JAX takes every instance of these, or of none of the classes below them, for an array.
-_ALIKE = (bool, int, float, complex, np.generic)
+_ALIKE = (bool, int, float, complex, str, bytes, np.generic)
 
 
 def _ask_of_class(leaf: Any) -> bool | None:
@@ -94,6 +97,29 @@ def is_traced(leaf: Any) -> bool:
         return leaf.dtype in _dtypes or _ask_jax(leaf)
     known = is_class_traced(leaf)
     return _ask_jax(leaf) if known is None else known
+
+
+_dtype_of = np.ndarray.__dict__["dtype"].__get__
+
+
+def untraced_among(leaves: Sequence[Any]) -> Sequence[int]:
+    """The positions of the leaves that JAX doesn't take for arrays: of many, found by class."""
+    examples = _core.one_of_each_class(leaves)
+    answers = {key: is_class_traced(example) for key, example in examples.items()}
+    arrays = id(np.ndarray)
+    if arrays in answers:
+        some = leaves if len(answers) == 1 else [x for x in leaves if type(x) is np.ndarray]
+        if _dtypes.issuperset(map(_dtype_of, some)):
+            answers[arrays] = True
+    if all(answers.values()):
+        return ()
+    if len(examples) == 1 and None not in answers.values():
+        return range(len(leaves))
+    if None in answers.values():
+        return [i for i, leaf in enumerate(leaves) if not is_traced(leaf)]
+    # Nothing here is done by Python for each leaf.
+    known = map(answers.__getitem__, map(id, map(type, leaves)))
+    return list(compress(range(len(leaves)), map(not_, known)))
 
 
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
@@ -188,12 +214,11 @@ class Static:
         state: What a constant object held, where that counts. Compared where both have one.
     """
 
-    __slots__ = ("_hash", "_key", "state", "value")
+    __slots__ = ("_hash", "state", "value")
 
     def __init__(self, value: Any, state: Any = None) -> None:
         self.value = value
         self.state = state
-        self._key = _typed(value)
         self._hash: int | None = None
 
     @property
@@ -224,7 +249,7 @@ class Static:
         if self.value is other.value:
             return None in (self.state, other.state) or bool(self.state == other.state)
         try:
-            return bool(self._key == other._key)
+            return bool(_typed(self.value) == _typed(other.value))
         except Exception:  # such as the truth value of an array
             return False
 

@@ -14,7 +14,7 @@ from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
 from pydag.structure.listing import Listing, step_text
 from pydag.typing import Leaf
 
-from .leaves import is_class_traced, is_number, is_traced
+from .leaves import is_number, untraced_among
 
 _MOST_WAYS = 256  # to one leaf are looked through for two to name in an error
 
@@ -34,14 +34,15 @@ def static_positions(
     Raises:
         SharingError: A number is a module's by one path, and data by another.
     """
-    examples = dict(zip(map(id, map(type, leaves)), leaves, strict=True))
     numbers: Sequence[int] = ()
-    if any(map(is_number, examples.values())):
+    if any(map(is_number, _core.one_of_each_class(leaves).values())):
         numbers = _numbers_of_modules(leaves, spec, roots)
-    if all(map(is_class_traced, examples.values())):
-        return tuple(sorted({*numbers, *selected})) if selected else tuple(numbers)
-    chosen = {*numbers, *selected}
-    return tuple(i for i, leaf in enumerate(leaves) if i in chosen or not is_traced(leaf))
+    untraced = untraced_among(leaves)
+    if untraced and (numbers or selected):
+        return tuple(sorted({*numbers, *selected, *untraced}))
+    if selected:
+        return tuple(sorted({*numbers, *selected}))
+    return tuple(untraced or numbers)
 
 
 def _numbers_of_modules(leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots) -> list[int]:

@@ -281,6 +281,30 @@ def _place(spec: PyDagSpec, position: int, roots: Roots) -> str:
     return place_text(spec.accessors()[position], roots)
 
 
+# The classes of values that hold nothing, by id.
+_PLAIN = frozenset(map(id, (Static, type(None), bool, int, float, complex, str, bytes)))
+
+
+def check_statics(
+    leaves: Sequence[Leaf],
+    spec: PyDagSpec,
+    positions: Sequence[int],
+    roots: Roots,
+    selected: Sequence[int] = (),
+    is_returned: bool = False,
+) -> None:
+    """Raises the `TypeError`s of `untraced_of`."""
+    check_meta_fields(spec, roots)
+    chosen = leaves if len(positions) == len(leaves) else [leaves[i] for i in positions]
+    if _core.one_of_each_class(chosen).keys() <= _PLAIN:
+        return
+    exempt = frozenset(selected)
+    for position, leaf in zip(positions, chosen, strict=True):
+        if id(type(leaf)) in _PLAIN or position in exempt:
+            continue
+        check_leaf(leaf, partial(_place, spec, position, roots), is_returned)
+
+
 def untraced_of(
     leaves: Sequence[Leaf],
     spec: PyDagSpec,
@@ -300,13 +324,7 @@ def untraced_of(
         TypeError: One of them is an object that nobody registered, and holds arrays; or a meta
             field holds one; or a result holds such an object, or an iterator.
     """
-    check_meta_fields(spec, roots)
-    exempt = frozenset(selected)
-    for position in positions:
-        leaf = leaves[position]
-        if type(leaf) is Static or position in exempt:
-            continue
-        check_leaf(leaf, partial(_place, spec, position, roots), is_returned)
+    check_statics(leaves, spec, positions, roots, selected, is_returned)
     statics = tuple(Static(leaves[i]) for i in positions)
     return Untraced(_core.spec_key(spec), positions, statics, options)
 

@@ -12,7 +12,7 @@ from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
 from .key_paths import KeyPath, key_path
 from .leaf_paths import TakesPath, by_path
-from .opened import built, opened
+from .opened import built, data_of, mapped, opened
 from .rests import matched
 from .structure import Structure
 
@@ -56,7 +56,7 @@ def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
     >>> sum(x.size for x in leaves({"encoder": w, "decoder": w, "name": "net"}))
     2
     """
-    return list(opened(tree, is_leaf)[1])
+    return list(data_of(tree, is_leaf))
 
 
 def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
@@ -130,6 +130,8 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     (True, 'net')
     """
     check_function("map", f, tree)
+    if is_leaf is None and not rest:
+        return mapped(f, tree)
     untraced, found = opened(tree, is_leaf)
     rows = _rows(untraced, found, rest)
     return built(untraced, [leaf if stays else f(leaf, *row) for leaf, row, stays in rows])
@@ -278,7 +280,7 @@ def reduce(
     """
     check_function("reduce", function, tree)
     start = () if initializer is _NOTHING else (initializer,)
-    return functools.reduce(function, opened(tree, is_leaf)[1], *start)
+    return functools.reduce(function, data_of(tree, is_leaf), *start)
 
 
 def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:
@@ -294,7 +296,7 @@ def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:
     >>> all(map(lambda x: bool((x > 0).all()), {"a": jnp.ones(2)}))
     True
     """
-    return builtins.all(opened(tree, is_leaf)[1])
+    return builtins.all(data_of(tree, is_leaf))
 
 
 def transpose(

@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """A DAG taken apart into data and structure, with what is remembered of the objects in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.derivatives import with_seen
-from pydag.jaxinterop.boundary.memory import Known, is_anything_remembered, memory_of, remember
+from pydag.jaxinterop.boundary.derivatives import is_anything_noted, with_seen
+from pydag.jaxinterop.boundary.memory import (
+    Known,
+    holds_registered,
+    is_anything_remembered,
+    memory_of,
+    remember,
+)
+from pydag.jaxinterop.boundary.remembered import may_hide
 from pydag.jaxinterop.messages.roots import place_text
-from pydag.jaxinterop.static.leaves import Static, is_number
+from pydag.jaxinterop.static.leaves import Static, are_arrays_of_jax, is_number
 from pydag.jaxinterop.static.positions import static_positions
-from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
+from pydag.jaxinterop.static.untraced import (
+    Options,
+    Untraced,
+    check_statics,
+    take_apart,
+    untraced_of,
+)
 from pydag.ops.select import made_masks
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
@@ -27,6 +41,63 @@ class _Parts(NamedTuple):
     spec: PyDagSpec
     leaves: list[Leaf]
     static: list[int]
+
+
+def plainly_opened(tree: Dag) -> tuple[PyDagSpec, list[Leaf], Sequence[int]] | None:
+    """The structure, all distinct leaves, and where those stand that are no data.
+
+    None where something is remembered of objects, and `opened` has to look.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+    """
+    if is_anything_remembered() or is_anything_noted():
+        return None
+    leaves, spec = OPTIONS.flatten(tree)
+    static = () if are_arrays_of_jax(leaves) else static_positions(leaves, spec)
+    check_statics(leaves, spec, static, "tree")
+    return spec, leaves, static
+
+
+def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
+    """The distinct data of a tree; as `opened`."""
+    plain = plainly_opened(tree) if is_leaf is None else None
+    if plain is None:
+        return opened(tree, is_leaf)[1]
+    _, leaves, static = plain
+    return _without(leaves, static)
+
+
+def _without(leaves: list[Leaf], static: Sequence[int]) -> list[Leaf]:
+    if not static:
+        return leaves
+    return list(compress(leaves, _are_data(leaves, static)))
+
+
+def _are_data(leaves: Sequence[Leaf], static: Sequence[int]) -> bytearray:
+    flags = bytearray(b"\1") * len(leaves)
+    for i in static:
+        flags[i] = 0
+    return flags
+
+
+def mapped(f: Callable[[Leaf], Any], tree: Dag) -> Dag:
+    """A tree with what a function gives for each piece of data."""
+    plain = plainly_opened(tree)
+    if plain is None:
+        untraced, data = opened(tree)
+        return built(untraced, [f(leaf) for leaf in data])
+    spec, leaves, static = plain
+    found = [f(leaf) for leaf in _without(leaves, static)]
+    if holds_registered(spec) and may_hide(found):
+        return built(untraced_of(leaves, spec, tuple(static), OPTIONS, "tree"), found)
+    if static and found:
+        positions = compress(range(len(leaves)), _are_data(leaves, static))
+        for i, value in zip(positions, found, strict=True):
+            leaves[i] = value
+        found = leaves
+    return _core.unflatten(spec, found or leaves)
 
 
 def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence[Leaf]]:
@@ -46,8 +117,7 @@ def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence
     untraced = untraced_of(leaves, spec, tuple(static), OPTIONS, "tree")
     if is_leaf is None:
         untraced = with_seen(untraced, tree)
-    skipped = frozenset(static)
-    return untraced, [leaf for i, leaf in enumerate(leaves) if i not in skipped]
+    return untraced, _without(leaves, static)
 
 
 def _is_node(x: Any) -> bool:
