@@ -1,0 +1,229 @@
+"""Programs that people write every day give no warning and no needless trace."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+import pydag
+
+pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
+
+import jax
+import jax.numpy as jnp
+
+import pydag.jaxinterop as pj
+
+
+class Layer(pj.Module):
+    """A layer."""
+
+    def __init__(self, key: Any) -> None:
+        self.w, self.b = jax.random.normal(key, (3, 3)), jnp.zeros(3)
+
+    def __call__(self, x: Any) -> Any:
+        return jnp.tanh(x @ self.w + self.b)
+
+
+class Net(pj.Module):
+    """A network whose first layer is its last."""
+
+    def __init__(self, seed: int = 0) -> None:
+        keys = jax.random.split(jax.random.key(seed), 2)
+        self.layers = [Layer(keys[0]), Layer(keys[1])]
+        self.last = self.layers[0]
+        self.rate, self.name, self.steps = 0.1, "net", jnp.int32(0)
+
+    def __call__(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return self.last(x)
+
+    def loss(self, x: Any) -> Any:
+        return jnp.sum(self(x) ** 2)
+
+    def step(self, carry: Any, x: Any) -> Any:
+        carry = self(carry + x)
+        return carry, carry
+
+
+class Pair(NamedTuple):
+    """The state of a cell."""
+
+    h: Any
+    c: Any
+
+
+X = jnp.ones((4, 3))
+OPTIMIZER = pj.optimizer(optax.adam(1e-2))
+
+
+def loss(net: Any, x: Any) -> Any:
+    """Of a network."""
+    return net.loss(x)
+
+
+def trained(net: Any, target: Any = None) -> Any:
+    """A few steps."""
+    state = OPTIMIZER.init(net)
+
+    @pj.jit
+    def step(net: Any, state: Any, target: Any) -> Any:
+        def total(net: Any, target: Any) -> Any:
+            return loss(net, X) + (0 if target is None else jnp.sum(target(X) - net(X)))
+
+        gradient = pj.grad(total)(net, target)
+        updates, state = OPTIMIZER.update(gradient, state, net)
+        return pj.apply_updates(net, updates), state
+
+    for _ in range(3):
+        net, state = step(net, state, target)
+    return net
+
+
+def in_place(net: Any) -> Any:
+    """Training in place, beside a compiled method."""
+    state = {"net": net, "opt": OPTIMIZER.init(net)}
+    predict = pj.jit(net.loss)
+
+    @pj.jit(update_argnums=0)
+    def step(run: Any) -> Any:
+        gradient = pj.grad(loss)(run["net"], X)
+        updates, run["opt"] = OPTIMIZER.update(gradient, run["opt"], run["net"])
+        pydag.dag_update(run["net"], pj.apply_updates(run["net"], updates))
+
+    found = []
+    for _ in range(3):
+        step(state)
+        found.append(float(predict(X)))
+    assert found[0] > found[1] > found[2]
+    return found
+
+
+def ema(net: Any) -> Any:
+    """A target that starts as the network itself and follows it."""
+
+    @pj.jit
+    def follow(run: Any) -> Any:
+        def mean(a: Any, b: Any) -> Any:
+            return 0.9 * a + 0.1 * b
+
+        target = pj.tree.map(
+            lambda a, b: mean(a, b) if jnp.issubdtype(a.dtype, jnp.floating) else a,
+            run["target"],
+            run["net"],
+        )
+        return {"net": trained_once(run["net"]), "target": target}
+
+    run = {"net": net, "target": net}
+    for _ in range(3):
+        run = follow(run)
+    return run
+
+
+def trained_once(net: Any) -> Any:
+    """One step of plain gradient descent."""
+    gradient = pj.grad(loss)(net, X)
+    return pj.tree.map(lambda w, g: w - 0.01 * g, net, gradient)
+
+
+def hard_updates(net: Any) -> Any:
+    """A target network that is the network at first, and after every second step."""
+    target = net
+    for i in range(4):
+        gradient = pj.grad(lambda p, t: jnp.sum((p(X) - 0.9 * t(X)) ** 2))(net, target)
+        net = pj.tree.map(lambda w, g: w - 0.01 * g, net, gradient)
+        target = net if i % 2 else target
+    return net
+
+
+def lstm(net: Any) -> Any:
+    """A carry that starts as one array of zeros at two places."""
+    zeros = jnp.zeros(3)
+
+    def cell(carry: Any, x: Any) -> Any:
+        h = net(carry.h + x)
+        return Pair(h, carry.c + h), h
+
+    return pj.scan(cell, Pair(zeros, zeros), X)
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "jit of a module": lambda net: pj.jit(net)(X),
+    "jit of a method": lambda net: pj.jit(net.loss)(X),
+    "jit of a partial": lambda net: pj.jit(functools.partial(loss, net))(X),
+    "jit of a closure": lambda net: pj.jit(lambda x: net(x))(X),
+    "jit of an inner layer": lambda net: pj.jit(net.layers[0])(X),
+    "grad of a method": lambda net: pj.grad(net.loss)(X),
+    "grad of a partial of numbers": lambda net: pj.grad(functools.partial(loss, x=X))(net),
+    "value_and_grad, jit": lambda net: pj.jit(pj.value_and_grad(loss))(net, X),
+    "gradient penalty": lambda net: pj.grad(
+        lambda n: jnp.sum(pj.vmap(pj.grad(lambda x: jnp.sum(n(x))))(X) ** 2)
+    )(net),
+    "per-example gradients": lambda net: pj.vmap(pj.grad(loss), in_axes=(None, 0))(net, X),
+    "vmap of a module": lambda net: pj.vmap(net)(X),
+    "vmap of a method, jit": lambda net: pj.jit(pj.vmap(net.loss))(X),
+    "an ensemble": lambda net: pj.vmap(lambda n, x: n(x), in_axes=(0, None))(
+        pj.tree.map(lambda x: jnp.stack([x, x]), net), X
+    ),
+    "checkpoint of a method": lambda net: pj.jit(pj.grad(pj.checkpoint(net.loss)))(X),
+    "checkpoint of layers": lambda net: pj.grad(
+        lambda n: jnp.sum(pj.checkpoint(n.layers[0])(pj.checkpoint(n.layers[1])(X)))
+    )(net),
+    "scan of a method": lambda net: pj.scan(net.step, jnp.zeros(3), X),
+    "scan of a method, grad": lambda net: pj.grad(
+        lambda n: jnp.sum(pj.scan(n.step, jnp.zeros(3), X)[0])
+    )(net),
+    "scan of a method, jit": lambda net: pj.jit(lambda n: pj.scan(n.step, jnp.zeros(3), X))(net),
+    "an LSTM": lstm,
+    "an LSTM, jit": pj.jit(lstm),
+    "map of a module": lambda net: pj.map(net, X),
+    "fori_loop of a partial": lambda net: pj.fori_loop(
+        0, 3, functools.partial(lambda n, i, x: n(x) + i, net), X
+    ),
+    "while_loop of a closure": lambda net: pj.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1, net(c[1])), (0, X)
+    ),
+    "cond of two modules": lambda net: pj.cond(True, net.layers[0], net.layers[1], X),
+    "switch of layers": lambda net: pj.switch(1, net.layers, X),
+    "training": trained,
+    "training, the target is the model": lambda net: trained(net, net),
+    "training, the target is a copy": lambda net: trained(net, pj.tree.copy(net)),
+    "training in place": in_place,
+    "an average of the model": ema,
+    "hard updates": hard_updates,
+    "wrt a pattern": lambda net: pj.grad(loss, wrt="layers[1]*")(net, X),
+    "wrt the tied layer": lambda net: pj.grad(loss, wrt=["layers*", "last*"])(net, X),
+    "wrt a class": lambda net: pj.grad(loss, wrt=Layer)(net, X),
+    "a policy and a copy": lambda net: pj.grad(
+        lambda t: jnp.sum(t["policy"](X) - t["ref"](X)), wrt="['policy'].*"
+    )({"policy": net, "ref": pj.tree.copy(net)}),
+    "KL of a model and itself": lambda net: pj.grad(lambda p, q: jnp.sum(p(X) - q(X)))(net, net),
+    "vjp by two": lambda net: pj.vjp(lambda a, b: jnp.sum(a(X) * b(X)), net, net)[1](jnp.ones(())),
+    "jacobian of a method": lambda net: pj.jacrev(net)(X[0]),
+    "hessian of a method": lambda net: pj.hessian(net.loss)(X[0]),
+    "linearize of a module": lambda net: pj.linearize(net, X)[1](X),
+    "deepcopy, then jit": lambda net: pj.jit(copy.deepcopy(net))(X),
+    "lower and compile": lambda net: pj.jit(net.loss).lower(X).compile()(X),
+    "eval_shape of a method": lambda net: pj.eval_shape(net.loss, X),
+    "MAML": lambda net: pj.grad(lambda n: loss(trained_once(n), X))(net),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_normal_programs_are_quiet(name: str) -> None:
+    """No warning of any class comes, at the first call or at the second."""
+    net = Net()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PROGRAMS[name](net)
+        PROGRAMS[name](net)
+    assert net.last is net.layers[0]
+    assert all(isinstance(leaf, jax.Array | float | str) for leaf in pydag.dag_leaves(net))
+    assert not any(isinstance(leaf, jax.core.Tracer) for leaf in pydag.dag_leaves(net))
