@@ -26,7 +26,7 @@ def check(path: str | os.PathLike[str], against: str | os.PathLike[str] | None =
             index of files of the first two kinds, or a directory with any of these. A `config.json`
             beside it is read.
         against: The model as it was before a conversion, a merge, a training: what became of its
-            ties, names, types and values is told as well.
+            ties, names, types and values is listed as well.
 
     Raises:
         ValueError: A path is of no known format, or too damaged to be read; an index names files

@@ -54,7 +54,7 @@ def write_file(
 
 
 def _entries(make: Callable[..., Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """What safetensors is told of each array, which must live until it is written."""
+    """What safetensors gets for each array, which must live until it is written."""
     dtypes: dict[Any, str] = {}
     entries = {}
     for name, array in arrays.items():

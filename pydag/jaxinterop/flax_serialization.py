@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`flax.serialization` of Dags and optimizer states: flax is told of them once it is loaded."""
+"""`flax.serialization` of Dags and optimizer states: flax gets to know them once it is loaded."""
 
 import sys
 from collections.abc import Callable

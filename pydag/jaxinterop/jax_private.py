@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What we use of JAX that JAX doesn't promise to keep: all of it is looked up here, at import.
 
-And how JAX opens classes by fields. That is told by trying it out with a class, and by whether
+And how JAX opens classes by fields. We find that out by trying it with a class, and by whether
 another one is opened by the same code. What JAX says in its errors is here, too.
 """
 

@@ -332,6 +332,66 @@ def test_stub_is_the_generated_one(tmp_path: Path) -> None:
     assert stub.read_text("utf-8") == (ROOT / "pydag/_core.pyi").read_text("utf-8")
 
 
+# Phrases of ours that stop a reader, with what to write in their place.
+PHRASES = {
+    r"\b(is|are|was|were) told\b(?! apart| from| to\b)": "warns, raises, lists: name who does it",
+    r"(?<!n't )(?<!has )\b[Ss]ays so\b": "warns, raises, shows",
+    r"\bthe like of\b": "name the things",
+    r"\bmend(s|ed)?\b": "repairs, fixes",
+    r"\b[Ww]ho is told\b": "these errors and warnings come from ...",
+    r"\bstands below\b": "follows",
+}
+
+
+def awkward(text: str) -> list[str]:
+    """The lines of a text with such a phrase, and the advice for each."""
+    return [
+        f"{line.strip()}: {advice}"
+        for line in text.splitlines()
+        for phrase, advice in PHRASES.items()
+        if re.search(phrase, line)
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a change that is lost is told",
+        "a function that returns it untied says so",
+        "strings and the like of it",
+        "The newest one is mended.",
+        "What a block prints stands below it.",
+    ],
+)
+def test_awkward_phrases_are_found(line: str) -> None:
+    """The rule of the next two tests sees what it forbids, and nothing else."""
+    assert len(awkward(f"They are told apart by type.\n{line}\nIt doesn't say so.\n")) == 1
+
+
+def test_pages_are_in_plain_words() -> None:
+    """No page has one of the phrases that stop a reader."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    found = {name_of(page): awkward(page.read_text("utf-8")) for page in pages}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_docstrings_and_messages_are_in_plain_words() -> None:
+    """No docstring or message of the package has one of them."""
+    found = {
+        name_of(file): awkward("\n".join(texts(file)))
+        for file in PYTHON
+        if "pydag" in file.relative_to(ROOT).parts
+    }
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def texts(file: Path) -> Iterator[str]:
+    """The docstrings and other texts of a module."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
 WAIVER = re.compile(
     r"NOLINT(NEXTLINE|BEGIN)?(\([^)]*\))?"
     r"|type: ignore(\[[^\]]*\])?"

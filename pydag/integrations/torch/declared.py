@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`_tied_weights_keys`: what transformers is told of a model's ties."""
+"""`_tied_weights_keys`: what transformers knows of a model's ties."""
 
 import itertools
 import re

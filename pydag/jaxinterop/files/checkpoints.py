@@ -33,7 +33,7 @@ def from_checkpoint(
 
     Raises:
         ValueError: Something is missing or surplus; two copies of one array differ; a type or shape
-            differs. The names are told.
+            differs. The message lists the names.
 
     >>> w = jnp.ones(2)
     >>> model = from_checkpoint({"a": w, "b": w}, {"a": 2 * w, "b": 2 * w})

@@ -54,9 +54,9 @@ def save(
         progress: Shows a bar, with tqdm, while the arrays are brought to the host.
 
     Raises:
-        TypeError: A leaf can't be written, and its path is told: a function where the structure is
-            written, a number that is data where it isn't, an unregistered object that holds arrays,
-            an array of which this process has a part only.
+        TypeError: A leaf can't be written, and the message has its path: a function where the
+            structure is written, a number that is data where it isn't, an unregistered object that
+            holds arrays, an array of which this process has a part only.
         ValueError: Two of NumPy's arrays share a part of their memory; the structure is too large
             for the format.
         OSError: What the system says.

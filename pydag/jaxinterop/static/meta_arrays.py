@@ -39,7 +39,7 @@ def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
     """Checks that no meta field holds an array, or a tuple with one.
 
     Raises:
-        TypeError: One does. The field, its class and its path are told.
+        TypeError: One does. The message names the field, its class and its path.
     """
     try:
         if spec in _without_values:

@@ -56,7 +56,7 @@ class Options(NamedTuple):
     def selected(
         self, leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, is_returned: bool = False
     ) -> Sequence[int]:
-        """Which leaves of a tree are static because `static=` says so."""
+        """Which leaves of a tree are static because `static=` selects them."""
         if self.static is None:
             return ()
         if is_returned:
