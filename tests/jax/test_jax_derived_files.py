@@ -71,7 +71,7 @@ FUNCTIONS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("f", FUNCTIONS, ids=str)
+@pytest.mark.parametrize("f", FUNCTIONS)
 def test_array_functions_of_jax_and_numpy_come_back(path: Path, f: Any) -> None:
     """Sources are written once, the function by its name; ties, structure and `f` come back."""
     model = Model(f)
