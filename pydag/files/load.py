@@ -6,7 +6,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
@@ -30,7 +30,31 @@ from .names import leaf_names
 from .path import check_path
 from .source import Source
 
+T = TypeVar("T")
 
+
+@overload
+def load(
+    path: str | os.PathLike[str],
+    like: None = None,
+    only: Where | None = None,
+    strict: bool = True,
+    *,
+    namespace: str | None = None,
+    classes: type | Iterable[type] = (),
+    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
+) -> Dag: ...
+@overload
+def load(
+    path: str | os.PathLike[str],
+    like: T,
+    only: Where | None = None,
+    strict: bool = True,
+    *,
+    namespace: str | None = None,
+    classes: type | Iterable[type] = (),
+    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
+) -> T: ...
 def load(
     path: str | os.PathLike[str],
     like: Dag = None,

@@ -22,12 +22,12 @@ def _writer_of(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
 
 @with_options
 def dag_replace(
-    tree: Dag,
+    tree: T,
     old: Any,
     new: Any,
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
-) -> Dag:
+) -> T:
     """A new tree in which `new` stands in every slot that held the very object `old`.
 
     `new` is put there as it is, not copied. The argument stays as it is.
@@ -47,7 +47,8 @@ def dag_replace(
     >>> dag_replace(model, layer, [2.0])
     {'encoder': [2.0], 'decoder': [2.0], 'head': [1.0]}
     """
-    return _core.replace(tree, old, new, is_leaf=is_leaf, **options)
+    result: T = _core.replace(tree, old, new, is_leaf=is_leaf, **options)
+    return result
 
 
 def dag_combine(

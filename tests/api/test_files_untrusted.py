@@ -401,7 +401,8 @@ class Description:
 def test_a_number_that_is_described(path: Path) -> None:
     """A number fits the description of an array of its kind, and no array."""
     save(path, {"a": 7})
-    assert load(path, {"a": Description("i4")}) == {"a": 7}
+    described: Any = {"a": Description("i4")}
+    assert load(path, described) == {"a": 7}
     for like in (Description("f4"), Description("?"), np.zeros((), "i8"), np.int64(0)):
         with pytest.raises(ValueError, match=r"(?s)'a' doesn't fit `like`.*7, of <class 'int'>"):
             load(path, {"a": like})

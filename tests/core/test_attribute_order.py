@@ -141,7 +141,7 @@ def test_files_name_leaves_alike(tmp_path: Path) -> None:
         loaded = files.load(tmp_path / name, classes=[Layer])
         assert order_of(loaded) == order_of(node)
         for like in (Layer(w=w * 0, b=b * 0), Layer(b=b * 0, w=w * 0)):
-            filled = files.load(tmp_path / name, like)
+            filled: Any = files.load(tmp_path / name, like)
             assert order_of(filled) == order_of(like)
             assert (filled.w.tolist(), filled.b.tolist()) == (w.tolist(), b.tolist())
 

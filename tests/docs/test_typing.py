@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, assert_type
 
 import pytest
@@ -53,6 +54,17 @@ def test_the_core() -> None:
         pydag.no_such_name  # type: ignore[attr-defined]  # noqa: B018  # the point
     with pytest.raises(ValueError, match="identity"):
         pydag.dag_leaves([], identity="leaves")  # type: ignore[arg-type]  # the point
+
+
+def test_what_is_replaced_or_filled_keeps_its_class(tmp_path: Path) -> None:
+    """`dag_replace` and `load(path, like)` give a model for a model; without `like` it is Any."""
+    old, path = model(), tmp_path / "model.safetensors"
+    new = assert_type(pydag.dag_replace(old, old.first, jnp.zeros(2)), Model)
+    assert new.first is new.second
+    pj.save(path, old)
+    assert assert_type(pj.load(path, old), Model).first.tolist() == [1.0, 1.0]
+    assert type(assert_type(pydag.files.load(path, like=old), Model)) is Model
+    assert type(assert_type(pj.load(path), Any)) is Model
 
 
 def test_a_dag_has_the_type_of_its_tree() -> None:

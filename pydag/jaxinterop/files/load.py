@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import jax
 import numpy as np
@@ -36,7 +36,35 @@ _QUESTION = Question(
     "load shardings", _describe, "Give both places one sharding: one array has one."
 )
 
+T = TypeVar("T")
 
+
+@overload
+def load(
+    path: str | os.PathLike[str],
+    like: None = None,
+    only: Where | None = None,
+    strict: bool = True,
+    *,
+    shardings: Any = None,
+    namespace: str | None = None,
+    classes: type | Iterable[type] = (),
+    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
+    progress: bool = False,
+) -> AnyDag: ...
+@overload
+def load(
+    path: str | os.PathLike[str],
+    like: T,
+    only: Where | None = None,
+    strict: bool = True,
+    *,
+    shardings: Any = None,
+    namespace: str | None = None,
+    classes: type | Iterable[type] = (),
+    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
+    progress: bool = False,
+) -> T: ...
 def load(
     path: str | os.PathLike[str],
     like: AnyDag = None,
