@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <vector>
 
 namespace pydag {
 namespace {
@@ -58,6 +60,26 @@ nb::object one_of_each_class(Arguments a) {
     return found;
 }
 
+// (objects, addresses of classes): where the objects of these classes stand.
+nb::object positions_of_classes(Arguments a) {
+    const nb::object objects = checked(PySequence_Tuple(a[0]));
+    std::vector<const PyTypeObject *> classes;
+    const nb::object addresses = checked(PySequence_Tuple(a[1]));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(addresses.ptr()); ++i) {
+        classes.push_back(static_cast<const PyTypeObject *>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(addresses.ptr(), i))));
+        if (PyErr_Occurred()) throw nb::python_error();
+    }
+    std::sort(classes.begin(), classes.end(), std::less<>());
+    nb::object found = checked(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(objects.ptr()); ++i) {
+        const PyTypeObject *const type = Py_TYPE(PyTuple_GET_ITEM(objects.ptr(), i));
+        if (!std::binary_search(classes.begin(), classes.end(), type, std::less<>())) continue;
+        const nb::object position = checked(PyLong_FromSsize_t(i));
+        checked(PyList_Append(found.ptr(), position.ptr()));
+    }
+    return found;
+}
+
 nb::object on_hashed(Arguments a) { return make_hashed(a[0]); }
 
 nb::object spec_key(Arguments a) {
@@ -80,6 +102,7 @@ const Operation operations[] = {
     operation_of<0, on_running_key>("running_key"),
     operation_of<3, on_call_for_key>("call_for_key"),
     operation_of<1, one_of_each_class>("one_of_each_class"),
+    operation_of<2, positions_of_classes>("positions_of_classes"),
     operation_of<1, on_hashed>("hashed"),
     operation_of<1, spec_key>("spec_key"),
 };

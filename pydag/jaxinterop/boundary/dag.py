@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import optree
 from jax import tree_util
 
-from pydag._core import PyDagSpec
+from pydag._core import PyDagSpec, spec_key
 from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, tell_flax, to_state
 from pydag.jaxinterop.messages.roots import Roots
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.opened_names import opens_with_names
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.paths import keys_of, names_of, paths_of
-from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
+from pydag.jaxinterop.static.untraced import Options, Untraced, looked_through, take_apart
 from pydag.ops.select import flags_of, masks, select_matching, where_there
 from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
@@ -82,7 +82,8 @@ class Dag(Generic[T]):
         options = Options.of(namespace, identity, static)
         options.check_static(tree)
         tell_flax()
-        self._untraced, self._leaves = take_apart(tree, options)[0], ()
+        _, spec, _ = looked_through(tree, options)
+        self._untraced, self._leaves = Untraced(spec_key(spec), (), (), options), ()
         self._built = tree, None
 
     @property

@@ -5,8 +5,6 @@ import dataclasses
 import enum
 import types
 from collections.abc import Iterable, Sequence
-from itertools import compress
-from operator import not_
 from typing import Any
 
 import jax
@@ -117,9 +115,7 @@ def untraced_among(leaves: Sequence[Any]) -> Sequence[int]:
         return range(len(leaves))
     if None in answers.values():
         return [i for i, leaf in enumerate(leaves) if not is_traced(leaf)]
-    # Nothing here is done by Python for each leaf.
-    known = map(answers.__getitem__, map(id, map(type, leaves)))
-    return list(compress(range(len(leaves)), map(not_, known)))
+    return _core.positions_of_classes(leaves, [c for c, known in answers.items() if not known])
 
 
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)

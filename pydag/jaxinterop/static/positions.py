@@ -6,6 +6,7 @@ through builtin containers, is a module.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
@@ -17,6 +18,19 @@ from pydag.typing import Leaf
 from .leaves import is_number, untraced_among
 
 _MOST_WAYS = 256  # to one leaf are looked through for two to name in an error
+
+
+def are_data(leaves: Sequence[Leaf], static: Sequence[int]) -> bytearray:
+    """For each leaf whether it is none of the static ones."""
+    flags = bytearray(b"\1") * len(leaves)
+    for i in static:
+        flags[i] = 0
+    return flags
+
+
+def without_static(leaves: Sequence[Leaf], static: Sequence[int]) -> Sequence[Leaf]:
+    """The leaves that aren't static."""
+    return list(compress(leaves, are_data(leaves, static))) if static else leaves
 
 
 def static_positions(
@@ -35,8 +49,11 @@ def static_positions(
         SharingError: A number is a module's by one path, and data by another.
     """
     numbers: Sequence[int] = ()
-    if any(map(is_number, _core.one_of_each_class(leaves).values())):
-        numbers = _numbers_of_modules(leaves, spec, roots)
+    examples = _core.one_of_each_class(leaves)
+    classes = [cls for cls, example in examples.items() if is_number(example)]
+    if classes:
+        found = _core.positions_of_classes(leaves, classes)
+        numbers = _numbers_of_modules(found, spec, roots)
     untraced = untraced_among(leaves)
     if untraced and (numbers or selected):
         return tuple(sorted({*numbers, *selected, *untraced}))
@@ -45,12 +62,16 @@ def static_positions(
     return tuple(untraced or numbers)
 
 
-def _numbers_of_modules(leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots) -> list[int]:
+def _numbers_of_modules(numbers: list[int], spec: PyDagSpec, roots: Roots) -> list[int]:
+    """Those of the positions of numbers at which a module owns the number."""
     owned, mixed = _core.module_leaves(spec)
-    for i in mixed:
-        if is_number(leaves[i]):
+    if mixed:
+        for i in sorted(frozenset(mixed).intersection(numbers)):
             raise _two_treatments(spec, i, roots)
-    return [i for i in owned if is_number(leaves[i])]
+    if len(owned) == spec.num_leaves:
+        return numbers
+    is_owned = frozenset(owned)
+    return [i for i in numbers if i in is_owned]
 
 
 def _ways(spec: PyDagSpec, leaf: int, roots: Roots) -> Iterator[tuple[bool, str]]:

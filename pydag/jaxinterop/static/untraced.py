@@ -9,7 +9,7 @@ again.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, is_, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import optree
@@ -18,6 +18,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, say_roots
+from pydag.registry.weak_table import WeakTable
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
@@ -27,7 +28,7 @@ from .constants import with_state
 from .leaves import Static, are_arrays_of_jax
 from .meta_arrays import check_meta_fields
 from .option import Shape, StaticOption
-from .positions import static_positions
+from .positions import static_positions, without_static
 from .unregistered import check_leaf, is_lazy, lazy_text
 from .weak_references import check_weak, holds_weak
 
@@ -281,6 +282,11 @@ def _place(spec: PyDagSpec, position: int, roots: Roots) -> str:
     return place_text(spec.accessors()[position], roots)
 
 
+# For a structure the static leaves that were seen in it last, if they are numbers and text: the
+# next tree mostly has the same objects, and then nothing is done, hashed or compared for each.
+_last_statics: WeakTable[tuple[Static, ...]] = WeakTable()
+_value_of = attrgetter("value")
+
 # The classes of values that hold nothing, by id.
 _PLAIN = frozenset(map(id, (Static, type(None), bool, int, float, complex, str, bytes)))
 
@@ -325,8 +331,34 @@ def untraced_of(
             field holds one; or a result holds such an object, or an iterator.
     """
     check_statics(leaves, spec, positions, roots, selected, is_returned)
-    statics = tuple(Static(leaves[i]) for i in positions)
+    return _untraced(leaves, spec, positions, options)
+
+
+def _untraced(
+    leaves: Sequence[Leaf], spec: PyDagSpec, positions: tuple[int, ...], options: Options
+) -> Untraced:
+    values = [leaves[i] for i in positions]
+    statics = _last_statics.get(spec, ()) if positions else ()
+    if len(statics) != len(values) or not all(map(is_, map(_value_of, statics), values)):
+        statics = tuple(map(Static, values))
+        if _core.one_of_each_class(values).keys() <= _PLAIN:
+            _last_statics.set(spec, statics)
     return Untraced(_core.spec_key(spec), positions, statics, options)
+
+
+def looked_through(
+    tree: Dag, options: Options, roots: Roots = "tree", is_returned: bool = False
+) -> tuple[Sequence[Leaf], PyDagSpec, tuple[int, ...]]:
+    """The leaves of a DAG, its structure, and where the static leaves stand; as `take_apart`."""
+    found, spec = options.flatten(tree, roots)
+    if options.static is None and are_arrays_of_jax(found):
+        check_meta_fields(spec, roots)
+        return found, spec, ()
+    leaves = without_bare(found)
+    selected = options.selected(leaves, spec, roots, is_returned)
+    positions = static_positions(leaves, spec, roots, selected)
+    check_statics(leaves, spec, positions, roots, selected, is_returned)
+    return leaves, spec, positions
 
 
 def take_apart(
@@ -342,15 +374,5 @@ def take_apart(
         CycleError: An object contains itself.
         TypeError: A leaf is an object that nobody registered, and holds arrays.
     """
-    found, spec = options.flatten(tree, roots)
-    if options.static is None and are_arrays_of_jax(found):
-        check_meta_fields(spec, roots)
-        return Untraced(_core.spec_key(spec), (), (), options), found
-    leaves = without_bare(found)
-    selected = options.selected(leaves, spec, roots, is_returned)
-    positions = static_positions(leaves, spec, roots, selected)
-    untraced = untraced_of(leaves, spec, positions, options, roots, selected, is_returned)
-    if not positions:
-        return untraced, leaves
-    skipped = frozenset(positions)
-    return untraced, [x for i, x in enumerate(leaves) if i not in skipped]
+    leaves, spec, positions = looked_through(tree, options, roots, is_returned)
+    return _untraced(leaves, spec, positions, options), without_static(leaves, positions)

@@ -19,7 +19,7 @@ from pydag.jaxinterop.boundary.memory import (
 from pydag.jaxinterop.boundary.remembered import may_hide
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.leaves import Static, are_arrays_of_jax, is_number
-from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.positions import are_data, static_positions, without_static
 from pydag.jaxinterop.static.untraced import (
     Options,
     Untraced,
@@ -66,20 +66,7 @@ def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
     if plain is None:
         return opened(tree, is_leaf)[1]
     _, leaves, static = plain
-    return _without(leaves, static)
-
-
-def _without(leaves: list[Leaf], static: Sequence[int]) -> list[Leaf]:
-    if not static:
-        return leaves
-    return list(compress(leaves, _are_data(leaves, static)))
-
-
-def _are_data(leaves: Sequence[Leaf], static: Sequence[int]) -> bytearray:
-    flags = bytearray(b"\1") * len(leaves)
-    for i in static:
-        flags[i] = 0
-    return flags
+    return without_static(leaves, static)
 
 
 def mapped(f: Callable[[Leaf], Any], tree: Dag) -> Dag:
@@ -89,11 +76,11 @@ def mapped(f: Callable[[Leaf], Any], tree: Dag) -> Dag:
         untraced, data = opened(tree)
         return built(untraced, [f(leaf) for leaf in data])
     spec, leaves, static = plain
-    found = [f(leaf) for leaf in _without(leaves, static)]
+    found = [f(leaf) for leaf in without_static(leaves, static)]
     if holds_registered(spec) and may_hide(found):
         return built(untraced_of(leaves, spec, tuple(static), OPTIONS, "tree"), found)
     if static and found:
-        positions = compress(range(len(leaves)), _are_data(leaves, static))
+        positions = compress(range(len(leaves)), are_data(leaves, static))
         for i, value in zip(positions, found, strict=True):
             leaves[i] = value
         found = leaves
@@ -117,7 +104,7 @@ def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence
     untraced = untraced_of(leaves, spec, tuple(static), OPTIONS, "tree")
     if is_leaf is None:
         untraced = with_seen(untraced, tree)
-    return untraced, _without(leaves, static)
+    return untraced, without_static(leaves, static)
 
 
 def _is_node(x: Any) -> bool:
