@@ -27,7 +27,7 @@ from .flat import read_flat
 from .loaded import Loaded, chosen_by_path, selected
 from .memory import one_each
 from .names import leaf_names
-from .path import check_path
+from .path import check_local, check_path
 from .source import Source
 
 T = TypeVar("T")
@@ -96,9 +96,10 @@ def load(
             `pydag.jaxinterop`, beside the array functions of JAX and NumPy.
 
     Raises:
-        ValueError: The file is damaged; an index names what isn't there; a class isn't registered
-            here, or a class or function would have to be named; with `like`: names are missing or
-            too many, copies of one array differ, or a type or shape differs.
+        ValueError: The path is an address, such as `s3://...`; the file is damaged; an index names
+            what isn't there; a class isn't registered here, or a class or function would have to
+            be named; with `like`: names are missing or too many, copies of one array differ, or a
+            type or shape differs.
         OSError: The file can't be read.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
     """
@@ -127,6 +128,7 @@ def read(
     Args:
         wanted: The leaves of `like`, and its structure.
     """
+    check_local(path, is_read=True)
     asked = _checked_classes(classes)
     known = FunctionNames([functions] if callable(functions) else functions)
     source = opened(path)

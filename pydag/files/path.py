@@ -20,10 +20,18 @@ def check_path(path: object, tree: object, call: str) -> None:
     raise TypeError(f"the path of a file comes first, got {short_repr(path)}\n  {swap}: {call}.")
 
 
-def check_local(path: str | os.PathLike[str]) -> None:
+def check_local(path: str | os.PathLike[str], is_read: bool = False) -> None:
     """Raises ValueError for an address such as `gs://bucket/model`."""
     if isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path):
+        what, cure = (
+            ("reads", "Copy it to this machine first")
+            if is_read
+            else (
+                "writes",
+                "Save to a local file, and copy it there",
+            )
+        )
         raise ValueError(
-            f"{path!r} is an address, and pydag writes files of this machine alone\n"
-            "  Save to a local file, and copy it there, such as with fsspec."
+            f"{path!r} is an address, and pydag {what} files of this machine alone\n"
+            f"  {cure}, such as with fsspec."
         )

@@ -53,7 +53,8 @@ def save(
             field can't be written; the path is named. So is a tensor on `meta`, and a module of
             torch: save its `state_dict()`.
         ValueError: Two arrays share a part of their memory, and aren't one; both are named. Two
-            registered classes have one name, or the structure is too large for the format.
+            registered classes have one name, or the structure is too large for the format. Or the
+            path is an address, such as `s3://...`.
         OSError: The file can't be written.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
 

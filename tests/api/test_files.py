@@ -724,4 +724,9 @@ def test_an_address_is_refused(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="is an address, and pydag writes files of this machine"):
         save(address, {"a": 1.0})
+    for like in (None, {"a": 1.0}):
+        with pytest.raises(
+            ValueError, match="and pydag reads files of this machine alone\n  Copy it"
+        ):
+            load(address, like)
     assert list(tmp_path.iterdir()) == []

@@ -58,7 +58,7 @@ def save(
             structure is written, a number that is data where it isn't, an unregistered object that
             holds arrays, an array of which this process has a part only.
         ValueError: Two of NumPy's arrays share a part of their memory; the structure is too large
-            for the format.
+            for the format; the path is an address, such as `s3://...`.
         OSError: What the system says.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
 
