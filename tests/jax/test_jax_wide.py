@@ -18,7 +18,7 @@ import pydag
 import pydag._core as _core
 from pydag import jaxinterop
 from pydag.jaxinterop.compiled.leaf_groups import LeafGroups, LookAgain
-from pydag.jaxinterop.static.untraced import put_in
+from pydag.jaxinterop.static.untraced import Options, put_in, take_apart
 
 struct: Any = jax.ShapeDtypeStruct
 HERE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
@@ -114,3 +114,20 @@ def test_a_number_in_each_module() -> None:
         return [m.a + m.w for m in models]
 
     assert not any(f(models))
+
+
+def test_leaves_that_a_pattern_makes_static() -> None:
+    """`static=` by a pattern: to find out which static leaves it selects takes a look at each."""
+
+    class Looked(list[int]):
+        """Positions that count how often they are compared one by one."""
+
+        count = 0
+
+        def __contains__(self, item: object) -> bool:
+            type(self).count += 1
+            return super().__contains__(item)
+
+    untraced, _ = take_apart({f"k{i}": f"text {i}" for i in range(100)}, Options())
+    assert untraced.with_states(Looked(range(100))) == untraced
+    assert Looked.count == 0

@@ -205,8 +205,8 @@ class Untraced(NamedTuple):
         """
         if not self.positions:
             return self
-        pairs = zip(self.positions, self.statics, strict=True)
-        return self._replace(statics=tuple(x if i in exempt else with_state(x) for i, x in pairs))
+        pairs, skipped = zip(self.positions, self.statics, strict=True), frozenset(exempt)
+        return self._replace(statics=tuple(x if i in skipped else with_state(x) for i, x in pairs))
 
     def check_weak(self, tree: Dag, roots: Roots) -> None:
         """`weak_references.check_weak` of the tree that this was taken from."""
