@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("jax")
 
-import jax
 import jax.numpy as jnp
 
 from pydag import jaxinterop
@@ -74,7 +73,7 @@ def test_a_class_that_gets_an_equality() -> None:
     def f(x: Any, c: Any) -> Any:
         return x * c.n
 
-    ours, theirs = jaxinterop.jit(f, static_argnums=1), jax.jit(f, static_argnums=1)
+    ours = jaxinterop.jit(f, static_argnums=1)
     old, x = Config(2), jnp.float32(3)
     for _ in range(3):
         assert float(ours(x, old)) == 6
@@ -86,7 +85,7 @@ def test_a_class_that_gets_an_equality() -> None:
         for n in (5, 8):
             config.n = n
             for _ in range(3):
-                assert float(ours(x, config)) == float(theirs(x, config)) == 3 * n
+                assert float(ours(x, config)) == 3 * n
 
 
 def test_leaves_that_are_static_in_turn() -> None:

@@ -53,7 +53,8 @@ class Structure:
         return self._untraced.unseen() == other._untraced.unseen()
 
     def __hash__(self) -> int:
-        return hash(self._untraced.unseen())
+        # Without `seen`, which is None here: the hash of None is an address before Python 3.12.
+        return hash(self._untraced.unseen()[:-1])
 
     def __repr__(self) -> str:
         return f"Structure({self._untraced!r})"
