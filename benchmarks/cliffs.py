@@ -19,6 +19,7 @@ import odd_trees
 import quiet_steps
 import small_calls
 import structure_walks
+import whole_steps
 from peers import Peers
 from records import Task
 from rows import Row
@@ -33,6 +34,7 @@ MODULES: tuple[Callable[[Peers, Effort], list[Row]], ...] = (
     many_arrays.rows,
     imports.rows,
     quiet_steps.rows,
+    whole_steps.rows,
 )
 
 
