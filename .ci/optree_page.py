@@ -16,39 +16,37 @@ import optree.functools
 import optree.pytree
 import optree.treespec
 
-from pydag.public.renamed import our_name
-
 PAGE = Path(__file__).parents[1] / "docs" / "optree.md"
 
 INTRODUCTION = """\
 # From optree to pydag
 
-Each public name of optree {version}, what it is called here, and what it does with shared objects.
-Where nothing is shared, results, calls of your functions and errors are optree's. The parameter
-`treespec` is called `spec`; whatever flattens takes `identity="all" | "nodes"` besides, and
-`namespace` may be left out where a class is registered.
+Every public name of optree {version}, and what pydag's function does with shared objects. pydag's
+name has `dag_` in place of `tree_`, `dagspec_` in place of `treespec_`, and `pydag` in place of
+`pytree`; other names are the same. If nothing is shared, results, errors and calls of your functions
+are optree's. The parameter `treespec` is called `spec`. Functions that flatten also take
+`identity="all" | "nodes"`, and don't need `namespace` for a class that is registered.
 
-Two laws hold for all of it. The structure that an operation on structures gives is that of the tree
-which it speaks of. And whoever unfolds what a function returns, gets what optree's function returns
-for the unfolded arguments.
+Two laws hold. An operation on structures gives the structure of the tree that it describes. And
+unfolding what a function returns gives what optree's function returns for the unfolded arguments.
 """
 
 _SAME = "optree's own object"
 _ANCHOR = "the path of a shared leaf is its anchor's"
 _ONCE = "each distinct leaf once"
-_SPECS = "the sharing inside each given spec is kept, none is made between them"
+_SPECS = "keeps the sharing inside each spec, and makes none between them"
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Taking apart and putting together": {
         "tree_flatten": "each distinct leaf once, in first-visit order; the spec knows the sharing",
         "tree_flatten_with_path": _ANCHOR,
-        "tree_flatten_with_accessor": "as with paths",
+        "tree_flatten_with_accessor": _ANCHOR,
         "tree_unflatten": "each shared node is built once",
         "tree_iter": "a leaf comes when it is first reached; what was met is owned till the end",
         "tree_leaves": _ONCE,
         "tree_structure": "structures that are shared otherwise are unequal",
         "tree_paths": f"{_ANCHOR}; `all_paths=True` gives all of them",
-        "tree_accessors": "as paths",
+        "tree_accessors": _ANCHOR,
         "tree_is_leaf": "one object: nothing is shared",
         "all_leaves": "each item by itself",
         "tree_flatten_one_level": "one node: its slots, shared or not",
@@ -58,8 +56,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "tree_map_": "an update in place happens once per distinct leaf",
         "tree_map_with_path": _ANCHOR,
         "tree_map_with_path_": _ANCHOR,
-        "tree_map_with_accessor": "as with paths",
-        "tree_map_with_accessor_": "as with paths",
+        "tree_map_with_accessor": _ANCHOR,
+        "tree_map_with_accessor_": _ANCHOR,
         "tree_replace_nones": "None has no identity: each occurrence; the sentinel is then shared",
         "tree_partition": "one question per distinct leaf; `dag_combine` gives the original again",
     },
@@ -75,21 +73,21 @@ SECTIONS: dict[str, dict[str, str]] = {
         "tree_broadcast_prefix": "shared as the full tree; one object gets one answer",
         "broadcast_prefix": "one entry per distinct leaf of the full tree",
         "tree_broadcast_common": "each result keeps its own tree's sharing",
-        "broadcast_common": "the first tree decides; inside one of its leaves, the other",
-        "tree_broadcast_map": "the first tree decides; the function runs once per distinct leaf",
-        "tree_broadcast_map_with_path": "as without path",
-        "tree_broadcast_map_with_accessor": "as without accessor",
+        "broadcast_common": "the sharing of the first tree; inside one of its leaves, of the other",
+        "tree_broadcast_map": "the sharing of the first tree; one call per distinct leaf",
+        "tree_broadcast_map_with_path": "as `tree_broadcast_map`",
+        "tree_broadcast_map_with_accessor": "as `tree_broadcast_map`",
         "prefix_errors": "none where `broadcast_prefix` succeeds; conflicts of sharing last",
     },
     "Transposing": {
         "tree_transpose": "a node that is shared across the boundary is a `SharingError`",
         "tree_transpose_map": "once per distinct leaf; the first output says the inner structure",
-        "tree_transpose_map_with_path": "as without path",
-        "tree_transpose_map_with_accessor": "as without accessor",
+        "tree_transpose_map_with_path": "as `tree_transpose_map`",
+        "tree_transpose_map_with_accessor": "as `tree_transpose_map`",
     },
     "Structures": {
         "treespec_paths": _ANCHOR,
-        "treespec_accessors": "as paths",
+        "treespec_accessors": _ANCHOR,
         "treespec_entries": "of slots, aliases included",
         "treespec_entry": "of a slot",
         "treespec_children": "each is the structure of the child by itself",
@@ -123,8 +121,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "dict_insertion_ordered": f"{_SAME}: one flag for both libraries",
     },
     "Entries, types, predicates": {
-        "PyTreeSpec": "knows what is shared: `num_shared`, `shared`, `num_paths`, `to_treespec()`",
-        "PyTreeDef": "the same class",
+        "PyTreeSpec": "`PyDagSpec` knows what is shared: `num_shared`, `shared`, `num_paths`, `to_treespec()`",
+        "PyTreeDef": "`PyDagSpec`, too",
         "MAX_RECURSION_DEPTH": "there is none: only memory bounds the depth of a structure",
     },
 }
@@ -152,9 +150,6 @@ MODULES = {
 }
 """optree's modules, pydag's, and what is to say."""
 
-ABSENT = ("MAX_RECURSION_DEPTH",)
-
-
 def complete_sections() -> dict[str, dict[str, str]]:
     """The sections with the names that are optree's own objects; ValueError for one left over."""
     said = {name for section in SECTIONS.values() for name in section}
@@ -167,20 +162,20 @@ def complete_sections() -> dict[str, dict[str, str]]:
     return sections
 
 
-def row(name: str, note: str) -> str:
-    """A line of the table."""
-    ours = our_name(name)
-    shown = "-" if name in ABSENT else f"`{ours}`"
-    return f"| `{name}` | {shown} | {note} |"
+def rows(section: dict[str, str]) -> list[str]:
+    """The lines of a table: one for each note, with the names that it holds for."""
+    names: dict[str, list[str]] = {}
+    for name, note in section.items():
+        if name in optree.__all__:
+            names.setdefault(note, []).append(f"`{name}`")
+    return [f"| {', '.join(found)} | {note} |" for note, found in names.items()]
 
 
 def page() -> str:
     """The whole page."""
     lines = [INTRODUCTION.format(version=optree.__version__)]
     for title, section in complete_sections().items():
-        lines += [f"## {title}\n", "| optree | pydag | with sharing |", "|---|---|---|"]
-        lines += [row(name, note) for name, note in section.items() if name in optree.__all__]
-        lines.append("")
+        lines += [f"## {title}\n", "| optree | with sharing |", "|---|---|", *rows(section), ""]
     lines += ["## Modules\n", "| optree | pydag | |", "|---|---|---|"]
     lines += [f"| `{theirs}` | `{ours}` | {note} |" for theirs, (ours, note) in MODULES.items()]
     return "\n".join(lines) + "\n"

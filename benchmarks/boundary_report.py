@@ -13,15 +13,15 @@ def section(records: list[Record]) -> str:
     parts = []
     if own := chosen(records, "boundary", work="update"):
         parts.append(f"""\
-A compiled function gets a model, changes each of its arrays and returns it. It computes next to
-nothing, so the time is that of the way in and out. The floor is `jax.jit` with a flat tuple
-of arrays. In brackets: how many times the floor.
+A compiled function gets a model, changes each of its arrays and returns it. It computes almost
+nothing, so the time is that of the call. The floor is `jax.jit` with a flat tuple of arrays; the
+number in brackets is the time over that of the floor.
 
 {_by_leaves(own, FLOOR)}""")
     if own := chosen(records, "boundary", work=REFS):
         parts.append(f"""\
-The same with refs: the function writes into each ref of a model and returns nothing. Here the
-floor is `jax.jit` with arrays that are donated and returned.
+With refs, the function writes into each ref of a model and returns nothing. The floor is `jax.jit`
+with arrays that are donated and returned.
 
 {_by_leaves(own, ARRAYS)}""")
     found = {r.labels["what"]: r for r in chosen(records, "boundary", work=DISPATCH)}
@@ -50,11 +50,10 @@ def _dispatch(record: Record) -> str:
     """What a call keeps the program, beside what the device needs."""
     floor, ours = (record.times[name].minimum for name in (FLOOR, OURS[0]))
     return f"""\
-JAX returns from a call before the result is there, so on an accelerator these times are hidden
-behind the step before, as long as dispatching takes less time than the step. On the CPU, with
-asynchronous dispatch and {LEAVES:,} arrays, a call returns after {duration(floor)} with a flat
-tuple and after {duration(ours)} with a dict. Of a step of {duration(STEP)}, as a decode step of a
-small language model takes, that is {_share(floor)} for JAX and {_share(ours - floor)} for pydag.
+JAX returns from a call before the result is there. So an accelerator doesn't wait as long as a call
+takes less time than a step. On the CPU, with asynchronous dispatch and {LEAVES:,} arrays, a call
+returns after {duration(floor)} with a flat tuple and after {duration(ours)} with a dict. Of a step
+of {duration(STEP)} that is {_share(floor)} for JAX and {_share(ours - floor)} for pydag.
 """
 
 

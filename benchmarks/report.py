@@ -45,26 +45,22 @@ def _head(results: Results) -> str:
 
 ## How it is measured
 
-The nine models are those of optree's own benchmark: the modules of well-known networks, as nested
-dicts and as nested `OrderedDict`s, with {fewest:,} to {most:,} nodes.
+The nine models are those of optree's own benchmark: well-known networks as nested dicts and as
+nested `OrderedDict`s, with {fewest:,} to {most:,} nodes. All libraries run in one process and take
+turns, {about["rounds"]} rounds, with the garbage collector off. A time is the minimum of the rounds.
+The *speed-up* is the time of the fastest other library, divided by pydag's time: above 1 pydag is
+faster. *Mean* is the geometric mean over the nine models, *worst* the smallest speed-up.
 
-All libraries run in one process and take turns, {about["rounds"]} rounds of them, with the garbage
-collector off. A time is the minimum of the rounds; the files have the medians as well. The
-*speed-up* is the time of the fastest other library, divided by pydag's time: above 1 pydag is
-faster. A mean is the geometric mean over the nine models, and *worst* is the model with the
-smallest speed-up.
-
-Such figures vary from run to run, most of all those of a few microseconds. They say what the
-library costs, and not how fast your program is: a training step of many milliseconds hides most of
-it.
+Times of a few microseconds vary from run to run. A training step of many milliseconds hides most of
+what is measured here.
 
 ## Trees
 
 {short_table(results)}
-In the first eight rows the tree has been seen before, as in a training loop, so pydag finds its
-structure in a cache. In *leaves held elsewhere* something else refers to each leaf, as is usual in
-a program; a leaf that nothing else refers to needs no entry in the table of identities. In *never
-seen before* each call gets a new tree, in which every key is a new string.
+In the first eight rows pydag has seen the tree before, as in a training loop, and finds its
+structure in a cache. In *leaves held elsewhere* something else in the program refers to each leaf;
+a leaf that nothing else refers to needs no entry in the table of identities. In *never seen before*
+each call gets a new tree with new strings as keys.
 """
 
 
@@ -79,13 +75,13 @@ def _shared(records: list[Record]) -> str:
             for name in ("pydag flatten", "optree flatten", "jax flatten", "dm-tree flatten")
         ]
         for record in chosen(records, "sharing")
-        if record.labels["depth"] in (1, 8, 16, 20, 60)
+        if record.labels["depth"] in (1, 16, 60)
     ]
     mean = mean_and_worst(chosen(records, "tables", work="flatten", shared=True, mapping="dict"))
     tenth = (
         f"""\
-With a tenth of its modules shared, a model of dicts is flattened {mean[0]} times as fast as by the
-fastest other library (worst: {mean[1]}), which flattens the shared modules again and again.
+If a tenth of a model's modules is shared, pydag flattens it {mean[0]} times as fast as the fastest
+other library (worst: {mean[1]}), which flattens shared modules at each of their places.
 
 """
         if any(mean)
@@ -94,8 +90,8 @@ fastest other library (worst: {mean[1]}), which flattens the shared modules agai
     if not rows:
         return tenth
     return f"""\
-{tenth}The list `t = [t, t]`, nested so many times, has one leaf with 2 to the power of the depth
-paths. pydag's time grows with the objects, that of the others with the paths:
+{tenth}A list `t = [t, t]` of depth n has one leaf and 2^n paths. pydag's time grows with the objects, that
+of the others with the paths:
 
 {table(["depth", "pydag", "optree", "jax", "dm-tree"], rows)}"""
 
@@ -111,8 +107,8 @@ def _modules(records: list[Record]) -> str:
     columns = [list(rows[0][2]), *(cells for _, cells, _ in rows)]
     head = ["50 layers of three arrays and a name", *(work for work, _, _ in rows)]
     return f"""\
-Classes of one's own, with pydag and with JAX's `register_dataclass`; modules of equinox and of NNX,
-with pydag and with the library itself (NNX: `nnx.split` and `nnx.merge`).
+Your own classes with pydag and with JAX's `register_dataclass`; modules of equinox and NNX with pydag
+and with the library itself (`nnx.split` and `nnx.merge`).
 
 {table(head, zip(*columns, strict=True))}"""
 
@@ -139,7 +135,7 @@ def _large(records: list[Record]) -> str:
     for record in chosen(records, "depth", kind="list", depth=10_000):
         deep += [f"At 10,000 {name} ends with a {why}." for name, why in record.notes.items()]
     return f"""\
-Nanoseconds for each object of a tree of dicts, of which every tenth is a dict of nine leaves.
+Nanoseconds for each object of a tree of dicts:
 
 {table(["objects", "pydag", "optree", "jax", "dm-tree"], rows)}
 {fill(" ".join(deep), 100)}
@@ -147,35 +143,29 @@ Nanoseconds for each object of a tree of dicts, of which every tenth is a dict o
 
 
 def _specs(records: list[Record]) -> str:
-    rows = []
-    for work in dict.fromkeys(str(record.labels["work"]) for record in chosen(records, "specs")):
-        rows.append([f"`{work}`", *mean_and_worst(chosen(records, "specs", work=work))])
-    if not rows:
+    works = dict.fromkeys(str(record.labels["work"]) for record in chosen(records, "specs"))
+    means = [f"{work} {mean_and_worst(chosen(records, 'specs', work=work))[0]}" for work in works]
+    if not means:
         return ""
-    return f"""\
-What can be done with a spec, the structure of a tree. *One after the other*: two trees that were
-built alike in one process. *Equal*: a spec and its pickled copy. *Unequal*: they differ in the last
-place.
-
-{table(["speed-up", "mean", "worst"], rows)}"""
+    return fill(f"Mean speed-up of what is done with a spec: {'; '.join(means)}.", 100) + "\n"
 
 
 def _folds(records: list[Record]) -> str:
-    rows = []
+    ratios: dict[str, list[float]] = {}
     for record in chosen(records, "folds", shape="shared twelve-fold"):
         for name in contenders([record]):
             if name not in ("pydag", "pytools.memoize") and name in record.times:
                 ours, other = record.times["pydag"].minimum, record.times[name].minimum
-                what = [str(record.labels["work"]), name]
-                rows.append([*what, duration(ours), duration(other), times(other / ours)])
-    if not rows:
+                ratios.setdefault(name, []).append(other / ours)
+    if not ratios:
         return ""
+    rows = [[name, times(geometric_mean(x)), times(min(x))] for name, x in ratios.items()]
     return f"""\
-Expressions whose parts are shared on twelve levels. On plain classes pydag is compared with a
-recursive function that has an `lru_cache`; on the classes of pymbolic, sympy and UFL with what the
-library itself offers.
+Counting, measuring and rewriting an expression whose parts are shared on twelve levels. On plain
+classes pydag is compared with a recursive function that has an `lru_cache`; on the classes of
+pymbolic, sympy and UFL with what the library itself offers.
 
-{table(["", "beside", "pydag", "the other", "ratio"], rows, left=2)}"""
+{table(["speed-up", "mean", "worst"], rows)}"""
 
 
 def _limit(records: list[Record]) -> str:
@@ -184,23 +174,22 @@ def _limit(records: list[Record]) -> str:
         return ""
     ratios = [record.times["pydag"].minimum / record.times[BARE].minimum for record in own]
     return f"""\
-A loop in C++ over the same dicts that does nothing but collect the addresses of the leaves (no
-structure, no order of keys, no identity, no references) is a lower bound. On the nine models
-pydag's flatten takes {times(geometric_mean(ratios))} times as long, at worst {times(max(ratios))}
-times.
+A loop in C++ over the same dicts that only collects the addresses of the leaves is a lower bound.
+pydag's flatten takes {times(geometric_mean(ratios))} times as long in the mean, and
+{times(max(ratios))} times at worst.
 """
 
 
 WHAT = {
-    "tables": "eight kinds of work on the nine models, also with a tenth of the modules shared",
-    "cold": "flatten with leaves that are held elsewhere, and of trees never seen before",
+    "tables": "the nine models, also with a tenth of the modules shared",
+    "cold": "leaves held elsewhere, trees never seen before",
     "modules": "classes with attributes, equinox and NNX",
-    "boundary": "calls of compiled functions: models, options, refs, wrappers, dispatch",
+    "boundary": "calls of compiled functions",
     "growth": "trees from ten to ten million objects",
     "sharing": "`t = [t, t]`, up to sixty levels",
-    "depth": "chains of up to a million nested containers",
+    "depth": "up to a million nested containers",
     "specs": "hash, `==`, `repr`, pickle and size of specs",
-    "folds": "counting, folding, rewriting and interning expressions",
+    "folds": "expressions",
     "copies": "`dag_copy` beside `copy.deepcopy`, pickle and copium",
     "limit": "flatten beside a bare loop in C++",
     "cliffs": "unusual trees and calls, import times, the slowest of many steps",
@@ -213,8 +202,7 @@ def _files(results: Results) -> str:
         for name in figures.sections(results)
     ]
     return f"""\
-Each file has a line for each time, in seconds. Where a library took no part, the note says why.
-`benchmarks/results.json` has the same figures as the program wrote them.
+Times are in seconds. If a library took no part, the note says why.
 
 {table(["file", "what it has"], rows, left=2)}"""
 

@@ -29,8 +29,7 @@ def section(records: list[Record]) -> str:
     if than_others:
         head = ["", "pydag", "faster", "its time", "ratio"]
         parts.append(f"""\
-Every workload of the files in which another library is more than {NOISE - 1:.0%} faster than
-pydag:
+Every workload in which another library is more than {NOISE - 1:.0%} faster than pydag:
 
 {table(head, than_others)}""")
     if than_usual:
