@@ -181,23 +181,18 @@ def test_the_changelog_is_by_version() -> None:
         assert not before.strip(), "a line that stands under none of the headings"
 
 
-BLOCK_OF_CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-
-
 def test_lines_of_code_beside_equinox_and_nnx() -> None:
-    """Training's table has the lines of the programs above it; ours has equinox's model."""
-    text = (ROOT / "docs" / "training.md").read_text("utf-8")
-    section = text.partition("## The same step in equinox and in NNX\n")[2].partition("\n## ")[0]
-    parts = re.split(r"^### (.*)\n", section, flags=re.MULTILINE)[1:]
-    counted = {
-        name: [
-            len(re.findall(r"^.*\S", block, re.MULTILINE)) for block in BLOCK_OF_CODE.findall(part)
-        ]
-        for name, part in zip(parts[::2], parts[1::2], strict=True)
+    """The table in docs/compared.md has the lines of examples/one_step.py."""
+    program = (ROOT / "examples" / "one_step.py").read_text("utf-8")
+    parts = re.split(r"^# --- (.*) ---\n", program, flags=re.MULTILINE)[1:]
+    lines = {
+        title: len(re.findall(r"^.*\S", text, re.MULTILINE))
+        for title, text in zip(parts[::2], parts[1::2], strict=True)
     }
-    stated = re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \|$", section, re.MULTILINE)
-    assert {name: [int(model), int(step)] for name, model, step in stated} == {
-        "equinox": counted["equinox"][:2],
-        "NNX": counted["NNX"][:2],
-        "pydag": [counted["equinox"][0], counted["pydag"][0]],
+    page = (ROOT / "docs" / "compared.md").read_text("utf-8")
+    stated = re.findall(r"^\| (\w+).* \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert {name: (int(model), int(step)) for name, model, step in stated} == {
+        "equinox": (lines["equinox: the model"], lines["equinox: the step"]),
+        "NNX": (lines["NNX: the model"], lines["NNX: the step"]),
+        "pydag": (lines["equinox: the model"], lines["pydag: the step"]),
     }

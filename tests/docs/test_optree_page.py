@@ -34,7 +34,9 @@ def test_the_page_is_what_the_script_writes() -> None:
 
 def test_every_name_of_optree_is_on_the_page() -> None:
     """Each of its public names is in a row, with a line on sharing."""
-    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.+?) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \| (.+?) \|$", PAGE.read_text("utf-8"), re.MULTILINE
+    )
     named = [name for names, note in rows for name in re.findall(r"\w+", names) if len(note) > 5]
     assert sorted(named) == sorted(optree.__all__)
 

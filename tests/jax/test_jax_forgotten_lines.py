@@ -1,4 +1,4 @@
-"""One line of a right training step replaced by its plain twin: right, told, or silently untied.
+"""One line of a correct training step replaced by its plain twin: it works, warns, or is silent.
 
 The table of the answers stands in `docs/training.md`, too.
 """
@@ -27,20 +27,20 @@ PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 
 # The line: (a dict, an equinox module, a class of register_module, a pj.Module).
 ANSWERS: dict[str, tuple[str, str, str, str]] = {
-    "`jax.jit`": ("told", "told", "right", "right"),
-    "`eqx.filter_jit`": ("told", "told", "right", "right"),
-    "`jax.grad`": ("told", "told", "right", "right"),
-    "`eqx.filter_grad`": ("told", "told", "right", "right"),
-    "`optax.sgd` alone": ("told", "told", "right", "right"),
-    "`optax.adamw` alone": ("told", "told", "told", "told"),
-    "`optax.apply_updates`": ("told", "told", "right", "right"),
-    "`eqx.apply_updates`": ("told", "told", "right", "right"),
-    "`jax.lax.scan`": ("told", "told", "right", "right"),
-    "`jax.checkpoint`": ("told", "told", "right", "right"),
-    "`eqx.filter_checkpoint`": ("told", "told", "right", "right"),
-    "`jax.vmap`": ("right", "right", "right", "right"),
-    "`eqx.filter_vmap`": ("right", "right", "right", "right"),
-    "`jax.tree.map`": ("told", "told", "right", "right"),
+    "`jax.jit`": ("warns", "warns", "works", "works"),
+    "`eqx.filter_jit`": ("warns", "warns", "works", "works"),
+    "`jax.grad`": ("warns", "warns", "works", "works"),
+    "`eqx.filter_grad`": ("warns", "warns", "works", "works"),
+    "`optax.sgd` alone": ("warns", "warns", "works", "works"),
+    "`optax.adamw` alone": ("warns", "warns", "warns", "warns"),
+    "`optax.apply_updates`": ("warns", "warns", "works", "works"),
+    "`eqx.apply_updates`": ("warns", "warns", "works", "works"),
+    "`jax.lax.scan`": ("warns", "warns", "works", "works"),
+    "`jax.checkpoint`": ("warns", "warns", "works", "works"),
+    "`eqx.filter_checkpoint`": ("warns", "warns", "works", "works"),
+    "`jax.vmap`": ("works", "works", "works", "works"),
+    "`eqx.filter_vmap`": ("works", "works", "works", "works"),
+    "`jax.tree.map`": ("warns", "warns", "works", "works"),
 }
 
 TWINS: dict[str, tuple[str, Any]] = {
@@ -160,7 +160,7 @@ CURES = {
 
 
 def answer(line: str, tx: str, make: Callable[[Any, Any], Any]) -> str:
-    """What becomes of the step: "right", "told" with the cure, or what it is otherwise."""
+    """What becomes of the step: "works", "warns" with the cure, or what it is otherwise."""
     name, twin = TWINS[line]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -169,15 +169,15 @@ def answer(line: str, tx: str, make: Callable[[Any, Any], Any]) -> str:
         except Exception as error:
             said = "\n".join([str(error), *getattr(error, "__notes__", [])])
             cure = CURES.get(name)
-            return "told" if cure is not None and cure in said else f"{type(error)}: {said}"
+            return "warns" if cure is not None and cure in said else f"{type(error)}: {said}"
     said = "\n".join(str(warning.message) for warning in caught)
     is_right = np.allclose(get(model, "e"), EXPECTED[tx], rtol=1e-5)
     if is_right and get(model, "e") is get(model, "u") and not caught:
-        return "right"
+        return "works"
     cure = CURES.get(name)
     if cure is not None and cure in said:
-        return "told"
-    return f"told without the cure: {said}" if caught else "silent"
+        return "warns"
+    return f"warns without the cure: {said}" if caught else "silent"
 
 
 @pytest.mark.parametrize("tx", TXS)
@@ -200,9 +200,9 @@ def test_one_line_is_replaced(line: str) -> None:
 
 
 def test_no_model_of_modules_is_silent() -> None:
-    """Wherever a line was forgotten, the step is right or tells."""
+    """Wherever a line was forgotten, the step works or warns."""
     assert ANSWERS.keys() == TWINS.keys()
-    assert {answer for row in ANSWERS.values() for answer in row} <= {"right", "told"}
+    assert {answer for row in ANSWERS.values() for answer in row} <= {"works", "warns"}
 
 
 def test_the_table_of_the_page() -> None:
