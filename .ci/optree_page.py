@@ -23,8 +23,8 @@ INTRODUCTION = """\
 
 Every public name of optree {version}, and what pydag's function does with shared objects. pydag's
 name has `dag_` in place of `tree_`, `dagspec_` in place of `treespec_`, and `pydag` in place of
-`pytree`; other names are the same. If nothing is shared, results, errors and calls of your functions
-are optree's. The parameter `treespec` is called `spec`. Functions that flatten also take
+`pytree`; other names are the same. If nothing is shared, results, errors and calls of your
+functions are optree's. The parameter `treespec` is called `spec`. Functions that flatten also take
 `identity="all" | "nodes"`, and don't need `namespace` for a class that is registered.
 
 Two laws hold. An operation on structures gives the structure of the tree that it describes. And
@@ -121,7 +121,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "dict_insertion_ordered": f"{_SAME}: one flag for both libraries",
     },
     "Entries, types, predicates": {
-        "PyTreeSpec": "`PyDagSpec` knows what is shared: `num_shared`, `shared`, `num_paths`, `to_treespec()`",
+        "PyTreeSpec": "`PyDagSpec`: `num_shared`, `shared`, `num_paths`, `to_treespec()` are new",
         "PyTreeDef": "`PyDagSpec`, too",
         "MAX_RECURSION_DEPTH": "there is none: only memory bounds the depth of a structure",
     },

@@ -47,7 +47,7 @@ def _head(results: Results) -> str:
 
 The nine models are those of optree's own benchmark: well-known networks as nested dicts and as
 nested `OrderedDict`s, with {fewest:,} to {most:,} nodes. All libraries run in one process and take
-turns, {about["rounds"]} rounds, with the garbage collector off. A time is the minimum of the rounds.
+turns, {about["rounds"]} rounds, with the garbage collector off. A time is the least of the rounds.
 The *speed-up* is the time of the fastest other library, divided by pydag's time: above 1 pydag is
 faster. *Mean* is the geometric mean over the nine models, *worst* the smallest speed-up.
 
@@ -90,8 +90,8 @@ other library (worst: {mean[1]}), which flattens shared modules at each of their
     if not rows:
         return tenth
     return f"""\
-{tenth}A list `t = [t, t]` of depth n has one leaf and 2^n paths. pydag's time grows with the objects, that
-of the others with the paths:
+{tenth}A list `t = [t, t]` of depth n has one leaf and 2^n paths. pydag's time grows with the
+objects, that of the others with the paths:
 
 {table(["depth", "pydag", "optree", "jax", "dm-tree"], rows)}"""
 
@@ -107,8 +107,8 @@ def _modules(records: list[Record]) -> str:
     columns = [list(rows[0][2]), *(cells for _, cells, _ in rows)]
     head = ["50 layers of three arrays and a name", *(work for work, _, _ in rows)]
     return f"""\
-Your own classes with pydag and with JAX's `register_dataclass`; modules of equinox and NNX with pydag
-and with the library itself (`nnx.split` and `nnx.merge`).
+Your own classes with pydag and with JAX's `register_dataclass`; modules of equinox and NNX with
+pydag and with the library itself (`nnx.split` and `nnx.merge`).
 
 {table(head, zip(*columns, strict=True))}"""
 

@@ -67,7 +67,7 @@ def run(name: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
 def test_it_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It ends well, prints what it has found, and draws its picture, if any, at the path of --out."""
+    """It ends well, prints what it has found, and draws its picture at the path of --out."""
     draws_views, draws = name == "einsum_graph", name != "one_step"
     picture = tmp_path / "folder" / ("picture.html" if draws_views else "picture.png")
     run(name, monkeypatch, *OPTIONS[name], *(["--out", str(picture)] if draws else []))
