@@ -150,6 +150,7 @@ MODULES = {
 }
 """optree's modules, pydag's, and what is to say."""
 
+
 def complete_sections() -> dict[str, dict[str, str]]:
     """The sections with the names that are optree's own objects; ValueError for one left over."""
     said = {name for section in SECTIONS.values() for name in section}
