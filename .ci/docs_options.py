@@ -5,6 +5,7 @@ import ast
 import builtins
 import importlib.util
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import griffe
 SOURCES = Path(__file__).parents[1] / "pydag"
 
 
-def _load(name: str) -> Any:
-    """A module of the package by itself, since the package isn't installed here."""
-    spec = importlib.util.spec_from_file_location(name, SOURCES / "public" / f"{name}.py")
+def _texts() -> Any:
+    """The module of the options, by itself, since the package isn't installed here."""
+    spec = importlib.util.spec_from_file_location("options", SOURCES / "public" / "options.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -23,22 +24,32 @@ def _load(name: str) -> Any:
     return module
 
 
+def _of_wrappers(texts: Any) -> Any:
+    """The options that are assigned to `OF_WRAPPERS`, in a module that imports the package."""
+    for node in ast.parse((SOURCES / "jaxinterop" / "options.py").read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "OF_WRAPPERS":
+            assert isinstance(node.value, ast.Call)
+            return texts.Options(*map(ast.literal_eval, node.value.args))
+    raise LookupError("OF_WRAPPERS")
+
+
 def _typed() -> dict[str, dict[str, ast.expr]]:
-    """The options of each class in `pydag.typing` that lists some, with their types."""
+    """The options of each class that lists some, with their types."""
     found: dict[str, dict[str, ast.expr]] = {}
-    for node in ast.parse((SOURCES / "typing.py").read_text("utf-8")).body:
-        if isinstance(node, ast.ClassDef):
-            inherited = [
-                found.get(base.id, {}) for base in node.bases if isinstance(base, ast.Name)
-            ]
-            own = {
-                line.target.id: line.annotation
-                for line in node.body
-                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
-            }
-            found[node.name] = {
-                name: type_ for each in (*inherited, own) for name, type_ in each.items()
-            }
+    for file in (SOURCES / "typing.py", SOURCES / "jaxinterop" / "options.py"):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                inherited = [
+                    found.get(base.id, {}) for base in node.bases if isinstance(base, ast.Name)
+                ]
+                own = {
+                    line.target.id: line.annotation
+                    for line in node.body
+                    if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+                }
+                found[node.name] = {
+                    name: type_ for each in (*inherited, own) for name, type_ in each.items()
+                }
     return found
 
 
@@ -62,7 +73,12 @@ class Options(griffe.Extension):
 
     def __init__(self) -> None:
         super().__init__()
-        self.texts, self.typed = _load("options"), _typed()
+        self.texts, self.typed = _texts(), _typed()
+        self.known = {
+            "with_options": self.texts.OF_CORE,
+            "compiled": self.texts.OF_CORE,
+            "with_wrapper_options": _of_wrappers(self.texts),
+        }
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """Called by griffe for each function that it has read, overloads apart."""
@@ -71,10 +87,25 @@ class Options(griffe.Extension):
                 # The function itself names these options; what it returns is said by the overload.
                 func.returns, func.overloads = overload.returns, None
                 break
-        if self._name_options(func) and func.docstring is not None:
-            names = [p.name for p in func.parameters]
-            text = inspect.cleandoc(func.docstring.value)
-            func.docstring.value = self.texts.explained(text, names)
+        self._name_options(func)
+        self._explain(func, func)
+
+    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Called by griffe for each class that it has read."""
+        if "__init__" in cls.members:
+            self._explain(cls, cls.members["__init__"])
+
+    def _explain(self, thing: griffe.Function | griffe.Class, called: Any) -> None:
+        """Complete the docstring with the help of the options that `called` has."""
+        known = self._known(thing)
+        if known is not None and thing.docstring is not None:
+            names = [p.name for p in called.parameters]
+            text = inspect.cleandoc(thing.docstring.value)
+            thing.docstring.value = self.texts.explained(text, names, known)
+
+    def _known(self, thing: griffe.Function | griffe.Class) -> Any:
+        names = [re.split(r"[.(]", str(d.value).split("(")[0])[-1] for d in thing.decorators]
+        return next((self.known[name] for name in names if name in self.known), None)
 
     def _name_options(self, func: griffe.Function) -> bool:
         """Put the options into the signature; False where it has no `**options` of ours."""
@@ -83,16 +114,15 @@ class Options(griffe.Extension):
         if options is None:
             return False
         kind = griffe.ParameterKind.keyword_only
+        is_wrapper = func.path.startswith("pydag.jaxinterop.")
+        defaults = self.known["with_wrapper_options" if is_wrapper else "with_options"].defaults
         named = [
             griffe.Parameter(
-                name,
-                annotation=_linked(type_, func),
-                kind=kind,
-                default=repr(self.texts.DEFAULTS[name]),
+                name, annotation=_linked(type_, func), kind=kind, default=repr(defaults[name])
             )
             for name, type_ in options.items()
         ]
-        order = list(self.texts.DEFAULTS)
+        order = list(defaults)
 
         def place(parameter: griffe.Parameter) -> int:
             is_option = parameter.kind is kind and parameter.name in order

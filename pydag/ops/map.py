@@ -46,8 +46,6 @@ def dag_map(
     Args:
         func: Gets the leaf, and what each of `rests` holds at its place.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -88,8 +86,6 @@ def dag_map_(
     Args:
         func: Gets the leaf, and what each of `rests` holds at its place.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -150,8 +146,6 @@ def dag_map_with_path(
     Args:
         func: Gets the path, the leaf, and what each of `rests` holds at its place.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -188,8 +182,6 @@ def dag_map_with_path_(
     Args:
         func: Gets the path, the leaf, and what each of `rests` holds at its place.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -248,8 +240,6 @@ def dag_map_with_accessor(
     Args:
         func: Gets the accessor, the leaf, and what each of `rests` holds at its place.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
@@ -284,8 +274,6 @@ def dag_map_with_accessor_(
     Args:
         func: Gets the accessor, the leaf, and what each of `rests` holds at its place.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
             `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree

@@ -305,11 +305,6 @@ def dag_mask(
 
     Args:
         tree: The DAG.
-        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
-            are instances and all that lies below nodes that are; a pattern of the path, such as
-            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
-            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
-            counts.
 
     Raises:
         SharingError: A prefix gives one object two answers.

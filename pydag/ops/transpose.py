@@ -221,8 +221,6 @@ def dag_transpose_map(
     Args:
         func: Gets the leaf, and what each of `rests` holds at its place. Returns a tree.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         inner_treespec: The structure of what the function returns; without it that of the first
             result, what it shares included.
 
@@ -253,8 +251,6 @@ def dag_transpose_map_with_path(
     Args:
         func: Gets the path, the leaf, and what each of `rests` holds at its place. Returns a tree.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         inner_treespec: The structure of what the function returns; without it that of the first
             result, what it shares included.
 
@@ -286,8 +282,6 @@ def dag_transpose_map_with_accessor(
         func: Gets the accessor, the leaf, and what each of `rests` holds at its place. Returns a
             tree.
         tree: The DAG.
-        rests: Trees with at least the structure of `tree`, which give each of its shared objects
-            one answer: the same object at every path, or equal values.
         inner_treespec: The structure of what the function returns; without it that of the first
             result, what it shares included.
 

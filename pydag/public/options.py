@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of all functions that take a DAG apart: their defaults and their help, once.
+"""The options that many functions have: their defaults and their help, once.
 
 A definition takes them as `**options: Unpack[FlattenOptions]` and hands them to the core, which
 knows what they mean. What `help`, `inspect` and an editor show has each of them by name.
@@ -11,53 +11,87 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# In the order in which signatures have them.
-DEFAULTS: dict[str, Any] = {
-    "is_leaf": None,
-    "none_is_leaf": False,
-    "namespace": "",
-    "identity": "all",
-    "where": None,
-}
-HELP = {
-    "is_leaf": (
-        "Asked once per distinct object before it is opened, and once per occurrence of a value. "
-        "True keeps the object whole, as a leaf."
-    ),
-    "none_is_leaf": "True makes None a leaf; otherwise it is a node without children.",
-    "namespace": "Classes registered in this namespace are nodes, too.",
-    "identity": '"nodes" gives leaves no identity: one that stands in two places is two leaves.',
-}
+
+class Options(NamedTuple):
+    """The options of some functions, by name.
+
+    Args:
+        defaults: In the order in which signatures have them.
+        help: Also of parameters that are no options. One text may explain several, `"a, b"`.
+    """
+
+    defaults: dict[str, Any]
+    help: dict[str, str]
 
 
-def with_options(definition: F) -> F:
-    """Give a definition the signature and the help that have each option by name."""
-    function: Any = definition
-    signature = expanded(definition)
-    function.__signature__ = signature
-    function.__doc__ = explained(inspect.getdoc(definition) or "", signature.parameters)
+OF_CORE = Options(
+    {
+        "is_leaf": None,
+        "none_is_leaf": False,
+        "namespace": "",
+        "identity": "all",
+        "where": None,
+    },
+    {
+        "is_leaf": (
+            "Asked once per distinct object before it is opened, and once per occurrence of a "
+            "value. True keeps the object whole, as a leaf."
+        ),
+        "none_is_leaf": "True makes None a leaf; otherwise it is a node without children.",
+        "namespace": "Classes registered in this namespace are nodes, too.",
+        "identity": (
+            '"nodes" gives leaves no identity: one that stands in two places is two leaves.'
+        ),
+        "rests": (
+            "Trees with at least the structure of `tree`, which give each of its shared objects "
+            "one answer: the same object at every path, or equal values."
+        ),
+        "where": (
+            "Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that "
+            "are instances and all that lies below nodes that are; a pattern of the path, such as "
+            '`"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a '
+            "tree prefix of booleans; or a list of such, for any of them. Of a shared leaf any "
+            "path counts."
+        ),
+    },
+)
+"""The options of the functions that take a DAG apart."""
+
+
+def with_options(definition: F, known: Options = OF_CORE) -> F:
+    """Give a definition the signature and the help that have each option by name.
+
+    Args:
+        definition: A function, or a class, of which the help is about its parameters.
+    """
+    thing: Any = definition
+    signature = expanded(definition, known)
+    if not isinstance(thing, type):
+        thing.__signature__ = signature
+    thing.__doc__ = explained(inspect.getdoc(definition) or "", signature.parameters, known)
     return definition
 
 
-def expanded(definition: Callable[..., Any]) -> inspect.Signature:
+def expanded(definition: Callable[..., Any], known: Options = OF_CORE) -> inspect.Signature:
     """The signature, with `**options` replaced by the options that it stands for."""
     signature = inspect.signature(definition)
     parameters = list(signature.parameters.values())
     options = next((p for p in parameters if p.kind is p.VAR_KEYWORD), None)
-    if options is not None:
+    typed = getattr(getattr(options, "annotation", None), "__args__", ())  # of Unpack[...]
+    if options is not None and typed:
         parameters.remove(options)
-        [typed] = options.annotation.__args__  # of Unpack[...]
+        kind, defaults = inspect.Parameter.KEYWORD_ONLY, known.defaults
         parameters += [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=annotation
-            )
-            for name, annotation in _hints(typed).items()
+            inspect.Parameter(name, kind, default=defaults[name], annotation=annotation)
+            for name, annotation in _hints(typed[0]).items()
         ]
-    parameters.sort(key=_place)
+    order = {name: 1 + i for i, name in enumerate(known.defaults)}
+    # Options by keyword come last, all others keep their order.
+    parameters.sort(key=lambda p: (p.kind, order.get(p.name, 0) * (p.kind is p.KEYWORD_ONLY)))
     return signature.replace(parameters=parameters)
 
 
@@ -66,13 +100,7 @@ def _hints(typed: type) -> dict[str, Any]:
     return get_type_hints(typed)
 
 
-def _place(parameter: inspect.Parameter) -> tuple[int, int]:
-    """The sort key of a parameter: options by keyword come last, all others keep their order."""
-    is_option = parameter.kind is parameter.KEYWORD_ONLY and parameter.name in DEFAULTS
-    return parameter.kind, 1 + list(DEFAULTS).index(parameter.name) if is_option else 0
-
-
-def explained(text: str, names: Iterable[str]) -> str:
+def explained(text: str, names: Iterable[str], known: Options = OF_CORE) -> str:
     """A docstring whose `Args:` explain these parameters in order, options in the common words.
 
     Args:
@@ -85,12 +113,21 @@ def explained(text: str, names: Iterable[str]) -> str:
         return text
     section = rest[: end.start()].rstrip("\n")
     items = re.split(r"^(?=    \w)", section, flags=re.MULTILINE)[1:]
-    own = {item.split(":")[0].split(",")[0].strip(): item.rstrip("\n") for item in items}
-    ordered = [own.get(name) or _help(name) for name in names if name in own or name in HELP]
+    texts = {_first(item): item.rstrip("\n") for item in items}
+    common = {_first(title): f"{title}: {words}" for title, words in known.help.items()}
+    ordered = [
+        texts[name] if name in texts else _filled(common[name])
+        for name in names
+        if name in texts or name in common
+    ]
     return "".join([start, title, "\n".join(ordered), rest[len(section) :]])
 
 
+def _first(item: str) -> str:
+    """The first of the names that an explanation is about."""
+    return item.split(":")[0].split(",")[0].strip()
+
+
 @functools.cache
-def _help(name: str) -> str:
-    text = f"{name}: {HELP[name]}"
+def _filled(text: str) -> str:
     return textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="        ")

@@ -33,6 +33,7 @@ ROOMS = [
     "pydag.dagspec",
     "pydag",
     "pydag.__main__",
+    "pydag.jaxinterop.options",
     "pydag.jaxinterop.jax_private",
     "pydag.jaxinterop.equinox_private",
     "pydag.jaxinterop.chex_private",

@@ -10,6 +10,7 @@ from jax import tree_util
 from pydag._core import PyDagSpec, spec_key
 from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, tell_flax, to_state
 from pydag.jaxinterop.messages.roots import Roots
+from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.opened_names import opens_with_names
 from pydag.jaxinterop.static.option import is_array
@@ -32,6 +33,7 @@ else:
 D = TypeVar("D", bound="Dag[Any]")
 
 
+@with_wrapper_options
 class Dag(Generic[T]):
     """A pytree of JAX whose leaves are the distinct leaves of a DAG.
 
@@ -46,8 +48,6 @@ class Dag(Generic[T]):
 
     Args:
         tree: The DAG.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
         static: Not JAX's. Which leaves are part of the structure: a predicate, a class or several,
             a pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which arguments a function changes, as `update_argnums` and `update_argnames` name them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import jax
 
+from pydag.jaxinterop.options import UpdateOptions
 from pydag.jaxinterop.prefixes.arguments import Chosen, Spot
 
 NOTHING = Chosen((), ())
@@ -13,11 +14,10 @@ NOTHING = Chosen((), ())
 
 def chosen_updates(
     fun: Callable[..., Any],
-    numbers: int | Iterable[int] | None,
-    names: str | Iterable[str] | None,
+    options: UpdateOptions,
     static: Chosen = NOTHING,
 ) -> Chosen:
-    """The arguments that are updated, as `update_argnums` and `update_argnames` name them.
+    """The arguments that are updated, as the options of a wrapper name them.
 
     Args:
         static: Those that are not opened.
@@ -26,6 +26,7 @@ def chosen_updates(
         TypeError: They are no numbers, or no names.
         ValueError: The function has no such argument, or it is a static one.
     """
+    numbers, names = options.get("update_argnums"), options.get("update_argnames")
     if numbers is None and names is None:
         return NOTHING
     numbers = numbers if numbers is None or isinstance(numbers, int) else tuple(numbers)

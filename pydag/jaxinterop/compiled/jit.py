@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import jax
 
@@ -11,6 +11,7 @@ from pydag.jaxinterop.boundary.held import Held, held_by, plain
 from pydag.jaxinterop.boundary.update_choice import chosen_updates
 from pydag.jaxinterop.messages.attributes import set_own, wraps
 from pydag.jaxinterop.messages.roots import HELD
+from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Identity, Where
@@ -49,7 +50,7 @@ class Jitted(Protocol[P, R_co]):
         """Forget what was compiled."""
 
 
-class JitOptions(TypedDict, total=False):
+class JitOptions(UpdateOptions, total=False):
     """The keyword arguments of `jit`."""
 
     in_shardings: Any
@@ -64,11 +65,6 @@ class JitOptions(TypedDict, total=False):
     inline: bool
     abstracted_axes: Any
     compiler_options: dict[str, Any] | None
-    namespace: str
-    identity: Identity
-    static: Where | None
-    update_argnums: int | Iterable[int] | None
-    update_argnames: str | Iterable[str] | None
 
 
 class Decorator(Protocol):
@@ -81,6 +77,7 @@ class Decorator(Protocol):
 def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
 @overload
 def jit(**options: Unpack[JitOptions]) -> Decorator: ...
+@with_wrapper_options
 def jit(
     fun: Any = None,
     /,
@@ -112,10 +109,6 @@ def jit(
         static_argnums, static_argnames: Arguments that are not opened: part of the key, compared
             by type and value.
         donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
         update_argnums, update_argnames: Not JAX's. Arguments that the function may change: what it
             writes into their objects (arrays in attributes, items of lists and dicts, values of
             Variables; and static leaves, at the cost of another trace for each) is written into the
@@ -154,7 +147,11 @@ def jit(
     }
     chosen = Chosen.of(fun, arguments["static_argnums"], arguments["static_argnames"])
     donated = Chosen.of(fun, arguments["donate_argnums"], arguments["donate_argnames"])
-    updated = chosen_updates(fun, update_argnums, update_argnames, chosen)
+    updates: UpdateOptions = {
+        "update_argnums": update_argnums,
+        "update_argnames": update_argnames,
+    }
+    updated = chosen_updates(fun, updates, chosen)
 
     check = functools.partial(_check, fun, arguments)
     original, compiled = compiled_for(fun, chosen, donated, shardings, how, options, updated, check)

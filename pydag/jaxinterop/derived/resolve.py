@@ -12,6 +12,7 @@ from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.dag import Dag
 from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
 from pydag.jaxinterop.messages.at_call import warn_at_call
+from pydag.jaxinterop.options import with_wrapper_options
 from pydag.registry.weak_table import WeakTable
 from pydag.sharing.refs import is_ref
 
@@ -52,6 +53,7 @@ def _rules() -> Rules:
     return {**_OURS, base: _unwrapped} if isinstance(base, type) else _OURS
 
 
+@with_wrapper_options
 def resolved(tree: T, *, namespace: str = "") -> T:
     """The tree with each derived leaf replaced by its value.
 
@@ -64,7 +66,6 @@ def resolved(tree: T, *, namespace: str = "") -> T:
 
     Args:
         tree: The DAG, or a `Dag` of one.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
 
     >>> w = jnp.ones((4, 3))
     >>> model = {"embed": w, "out": Derived(jnp.transpose, w)}

@@ -12,6 +12,7 @@ from pydag.files.arrays import is_array, is_array_class, of_class
 from pydag.files.path import check_path
 from pydag.files.write import write
 from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.unregistered import hidden_array, refusal
 from pydag.structure.text import short_repr
@@ -21,6 +22,7 @@ from pydag.typing import Identity, Leaf
 from .opened import Opened, content, is_plain, kind_of
 
 
+@with_wrapper_options
 def save(
     path: str | os.PathLike[str],
     tree: AnyDag,
@@ -44,7 +46,6 @@ def save(
     Args:
         path: Usually ends in `.safetensors`.
         tree: The DAG, such as a dict of the model, the state of its optimizer, a key and a step.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
         identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't. An
             array is then written for each of its places.
         structure: False leaves out the structure and configuration: text, functions, the numbers of

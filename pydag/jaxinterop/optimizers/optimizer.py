@@ -14,6 +14,7 @@ from pydag.jaxinterop.boundary.derivatives import Structures, derivative
 from pydag.jaxinterop.flax_nnx import as_values, is_state
 from pydag.jaxinterop.flax_serialization import tell_flax
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
+from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
@@ -209,6 +210,7 @@ def _shown(
     return derivative(like.untraced, changes, Structures.of(like.tree, like.untraced))
 
 
+@with_wrapper_options
 def optimizer(
     tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
 ) -> Optimizer:
@@ -234,8 +236,6 @@ def optimizer(
         wrt: Which leaves are trained: a predicate, a class or several, a pattern of the path, a
             prefix of booleans, or a list of such, as in `pydag.dag_mask`. Left out: all that can
             be differentiated by, but for what NNX holds in Variables that are no `nnx.Param`.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Returns:
         An `optax.GradientTransformationExtraArgs`. Its state has the attributes and items of that
@@ -290,6 +290,7 @@ _UPDATES_ADVICE = (
 )
 
 
+@with_wrapper_options
 def apply_updates(
     params: T, updates: AnyDag, *, namespace: str = "", identity: Identity = "all"
 ) -> T:
@@ -302,8 +303,6 @@ def apply_updates(
         params: The model, a DAG; or a `Dag` of it, which gives a Dag.
         updates: What `update` of an `optimizer` gives; or any DAG of this structure. It may share
             more, and must not share less.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: There are two updates for one leaf.

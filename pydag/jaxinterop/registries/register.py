@@ -11,6 +11,7 @@ from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.derivatives import noted_for_jax, opens_as_pydag
 from pydag.jaxinterop.boundary.memory import memory_of, remember
 from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags
+from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.paths import leaf_keys_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.fields import module_listeners
@@ -24,6 +25,7 @@ from .jax_registry import asked_pydag, entry_of
 C = TypeVar("C", bound=type)
 
 
+@with_wrapper_options
 def register(
     cls: C, *, namespace: str = "", identity: Identity = "all", static: Where | None = None
 ) -> C:
@@ -35,10 +37,6 @@ def register(
 
     Args:
         cls: A class that is registered with pydag, and not with JAX.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         ValueError: The class is registered with JAX already, and not by `pydag.register_module`.

@@ -6,7 +6,7 @@ is compared and hashed: structure, sharing, static leaves. An untraced part and 
 again.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from operator import attrgetter, is_, itemgetter
@@ -18,6 +18,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, say_roots
+from pydag.jaxinterop.options import StaticOptions, TreeOptions, check_known
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
@@ -49,6 +50,21 @@ class Options(NamedTuple):
     def of(cls, namespace: str, identity: Identity, static: Where | None) -> "Options":
         """The options of a wrapper as its caller gave them."""
         return cls(namespace, identity, StaticOption.of(static))
+
+    @classmethod
+    def given(cls, options: StaticOptions | TreeOptions, known: type) -> "Options":
+        """The options of a wrapper as its caller gave them by keyword.
+
+        Args:
+            known: The class that lists the options that the wrapper has.
+
+        Raises:
+            TypeError: It doesn't have one of them.
+        """
+        given: Mapping[str, Any] = options
+        check_known(given, known)
+        static = StaticOption.of(given.get("static"))
+        return cls(given.get("namespace", ""), given.get("identity", "all"), static)
 
     def flatten(self, tree: Dag, roots: Roots = "tree") -> tuple[list[Leaf], PyDagSpec]:
         """The leaves and the spec of a tree; errors speak of it by the user's names."""

@@ -2,7 +2,7 @@
 """`jax.lax.cond` and `jax.lax.switch`, of DAGs: branches whose results are alike."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 import jax
 
@@ -14,11 +14,11 @@ from pydag.jaxinterop.boundary.meet import meet
 from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
 from pydag.jaxinterop.refs.contents import Lent
 from pydag.jaxinterop.refs.lending import lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.typing import Identity
 
 from .coming_apart import warn_of_modules
 from .holding import Holding
@@ -150,14 +150,14 @@ def _restricted(branch: _Branch, function: Any, common: Untraced) -> Callable[..
     return restricted
 
 
+@with_wrapper_options
 def cond(
     pred: Any,
     true_fun: Callable[..., R],
     false_fun: Callable[..., R],
     *operands: Any,
     operand: Any = _NONE,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> R:
     """Apply one of two functions of DAGs; as `jax.lax.cond`.
 
@@ -167,8 +167,6 @@ def cond(
             object in each result is one.
         operands: DAGs.
         operand: A single operand, by keyword.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.float32(3.0)
     >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
@@ -184,18 +182,18 @@ def cond(
         (true_fun, false_fun),
         ("true_fun", "false_fun"),
         operands if operand is _NONE else (operand,),
-        Options(namespace, identity),
+        Options.given(options, TreeOptions),
     )
     return chosen
 
 
+@with_wrapper_options
 def switch(
     index: Any,
     branches: Sequence[Callable[..., R]],
     *operands: Any,
     operand: Any = _NONE,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> R:
     """Apply one of several functions of DAGs; as `jax.lax.switch`.
 
@@ -205,8 +203,6 @@ def switch(
             object in each result is one.
         operands: DAGs.
         operand: A single operand, by keyword.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.float32(3.0)
     >>> out = switch(1, [lambda p: p, lambda p: pydag.dag_map(jnp.negative, p)], {"a": w, "b": w})
@@ -220,6 +216,6 @@ def switch(
         branches,
         [f"branch {i}" for i in range(len(branches))],
         operands if operand is _NONE else (operand,),
-        Options(namespace, identity),
+        Options.given(options, TreeOptions),
     )
     return chosen

@@ -2,7 +2,7 @@
 """`jax.checkpoint` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 import jax
 
@@ -13,6 +13,7 @@ from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
 from pydag.jaxinterop.refs.contents import Lent
@@ -20,7 +21,6 @@ from pydag.jaxinterop.refs.lending import lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity, Where
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,6 +30,7 @@ _CSE = Question(
 )
 
 
+@with_wrapper_options
 def checkpoint(
     fun: Callable[P, R],
     *,
@@ -37,11 +38,7 @@ def checkpoint(
     policy: Callable[..., bool] | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Sequence[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[UpdateOptions],
 ) -> Callable[P, R]:
     """Compute `fun` again when it is differentiated, rather than keep its values.
 
@@ -54,41 +51,42 @@ def checkpoint(
         policy: Which values are kept all the same, as in JAX.
         static_argnums, static_argnames: Arguments that are not opened. With one that can't be
             hashed the function is traced at each call.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
-        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
-            into their objects is written into the caller's, as by `jit`.
 
     >>> w = jnp.float32(3.0)
     >>> float(jax.grad(lambda w: checkpoint(lambda p: p["a"] * p["b"])({"a": w, "b": w}))(w))
     6.0
     """
-    held = held_by(fun, namespace)
+    how = Options.given(options, UpdateOptions)
+    held = held_by(fun, how.namespace)
     if held is not None:
-        given = {name: value for name, value in locals().items() if name not in ("fun", "held")}
-        wrapper: Callable[P, R] = held.passed(fun, checkpoint(held.opened(fun), **given))
+        wrapped = checkpoint(
+            held.opened(fun),
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            **options,
+        )
+        wrapper: Callable[P, R] = held.passed(fun, wrapped)
         return wrapper
-    options = Options.of(namespace, identity, static)
     arguments = Chosen.of(
         fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None
     )
 
-    updated = chosen_updates(fun, update_argnums, update_argnames, arguments)
+    updated = chosen_updates(fun, options, arguments)
 
     @wraps(fun)
     def again(*args: Any, **kwargs: Any) -> R:
         called, args, kwargs = _closing_over_unhashable(fun, arguments, args, kwargs)
-        call, table = Call.keyed(args, kwargs, options, arguments), RefTable()
+        call, table = Call.keyed(args, kwargs, how, arguments), RefTable()
         bare = table.hide(call, adds=True)
-        _owner, staged = kept_staged(called, options, updated, lends_read=True)
+        _owner, staged = kept_staged(called, how, updated, lends_read=True)
 
         def options_of(shown: Call, before: tuple[Any, ...] = ()) -> dict[str, Any]:
             cse: Any = prevent_cse
             if not isinstance(cse, bool):
                 prefixes = {"args": tuple(cse), "kwargs": True}
-                cse = (*before, per_leaf(call, prefixes, _CSE, options, shown))
+                cse = (*before, per_leaf(call, prefixes, _CSE, how, shown))
             return {"prevent_cse": cse, "policy": policy}
 
         def run(lent: list[Any] | None) -> Any:

@@ -2,7 +2,7 @@
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, Unpack, cast, overload
 
 import jax
 
@@ -17,9 +17,10 @@ from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.options import GradOptions, with_wrapper_options
 from pydag.jaxinterop.refs.lending import blame_rule
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity, Leaf, Where
+from pydag.typing import Leaf
 
 from .gradient_types import A, Aux, Differentiated, Gradient, P, R
 from .has_aux import pair
@@ -33,13 +34,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Iterable[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Gradient[A, P, tuple[R, A]]: ...
 @overload
 def value_and_grad(
@@ -49,14 +44,9 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Iterable[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Callable[P, tuple[R, Any]]: ...
+@with_wrapper_options
 def value_and_grad(
     fun: Callable[P, R],
     argnums: int | Iterable[int] = 0,
@@ -64,13 +54,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Iterable[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Callable[P, tuple[R, Any]]:
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
@@ -91,17 +75,6 @@ def value_and_grad(
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
         allow_int: Whether integers may be differentiated by.
         reduce_axes: As in the releases of JAX that have it.
-        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
-            several, a pattern of the path, a prefix of booleans, or a list of such, as in
-            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
-            that are no `nnx.Param`.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
-        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
-            into their objects is written into the caller's, as by `jit`.
 
     Raises:
         SharingError: When called: an array that is differentiated by is also in an argument that
@@ -114,38 +87,38 @@ def value_and_grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
-    held = held_by(fun, namespace)
+    how, wrt = Options.given(options, GradOptions), options.get("wrt")
+    held = held_by(fun, how.namespace)
     if held is not None:
-        given = {name: value for name, value in locals().items() if name not in ("fun", "held")}
-        how = Options(namespace, identity)
-        wrapped: Any = held.wrapped(fun, how, lambda f: value_and_grad(f, **given))
+        given = argnums, has_aux, holomorphic, allow_int, reduce_axes
+        wrapped: Any = held.wrapped(fun, how, lambda f: value_and_grad(f, *given, **options))
         return cast(Callable[P, tuple[R, Any]], wrapped)
-    options, by, source = Options.of(namespace, identity, static), Argnums.of(argnums), Source(fun)
+    by, source = Argnums.of(argnums), Source(fun)
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
     jax.value_and_grad(fun, **jax_options)  # checks what can be checked without arguments
 
-    updated = chosen_updates(fun, update_argnums, update_argnames)
+    updated = chosen_updates(fun, options)
 
     @wraps(fun)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Any]:
         check_tied(args, "grad")
         call = DifferentiatedCall(
-            by, wrt, args, kwargs, options, allow_int, has_updates=updated != NOTHING
+            by, wrt, args, kwargs, how, allow_int, has_updates=updated != NOTHING
         )
         tell_divided(fun, wrt, call.untraced.spec, call.divided)
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
             result, update, table = call.run(fun, leaves, others, updated)
-            value, dag = pair(result)[0] if has_aux else result, to_dag(result, options)
+            value, dag = pair(result)[0] if has_aux else result, to_dag(result, how)
             dag = table.hide(dag)
             returned = dag if update.plan is None else update.beside(dag)
             return value, (returned, call.contents(table))
 
         differentiate = jax.value_and_grad(named(flat, source), 0, has_aux=True, **jax_options)
         try:
-            with RunningCall(args, kwargs, options):
+            with RunningCall(args, kwargs, how):
                 (_, (result, contents)), gradients = differentiate(call.by, call.others)
         except TypeError as error:
             kind = differentiable(holomorphic, allow_int)
@@ -170,13 +143,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Iterable[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Gradient[A, P, A]: ...
 @overload
 def grad(
@@ -187,12 +154,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Iterable[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Gradient[A, P, tuple[A, Aux]]: ...
 @overload
 def grad(
@@ -202,14 +164,9 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Iterable[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Callable[P, Any]: ...
+@with_wrapper_options
 def grad(
     fun: Callable[P, Any],
     argnums: int | Iterable[int] = 0,
@@ -217,13 +174,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Iterable[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Callable[P, Any]:
     """A function that returns the gradient of `fun`; as `jax.grad`, and as `value_and_grad` here.
 
@@ -235,17 +186,6 @@ def grad(
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
         allow_int: Whether integers may be differentiated by.
         reduce_axes: As in the releases of JAX that have it.
-        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
-            several, a pattern of the path, a prefix of booleans, or a list of such, as in
-            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
-            that are no `nnx.Param`.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
-        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
-            into their objects is written into the caller's, as by `jit`.
 
     Returns:
         With `has_aux`, a function that returns the gradient and what `fun` passed on.
@@ -255,24 +195,14 @@ def grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
-    held = held_by(fun, namespace)
-    if held is not None:
-        given = {name: value for name, value in locals().items() if name not in ("fun", "held")}
-        return held.wrapped(fun, Options(namespace, identity), lambda f: grad(f, **given))
-    both = value_and_grad(
-        fun,
-        argnums,
-        has_aux,
-        holomorphic,
-        allow_int,
-        reduce_axes,
-        wrt=wrt,
-        namespace=namespace,
-        identity=identity,
-        static=static,
-        update_argnums=update_argnums,
-        update_argnames=update_argnames,
+    how, given = (
+        Options.given(options, GradOptions),
+        (argnums, has_aux, holomorphic, allow_int, reduce_axes),
     )
+    held = held_by(fun, how.namespace)
+    if held is not None:
+        return held.wrapped(fun, how, lambda f: grad(f, *given, **options))
+    both = value_and_grad(fun, *given, **options)
 
     @wraps(fun)
     def gradient(*args: P.args, **kwargs: P.kwargs) -> Any:

@@ -2,7 +2,7 @@
 """`jax.jacfwd`, `jax.jacrev` and `jax.hessian` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, Unpack
 
 import jax
 
@@ -14,8 +14,9 @@ from pydag.jaxinterop.boundary.divided import tell_divided
 from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.options import JacobianOptions, with_wrapper_options
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity, Leaf, Where
+from pydag.typing import Leaf
 
 from .has_aux import pair
 
@@ -26,9 +27,8 @@ def _jacobian(
     transformation: Callable[..., Any],
     fun: Callable[P, Any],
     argnums: int | Iterable[int],
-    wrt: Where | None,
     has_aux: bool,
-    options: Options,
+    options: JacobianOptions,
     kind: Any,
     jax_options: dict[str, Any],
     order: int = 1,
@@ -39,19 +39,17 @@ def _jacobian(
         kind: What the dtypes are that can be differentiated by.
         order: How often it differentiates.
     """
-    held = held_by(fun, options.namespace)
+    how, wrt = Options.given(options, JacobianOptions), options.get("wrt")
+    held = held_by(fun, how.namespace)
     if held is not None:
-        how = options._replace(static=None)
-        given = {n: value for n, value in locals().items() if n not in ("fun", "held", "how")}
-        return held.wrapped(fun, how, lambda f: _jacobian(fun=f, **given))
+        given = argnums, has_aux, options, kind, jax_options, order
+        return held.wrapped(fun, how, lambda f: _jacobian(transformation, f, *given))
     by, source = Argnums.of(argnums), Source(fun)
     transformation(fun, **jax_options)  # checks what can be checked without arguments
 
     @wraps(fun)
     def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
-        call = DifferentiatedCall(
-            by, wrt, args, kwargs, options, jax_options.get("allow_int", False)
-        )
+        call = DifferentiatedCall(by, wrt, args, kwargs, how, jax_options.get("allow_int", False))
         tell_divided(fun, wrt, call.untraced.spec, call.divided)
 
         def nested(row: Any, depth: int) -> Any:
@@ -62,7 +60,7 @@ def _jacobian(
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Any]:
             result, _, table = call.run(fun, leaves, others)
             value, aux = pair(result) if has_aux else (result, None)
-            hidden = (table.hide(to_dag(value, options)), table.hide(to_dag(aux, options)))
+            hidden = (table.hide(to_dag(value, how)), table.hide(to_dag(aux, how)))
             return hidden[0], (hidden[1], call.contents(table))
 
         differentiate = transformation(named(flat, source), has_aux=True, **jax_options)
@@ -84,16 +82,13 @@ def _jacobian(
     return jacobian
 
 
+@with_wrapper_options
 def jacfwd(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[JacobianOptions],
 ) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
 
@@ -105,38 +100,25 @@ def jacfwd(
         argnums: The positional arguments to differentiate by: an int, or several.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
-        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
-            several, a pattern of the path, a prefix of booleans, or a list of such, as in
-            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
-            that are no `nnx.Param`.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> jacobian = jacfwd(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
     >>> float(jacobian[0]["a"]), jacobian[0]["a"] is jacobian[0]["b"]
     (6.0, True)
     """
-    options = Options.of(namespace, identity, static)
     kind = differentiable(holomorphic, forward=True)
     jax_options = {"holomorphic": holomorphic}
-    return _jacobian(jax.jacfwd, fun, argnums, wrt, has_aux, options, kind, jax_options)
+    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, kind, jax_options)
 
 
+@with_wrapper_options
 def jacrev(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[JacobianOptions],
 ) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, row by row; as `jax.jacrev`, see `jacfwd`.
 
@@ -146,37 +128,24 @@ def jacrev(
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
         allow_int: Whether integers may be differentiated by.
-        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
-            several, a pattern of the path, a prefix of booleans, or a list of such, as in
-            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
-            that are no `nnx.Param`.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> jacobian = jacrev(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
     >>> float(jacobian[0]["a"]), jacobian[0]["a"] is jacobian[0]["b"]
     (6.0, True)
     """
-    options = Options.of(namespace, identity, static)
     jax_options = {"holomorphic": holomorphic, "allow_int": allow_int}
     kind = differentiable(holomorphic, allow_int)
-    return _jacobian(jax.jacrev, fun, argnums, wrt, has_aux, options, kind, jax_options)
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, kind, jax_options)
 
 
+@with_wrapper_options
 def hessian(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-    *,
-    wrt: Where | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[JacobianOptions],
 ) -> Callable[P, Any]:
     """A function that returns the Hessian of `fun`; as `jax.hessian`.
 
@@ -187,22 +156,12 @@ def hessian(
         argnums: The positional arguments to differentiate by: an int, or several.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
         holomorphic: Whether `fun` is promised to be so, for complex numbers.
-        wrt: Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class or
-            several, a pattern of the path, a prefix of booleans, or a list of such, as in
-            `pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where `argnums`
-            is one. Left out: all that JAX can differentiate by, but for what NNX holds in Variables
-            that are no `nnx.Param`.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> second = hessian(lambda p: p["a"] * p["b"])({"a": w, "b": w})
     >>> float(second["a"]["b"]), second["a"] is second["b"]
     (2.0, True)
     """
-    options = Options.of(namespace, identity, static)
     kind = differentiable(holomorphic, forward=True)
     jax_options = {"holomorphic": holomorphic}
-    return _jacobian(jax.hessian, fun, argnums, wrt, has_aux, options, kind, jax_options, order=2)
+    return _jacobian(jax.hessian, fun, argnums, has_aux, options, kind, jax_options, order=2)

@@ -2,7 +2,7 @@
 """Wrapping what has no wrapper here."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
@@ -10,9 +10,9 @@ from pydag.jaxinterop.boundary.call import Call, owning_flat
 from pydag.jaxinterop.boundary.dag import Dag
 from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
+from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity, Where
 
 
 def trees(result: Any, table: RefTable = NO_REFS) -> Any:
@@ -28,12 +28,10 @@ def trees(result: Any, table: RefTable = NO_REFS) -> Any:
     return jax.tree.map(lambda x: table.show(x).tree if is_dag(x) else x, result, is_leaf=is_dag)
 
 
+@with_wrapper_options
 def keep_sharing(
     transformation: Callable[..., Callable[..., Any]],
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> Callable[..., Callable[..., Any]]:
     """Make one of JAX's transformations keep sharing: for those that have no wrapper here.
 
@@ -43,10 +41,6 @@ def keep_sharing(
 
     Args:
         transformation: Takes a function, and perhaps options, and gives a function that calls it.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     Returns:
         A function like `transformation`. Where that gives back something that has the form of the
@@ -59,19 +53,19 @@ def keep_sharing(
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0, 9.0]
     """
-    how = Options.of(namespace, identity, static)
+    how = Options.given(options, StaticOptions)
 
-    def transformed(fun: Callable[..., Any], /, *options: Any, **more: Any) -> Any:
+    def transformed(fun: Callable[..., Any], /, *given: Any, **more: Any) -> Any:
         kept = owning_flat(fun, how)
 
-        held = held_by(fun, namespace)
+        held = held_by(fun, how.namespace)
 
         @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
-            given = Call.keyed(args, kwargs, how)
+            packed = Call.keyed(args, kwargs, how)
             function = kept if held is None else owning_flat(held.fresh(how), how)
-            found = transformation(function, *options, **more)(given)
-            return trees(found, RefTable.of(given._leaves))
+            found = transformation(function, *given, **more)(packed)
+            return trees(found, RefTable.of(packed._leaves))
 
         return call
 

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 import jax
 
@@ -24,10 +24,10 @@ from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.boundary.parted import parted_arguments
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
 from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.flags import flags
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity
 
 from .has_aux import pair
 from .linear_map import LinearMap, takes_grad_refs, types_of
@@ -92,8 +92,7 @@ def vjp(
     reduce_axes: Sequence[Any] = (),
     saveable_args: Any = True,
     in_nzs: Any = None,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> tuple[R, LinearMap]: ...
 @overload
 def vjp(
@@ -103,9 +102,9 @@ def vjp(
     reduce_axes: Sequence[Any] = (),
     saveable_args: Any = True,
     in_nzs: Any = None,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> tuple[Any, ...]: ...
+@with_wrapper_options
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,
@@ -113,8 +112,7 @@ def vjp(
     reduce_axes: Sequence[Any] = (),
     saveable_args: Any = True,
     in_nzs: Any = None,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> Any:
     """The value of a function of DAGs, and its pullback; as `jax.vjp`.
 
@@ -132,8 +130,6 @@ def vjp(
             the types of containers. What isn't saved has to be put into the pullback's `args_res`.
             An array at several places is saved if that is so for all of them.
         in_nzs: With newer JAX: such a tree, which says what is differentiated by.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Returns:
         `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
@@ -145,16 +141,16 @@ def vjp(
     >>> float(cotangent["a"]), cotangent["a"] is cotangent["b"]
     (6.0, True)
     """
-    options = Options(namespace, identity)
-    fun = fresh(fun, options)
-    point, table = _told_apart(_point(primals, options), in_nzs), RefTable()
+    how = Options.given(options, TreeOptions)
+    fun = fresh(fun, how)
+    point, table = _told_apart(_point(primals, how), in_nzs), RefTable()
     hidden = table.hide(point, adds=True)
     by = point if takes_grad_refs(table.refs) else hidden
-    jax_options = _flagged(point, by, options, saveable_args=saveable_args, in_nzs=in_nzs)
+    jax_options = _flagged(point, by, how, saveable_args=saveable_args, in_nzs=in_nzs)
     if reduce_axes:
         jax_options["reduce_axes"] = reduce_axes
     value, pullback, *aux = cast(Any, jax.vjp)(
-        _flat(fun, has_aux, options, table, by is not hidden),
+        _flat(fun, has_aux, how, table, by is not hidden),
         by,
         has_aux=has_aux,
         **jax_options,
@@ -169,9 +165,7 @@ def jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     has_aux: Literal[False] = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
@@ -179,18 +173,15 @@ def jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     has_aux: bool,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> tuple[Any, ...]: ...
+@with_wrapper_options
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],
     tangents: Sequence[Any],
     has_aux: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> Any:
     """The value of a function of DAGs, and its tangent; as `jax.jvp`.
 
@@ -201,8 +192,6 @@ def jvp(
             the places of leaves that have no derivative there may be anything, such as None, which
             stands there in the tangent that comes back.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: Tangents have different objects where one of the primals has one. (What
@@ -225,9 +214,9 @@ def jvp(
             "primals and tangents must be both tuples or both lists, but they are of types "
             f"{type(primals).__name__} and {type(tangents).__name__}"
         )
-    options = Options(namespace, identity)
-    fun = fresh(fun, options)
-    point, table = _point(primals, options), RefTable()
+    how = Options.given(options, TreeOptions)
+    fun = fresh(fun, how)
+    point, table = _point(primals, how), RefTable()
     by = table.hide(point, adds=True)
     leaves = None
     with suppress(SharingError):
@@ -238,7 +227,7 @@ def jvp(
     along = rebuilt(by._untraced, tangents_for(types_of(by), leaves), InnerDag)
     try:
         value, tangent, *aux = jax.jvp(
-            _flat(fun, has_aux, options, table), (by,), (along,), has_aux=has_aux
+            _flat(fun, has_aux, how, table), (by,), (along,), has_aux=has_aux
         )
     except (TypeError, ValueError) as error:
         blame_tangent(error, by.with_paths("primals"), along.with_paths("tangents"))
@@ -255,8 +244,7 @@ def linearize(
     *primals: Any,
     has_aux: Literal[False] = False,
     in_nzs: Any = None,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> tuple[R, LinearMap]: ...
 @overload
 def linearize(
@@ -264,16 +252,15 @@ def linearize(
     *primals: Any,
     has_aux: bool,
     in_nzs: Any = None,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> tuple[Any, ...]: ...
+@with_wrapper_options
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
     in_nzs: Any = None,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> Any:
     """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
 
@@ -282,8 +269,6 @@ def linearize(
         primals: Its arguments.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
         in_nzs: As in `vjp`.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Returns:
         `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each
@@ -294,13 +279,13 @@ def linearize(
     >>> float(pushforward([one, one]))
     6.0
     """
-    options = Options(namespace, identity)
-    fun = fresh(fun, options)
-    point, table = _told_apart(_point(primals, options), in_nzs), RefTable()
+    how = Options.given(options, TreeOptions)
+    fun = fresh(fun, how)
+    point, table = _told_apart(_point(primals, how), in_nzs), RefTable()
     by = table.hide(point, adds=True)
-    jax_options = _flagged(point, by, options, in_nzs=in_nzs)
+    jax_options = _flagged(point, by, how, in_nzs=in_nzs)
     value, pushforward, *aux = cast(Any, jax.linearize)(
-        _flat(fun, has_aux, options, table), by, has_aux=has_aux, **jax_options
+        _flat(fun, has_aux, how, table), by, has_aux=has_aux, **jax_options
     )
     value = table.show(value)
     linear = LinearMap.at(pushforward, by, "tangents", value)

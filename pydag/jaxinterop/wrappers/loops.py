@@ -2,7 +2,7 @@
 """`jax.lax.while_loop` and `jax.lax.fori_loop`, of DAGs: the carry keeps its structure."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import jax
 
@@ -13,9 +13,9 @@ from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, signature_like
+from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity, Where
 
 from .bodies import Get, Step, body_of, looped
 from .holding import Holding
@@ -24,14 +24,12 @@ C = TypeVar("C")
 Y = TypeVar("Y")
 
 
+@with_wrapper_options
 def while_loop(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], C],
     init_val: Any,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> C:
     """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
 
@@ -39,10 +37,6 @@ def while_loop(
         cond_fun: Whether to go on.
         body_fun: Gives a DAG of the same structure. What is one object before and after stays one.
         init_val: The first DAG.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
@@ -52,16 +46,16 @@ def while_loop(
     """
     text = "lax.while_loop: body_fun and cond_fun arguments should be callable"
     check_callable(text, cond_fun, body_fun)
-    options = Options.of(namespace, identity, static)
-    holding = Holding.of((cond_fun, body_fun), options)
+    how = Options.given(options, StaticOptions)
+    holding = Holding.of((cond_fun, body_fun), how)
     if holding is not None:
         ran: C = holding.run(
-            lambda funs, given: while_loop(*funs, *given, **options._asdict()),
+            lambda funs, given: while_loop(*funs, *given, **options),
             (init_val,),
-            *("while_loop", options),
+            *("while_loop", how),
         )
         return ran
-    options.check_static(init_val)
+    how.check_static(init_val)
 
     def make_condition(get: Get) -> Step:
         source = Source(cond_fun)
@@ -84,18 +78,18 @@ def while_loop(
             with blaming_value(*carry._take_apart()):
                 result = run_on(get(), (carry,), ("carry",))
             what = "what while_loop carries"
-            return alike(what, "carry", carry, result, options, source, table)
+            return alike(what, "carry", carry, result, how, source, table)
 
         return step
 
     _owner, condition = body_of(
         cond_fun,
-        ("while_loop: cond_fun", options),
+        ("while_loop: cond_fun", how),
         make_condition,
         signature_like(cond_fun, "carry"),
     )
     _owner_too, body = body_of(
-        body_fun, ("while_loop: body_fun", options), make_body, signature_like(body_fun, "carry")
+        body_fun, ("while_loop: body_fun", how), make_body, signature_like(body_fun, "carry")
     )
 
     def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
@@ -119,7 +113,7 @@ def while_loop(
         return after, last, None
 
     last, _, _ = looped(
-        keyed(init_val, "init_val", options),
+        keyed(init_val, "init_val", how),
         "init_val",
         [
             (Source(cond_fun).text, condition.of_contents),
@@ -139,6 +133,7 @@ def _condition_writes(source: Source) -> str:
     )
 
 
+@with_wrapper_options
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -146,9 +141,7 @@ def fori_loop(
     init_val: Any,
     *,
     unroll: int | bool | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> C:
     """Apply `body_fun(i, carry)` for each `i` from `lower` to `upper`; as `jax.lax.fori_loop`.
 
@@ -157,10 +150,6 @@ def fori_loop(
         body_fun: Gives a DAG of the same structure. What is one object before and after stays one.
         init_val: The first DAG.
         unroll: As in JAX.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(1.0)
     >>> out = fori_loop(0, 3, lambda i, p: pydag.dag_map(lambda x: x + i, p), {"a": w, "b": w})
@@ -168,8 +157,8 @@ def fori_loop(
     (True, 4.0)
     """
     check_callable("lax.fori_loop: body_fun argument should be callable", body_fun)
-    options = Options.of(namespace, identity, static)
-    holding = Holding.of((body_fun,), options)
+    how = Options.given(options, StaticOptions)
+    holding = Holding.of((body_fun,), how)
     if holding is not None:
         # Bounds that are numbers stay numbers: only then can JAX differentiate the loop.
         numbers = [x if isinstance(x, int) else None for x in (lower, upper)]
@@ -178,11 +167,11 @@ def fori_loop(
         def run(funs: Any, operands: Any) -> Any:
             value, given = operands[0], iter(operands[1:])
             first, end = (next(given) if x is None else x for x in numbers)
-            return fori_loop(first, end, funs[0], value, unroll=unroll, **options._asdict())
+            return fori_loop(first, end, funs[0], value, unroll=unroll, **options)
 
-        ran: C = holding.run(run, (init_val, *arrays), *("fori_loop", *numbers, unroll, options))
+        ran: C = holding.run(run, (init_val, *arrays), *("fori_loop", *numbers, unroll, how))
         return ran
-    options.check_static(init_val)
+    how.check_static(init_val)
 
     def make(get: Get) -> Step:
         source = Source(body_fun)
@@ -192,12 +181,12 @@ def fori_loop(
             with blaming_value(*carry._take_apart()):
                 result = run_on(get(), (carry,), ("carry",), i)
             what = "what fori_loop carries"
-            return alike(what, "carry", carry, result, options, source, table)
+            return alike(what, "carry", carry, result, how, source, table)
 
         return step
 
     signature = signature_like(body_fun, "i", "carry")
-    _owner, body = body_of(body_fun, ("fori_loop", options), make, signature)
+    _owner, body = body_of(body_fun, ("fori_loop", how), make, signature)
 
     def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
         function = body.of_contents.for_jax(lent)
@@ -211,7 +200,7 @@ def fori_loop(
         return after, last, None
 
     last, _, _ = looped(
-        keyed(init_val, "init_val", options),
+        keyed(init_val, "init_val", how),
         "init_val",
         [(Source(body_fun).text, body.of_contents)],
         lambda first: (jax.lax.fori_loop(lower, upper, body.plain, first, unroll=unroll), None),

@@ -2,7 +2,7 @@
 """`jax.lax.scan`, `jax.lax.associative_scan` and `jax.lax.map`, of DAGs."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Unpack, cast
 
 import jax
 
@@ -14,9 +14,9 @@ from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.options import StaticOptions, TreeOptions, with_wrapper_options
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity, Where
 
 from .bodies import Get, Step, body_of, looped
 from .coming_apart import with_the_sharing_that_holds
@@ -29,6 +29,7 @@ T = TypeVar("T")
 Y = TypeVar("Y")
 
 
+@with_wrapper_options
 def scan(
     f: Callable[[Any, Any], tuple[C, Y]],
     init: Any,
@@ -37,10 +38,7 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> tuple[C, Y]:
     """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
 
@@ -57,10 +55,6 @@ def scan(
         length: The number of rounds, where `xs` doesn't say it.
         reverse: Whether to go from the last slice to the first.
         unroll, _split_transpose: As in JAX.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda carry, _: (pydag.dag_map(lambda x: 2 * x, carry), carry["a"])
@@ -69,23 +63,23 @@ def scan(
     (True, 8.0, [1.0, 2.0, 4.0])
     """
     check_callable("lax.scan: f argument should be a callable", f)
-    options = Options.of(namespace, identity, static)
-    holding = Holding.of((f,), options)
+    how = Options.given(options, StaticOptions)
+    holding = Holding.of((f,), how)
+    more: dict[str, Any] = {
+        "length": length,
+        "reverse": reverse,
+        "unroll": unroll,
+        "_split_transpose": _split_transpose,
+    }
     if holding is not None:
-        how = {
-            "length": length,
-            "reverse": reverse,
-            "unroll": unroll,
-            "_split_transpose": _split_transpose,
-        }
         ran: tuple[C, Y] = holding.run(
-            lambda funs, given: cast(Any, scan)(funs[0], *given, **how, **options._asdict()),
+            lambda funs, given: cast(Any, scan)(funs[0], *given, **more, **options),
             (init, xs),
-            *("scan", *how.values(), options),
+            *("scan", *more.values(), how),
         )
         return ran
-    options.check_static(init, xs)
-    init, xs = options.separated((init, xs))
+    how.check_static(init, xs)
+    init, xs = how.separated((init, xs))
 
     def make(get: Get) -> Step:
         source = Source(f)
@@ -101,20 +95,14 @@ def scan(
                     f"  The body is {source.text}."
                 )
             what = "what scan carries"
-            carried = alike(what, "carry", carry, result[0], options, source, table)
-            return carried, table.hide(to_dag(result[1], options, "result[1]"))
+            carried = alike(what, "carry", carry, result[0], how, source, table)
+            return carried, table.hide(to_dag(result[1], how, "result[1]"))
 
         return step
 
-    _owner, body = body_of(f, ("scan", options), make, signature_like(f, "carry", "x"))
-    scanned = keyed(xs, "xs", options)
+    _owner, body = body_of(f, ("scan", how), make, signature_like(f, "carry", "x"))
+    scanned = keyed(xs, "xs", how)
     scanned._untraced.check_not_lazy("scanned", lambda accessor: place_text(accessor, "xs"))
-    more: dict[str, Any] = {
-        "length": length,
-        "reverse": reverse,
-        "unroll": unroll,
-        "_split_transpose": _split_transpose,
-    }
 
     def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
         function = body.of_contents.for_jax(lent)
@@ -130,7 +118,7 @@ def scan(
 
     try:
         carry, ys, table = looped(
-            keyed(init, "init", options),
+            keyed(init, "init", how),
             "init",
             [(Source(f).text, body.of_contents)],
             lambda first: jax.lax.scan(body.plain, first, scanned, **more),
@@ -144,14 +132,13 @@ def scan(
     return results
 
 
+@with_wrapper_options
 def associative_scan(
     fn: Callable[[Any, Any], Any],
     elems: T,
     reverse: bool = False,
     axis: int = 0,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> T:
     """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
 
@@ -160,8 +147,6 @@ def associative_scan(
         elems: A DAG of arrays.
         reverse: Whether to go from the end to the beginning.
         axis: The one to go along.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.arange(4.0)
     >>> out = associative_scan(lambda p, q: pydag.dag_map(jnp.add, p, q), {"a": w, "b": w})
@@ -169,8 +154,8 @@ def associative_scan(
     (True, [0.0, 1.0, 3.0, 6.0])
     """
     check_callable("lax.associative_scan: fn argument should be callable", fn)
-    options = Options(namespace, identity)
-    fn = fresh(fn, options)
+    how = Options.given(options, TreeOptions)
+    fn = fresh(fn, how)
     source = Source(fn)
     signature = signature_like(fn, "one", "other")
     names = list(signature.parameters)
@@ -181,12 +166,12 @@ def associative_scan(
             "elems",
             one,
             run_on(fn, (one, other), names),
-            options,
+            how,
             source,
         )
 
     function = named(combined, source, signature)
-    dag = argument(elems, options, "elems")
+    dag = argument(elems, how, "elems")
     try:
         result: T = with_the_sharing_that_holds(
             lambda first: jax.lax.associative_scan(function, first, reverse, axis), dag, function
@@ -198,13 +183,13 @@ def associative_scan(
     return result
 
 
+@with_wrapper_options
 def map(
     f: Callable[[Any], R],
     xs: Any,
     *,
     batch_size: int | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> R:
     """Apply a function to each slice of a DAG along leading axes; as `jax.lax.map`.
 
@@ -212,8 +197,6 @@ def map(
         f: The function of a slice.
         xs: A DAG of arrays with leading axes of one length.
         batch_size: How many slices go through at once, by `vmap`.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     >>> w = jnp.arange(3.0)
     >>> map(lambda p: p["a"] * p["b"], {"a": w, "b": w}).tolist()
@@ -223,19 +206,18 @@ def map(
     def transformation(function: Any) -> Callable[..., Any]:
         return lambda call: jax.lax.map(function, call, batch_size=batch_size)
 
-    options = Options(namespace, identity)
-    holding = Holding.of((f,), options)
+    how = Options.given(options, TreeOptions)
+    holding = Holding.of((f,), how)
     if holding is not None:
-        how: dict[str, Any] = {"namespace": namespace, "identity": identity}
         ran: R = holding.run(
-            lambda funs, given: map(funs[0], *given, batch_size=batch_size, **how),
+            lambda funs, given: map(funs[0], *given, batch_size=batch_size, **options),
             (xs,),
-            *("map", batch_size, options),
+            *("map", batch_size, how),
         )
         return ran
     try:
-        results: R = keep_sharing(transformation, **options._asdict())(f)(xs)
+        results: R = keep_sharing(transformation, **options)(f)(xs)
     except ValueError as error:
-        blame_sizes(error, argument(xs, options, "xs").with_paths("xs"))
+        blame_sizes(error, argument(xs, how, "xs").with_paths("xs"))
         raise
     return results

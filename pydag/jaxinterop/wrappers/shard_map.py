@@ -5,7 +5,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable
 from collections.abc import Set as AbstractSet
-from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import jax
 from jax import tree_util
@@ -17,11 +17,12 @@ from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
+from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
 from pydag.jaxinterop.prefixes.treatments import Question
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.typing import Identity, Leaf
+from pydag.typing import Leaf
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,8 +93,7 @@ def shard_map(
     mesh: Any = None,
     axis_names: AbstractSet[Hashable] = frozenset(),
     check_vma: bool = True,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> Callable[P, R]: ...
 @overload
 def shard_map(
@@ -105,9 +105,9 @@ def shard_map(
     mesh: Any = None,
     axis_names: AbstractSet[Hashable] = frozenset(),
     check_vma: bool = True,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> Decorator: ...
+@with_wrapper_options
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -117,8 +117,7 @@ def shard_map(
     mesh: Any = None,
     axis_names: AbstractSet[Hashable] = frozenset(),
     check_vma: bool = True,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> Any:
     """Map a function of DAGs over the shards of their arrays; as `jax.shard_map`.
 
@@ -127,8 +126,6 @@ def shard_map(
         out_specs: A tree prefix of the result.
         in_specs: A tree prefix of the tuple of arguments.
         mesh, axis_names, check_vma: As in JAX.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: When called: two places of one array are given two specs.
@@ -141,29 +138,23 @@ def shard_map(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 2.0, 4.0])
     """
-    options = Options(namespace, identity)
+    how = Options.given(options, TreeOptions)
     jax_options = {"mesh": mesh, "axis_names": axis_names, "check_vma": check_vma}
     if f is None:
-        return functools.partial(
-            shard_map,
-            out_specs=out_specs,
-            in_specs=in_specs,
-            **jax_options,
-            namespace=namespace,
-            identity=identity,
-        )
+        specs = {"out_specs": out_specs, "in_specs": in_specs}
+        return functools.partial(shard_map, **specs, **jax_options, **options)
     if not callable(f):
         raise TypeError(f"shard_map wants a function, but got one of type {type(f).__name__}")
-    fun = fresh(f, options)
-    outputs, source = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, options), Source(fun)
+    fun = fresh(f, how)
+    outputs, source = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, how), Source(fun)
 
     @wraps(f)
     def mapped(*args: Any) -> Any:
-        call = Call.of(args, {}, options)
+        call = Call.of(args, {}, how)
         specs = in_specs
         if specs is not _INFER:
             given = tuple(specs) if isinstance(specs, list) else specs
-            treatments = per_leaf(call, {"args": given, "kwargs": None}, _IN_SPECS, options)
+            treatments = per_leaf(call, {"args": given, "kwargs": None}, _IN_SPECS, how)
             specs = parts_of(treatments, len(args))
 
         def function(*parts: Part) -> Any:

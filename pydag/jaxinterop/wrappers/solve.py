@@ -6,7 +6,7 @@ are alike: structured, and shared, as the first guess or the right-hand side is.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import jax
 
@@ -14,8 +14,8 @@ from pydag.jaxinterop.boundary.dag import InnerDag, dag_like, keyed, to_dag
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
+from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity
 
 from .has_aux import pair
 
@@ -66,15 +66,14 @@ def _opened(result: Any, has_aux: bool) -> Any:
     return (result[0].tree, result[1].tree) if has_aux else result.tree
 
 
+@with_wrapper_options
 def custom_root(
     f: Callable[[T], T],
     initial_guess: T,
     solve: Solver,
     tangent_solve: Solver,
     has_aux: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> Any:
     """A root of a function of a DAG, which can be differentiated; as `jax.lax.custom_root`.
 
@@ -86,8 +85,6 @@ def custom_root(
         solve: `solve(f, initial_guess)` gives the root.
         tangent_solve: `tangent_solve(g, y)` gives the `x` for which the linear `g(x)` is `y`.
         has_aux: Whether `solve` returns a pair of the root and something else, which is passed on.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: A function changes what its argument shares.
@@ -107,7 +104,9 @@ def custom_root(
     >>> float(root["a"]), root["a"] is root["b"]
     (3.0, True)
     """
-    unknown = _Unknown("custom_root's trees", "x", initial_guess, Options(namespace, identity))
+    unknown = _Unknown(
+        "custom_root's trees", "x", initial_guess, Options.given(options, TreeOptions)
+    )
     result = jax.lax.custom_root(
         unknown.function(f),
         unknown.dag,
@@ -118,6 +117,7 @@ def custom_root(
     return _opened(result, has_aux)
 
 
+@with_wrapper_options
 def custom_linear_solve(
     matvec: Callable[[T], T],
     b: T,
@@ -125,9 +125,7 @@ def custom_linear_solve(
     transpose_solve: Solver | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[TreeOptions],
 ) -> Any:
     """Solve linear equations of DAGs, with derivatives; as `jax.lax.custom_linear_solve`.
 
@@ -138,8 +136,6 @@ def custom_linear_solve(
         transpose_solve: The same for the transposed function, which derivatives backward need.
         symmetric: Whether that is the same function.
         has_aux: Whether `solve` returns a pair of the solution and something else, passed on.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
 
     Raises:
         SharingError: A function changes what its argument shares.
@@ -151,7 +147,7 @@ def custom_linear_solve(
     >>> float(x["a"]), x["a"] is x["b"]
     (4.0, True)
     """
-    unknown = _Unknown("custom_linear_solve's trees", "x", b, Options(namespace, identity))
+    unknown = _Unknown("custom_linear_solve's trees", "x", b, Options.given(options, TreeOptions))
     result = jax.lax.custom_linear_solve(
         unknown.function(matvec),
         unknown.dag,

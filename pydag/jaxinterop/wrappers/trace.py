@@ -2,7 +2,7 @@
 """`jax.eval_shape` and `jax.make_jaxpr` for functions of DAGs."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, ParamSpec, cast
+from typing import Any, ParamSpec, Unpack, cast
 
 import jax
 
@@ -10,11 +10,11 @@ from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.messages.attributes import wraps
+from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.differentiable import shape_of
 from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Identity, Where
 
 P = ParamSpec("P")
 
@@ -48,15 +48,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return table_of_shapes(call).show(jax.eval_shape(function, call)).tree
 
 
+@with_wrapper_options
 def make_jaxpr(
     fun: Callable[P, Any],
     static_argnums: int | Iterable[int] = (),
     axis_env: Sequence[tuple[Hashable, int]] | None = None,
     return_shape: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> Callable[P, Any]:
     """A function that returns the jaxpr of `fun`; as `jax.make_jaxpr`.
 
@@ -67,26 +65,22 @@ def make_jaxpr(
         static_argnums: Arguments that are not opened.
         axis_env: Sizes of named axes, as in JAX.
         return_shape: Whether a pair is returned, of the jaxpr and what `eval_shape` returns.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
 
     >>> w = jnp.float32(3.0)
     >>> print(make_jaxpr(lambda p: p["a"] * p["b"])({"a": w, "b": w}))
     { lambda ; a:f32[]. let b:f32[] = mul a a in (b,) }
     """
-    options = Options.of(namespace, identity, static)
+    how = Options.given(options, StaticOptions)
     arguments = Chosen(as_numbers(static_argnums), ())
     cast(Any, jax.make_jaxpr)(fun, axis_env=axis_env)  # checks the function
 
     @wraps(fun)
     def jaxpr(*args: P.args, **kwargs: P.kwargs) -> Any:
         # JAX remembers what it traced of a function, whatever that holds.
-        _owner, function = kept_flat(fresh(fun, options), options)
+        _owner, function = kept_flat(fresh(fun, how), how)
         make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
-        shown = described_call(args, kwargs, options, arguments)
-        call = Call.keyed(*shown, options, arguments)
+        shown = described_call(args, kwargs, how, arguments)
+        call = Call.keyed(*shown, how, arguments)
         made = make(call)
         return (made[0], table_of_shapes(call).show(made[1]).tree) if return_shape else made
 

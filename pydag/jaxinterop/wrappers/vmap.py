@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.vmap` for functions of DAGs."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack
 
 import jax
 import optree
@@ -21,13 +21,13 @@ from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
+from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.prefixes.same_treatment import is_one_axis_in, is_one_axis_out
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, one_level, shortened
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.typing import Identity, Where
 
 from .vmap_leaves import MappedLeaves
 from .vmap_updates import MappedUpdates
@@ -118,6 +118,7 @@ class _LastAxes:
         return function
 
 
+@with_wrapper_options
 def vmap(
     fun: Callable[P, R],
     in_axes: int | Sequence[Any] | None = 0,
@@ -126,12 +127,7 @@ def vmap(
     axis_size: int | None = None,
     spmd_axis_name: Hashable | tuple[Hashable, ...] | None = None,
     sum_match: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    update_argnums: int | Sequence[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
+    **options: Unpack[UpdateOptions],
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
@@ -145,10 +141,6 @@ def vmap(
             over axis 0.
         out_axes: A tree prefix of the result.
         axis_name, axis_size, spmd_axis_name, sum_match: As in JAX.
-        namespace: Not JAX's. Classes registered in this namespace are nodes, too.
-        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't.
-        static: Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a
-            pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
         update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
             into their objects is written into the caller's, as by `jit`, with the axes that it came
             in with.
@@ -163,11 +155,11 @@ def vmap(
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0]
     """
-    held = held_by(fun, namespace)
+    how = Options.given(options, UpdateOptions)
+    held = held_by(fun, how.namespace)
     if held is not None:
-        given = {name: value for name, value in locals().items() if name not in ("fun", "held")}
-        return held.wrapped(fun, Options(namespace, identity), lambda f: vmap(f, **given))
-    options = Options.of(namespace, identity, static)
+        given = in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match
+        return held.wrapped(fun, how, lambda f: vmap(f, *given, **options))
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
@@ -175,7 +167,7 @@ def vmap(
             "vmap in_axes must be an int, None, or a tuple with an entry for each positional "
             f"argument, but it is {shortened(repr(in_axes))}"
         )
-    outputs = Outputs(out_axes, None, _OUT_AXES, options)
+    outputs = Outputs(out_axes, None, _OUT_AXES, how)
     jax_options: dict[str, Any] = {
         "axis_name": axis_name,
         "axis_size": axis_size,
@@ -183,11 +175,11 @@ def vmap(
         "sum_match": sum_match,
     }
     jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
-    _check_axes("in_axes", in_axes, options)
-    _check_axes("out_axes", out_axes, options)
-    is_one_in = one_level(in_axes, options)[2].is_leaf()
+    _check_axes("in_axes", in_axes, how)
+    _check_axes("out_axes", out_axes, how)
+    is_one_in = one_level(in_axes, how)[2].is_leaf()
     source = Source(fun)
-    _owner, last = cached_for_function(fun, ("vmap", options), lambda get: LastStructure())
+    _owner, last = cached_for_function(fun, ("vmap", how), lambda get: LastStructure())
 
     def pack(result: Any, table: RefTable) -> Any:
         if outputs.is_one and is_result_itself(result):
@@ -196,8 +188,8 @@ def vmap(
 
     def axes_of(call: Call, parted: _Parted | None = None) -> Call:
         if parted is not None:
-            return per_leaf_of_groups(call, *parted, _IN_AXES, options)
-        return per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, options)
+            return per_leaf_of_groups(call, *parted, _IN_AXES, how)
+        return per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, how)
 
     function_of_call = flat(lambda: fun, source, pack, NOTHING)
 
@@ -215,14 +207,14 @@ def vmap(
         axis = in_axes[first] if isinstance(in_axes, tuple) and root == 0 else in_axes
         return None if axis is None else argument_text(accessor)
 
-    updated = chosen_updates(fun, update_argnums, update_argnames)
+    updated = chosen_updates(fun, options)
     over_one_axis = mapping(function_of_call, in_axes) if is_one_in else None
-    last_axes = _LastAxes(in_axes, mapping_of, namespace)
+    last_axes = _LastAxes(in_axes, mapping_of, how.namespace)
 
     @wraps(fun)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         has_one_axis = is_one_in and (not kwargs or in_axes == 0)
-        call = (Call.of if has_one_axis else Call.told_apart)(args, kwargs, options)
+        call = (Call.of if has_one_axis else Call.told_apart)(args, kwargs, how)
         call._untraced.check_not_lazy("mapped over", mapped_place)
         last.spec = call._untraced.spec
         if updated != NOTHING:
