@@ -13,6 +13,8 @@ from pydag._core import PyDagSpec
 from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.typing import Path
 
+from .walk import Walk
+
 
 class Record(NamedTuple):
     """A node. A class that is known by name alone (from a file) stands as that name."""
@@ -95,6 +97,25 @@ class Listing:
             found.append(child)
             child = self.ends[child]
         return found
+
+    def below(self, *positions: int) -> list[int]:
+        """The anchors of the nodes at and below some positions, in first-visit order."""
+        found: list[int] = []
+        walk = Walk(map(self.target, positions))
+        for position in walk:
+            found.append(position)
+            walk.add([self.target(child) for child in self.children(position)])
+        return found
+
+    @functools.cached_property
+    def leaf_numbers(self) -> dict[int, int]:
+        """The number of the leaf at each position that has one."""
+        return {position: i for i, position in enumerate(self.leaves)}
+
+    def leaves_below(self, *positions: int) -> list[int]:
+        """The numbers of the leaves at and below some positions, in first-visit order."""
+        numbers = self.leaf_numbers
+        return [numbers[p] for p in self.below(*positions) if p in numbers]
 
     def named_children(self, position: int) -> dict[Any, int]:
         """The position of each child, by its key or field name; empty for other kinds of node."""

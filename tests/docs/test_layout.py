@@ -43,6 +43,7 @@ ROOMS = [
     "pydag.jaxinterop.flax_nnx",
     "pydag.jaxinterop.messages",
     "pydag.jaxinterop.static",
+    "pydag.jaxinterop.structure",
     "pydag.jaxinterop.refs",
     "pydag.jaxinterop.prefixes",
     "pydag.jaxinterop.boundary",

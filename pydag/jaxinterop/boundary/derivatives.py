@@ -19,6 +19,7 @@ from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing
+from pydag.structure.walk import Walk
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -134,30 +135,15 @@ def _may_be_derivatives(untraced: Untraced) -> bool:
     """Whether an outermost node has None somewhere, and no static leaf, as derivatives have."""
     listing = Listing.of(untraced.spec)
     static = {listing.leaves[i] for i in untraced.positions}
-    waiting, seen = [0], set[int]()
-    while waiting:
-        position = listing.target(waiting.pop())
-        if position in seen:
-            continue
-        seen.add(position)
+    walk = Walk([0], key=listing.target)
+    for position in map(listing.target, walk):
         if _nodes_of_jax.get(listing.records[position].type, None) is None:
-            waiting.extend(listing.children(position))
+            walk.add(listing.children(position))
             continue
-        below = _below(listing, position)
+        below = listing.below(position)
         if static.isdisjoint(below) and any(listing.records[p].kind == "None" for p in below):
             return True
     return False
-
-
-def _below(listing: Listing, position: int) -> set[int]:
-    """The positions of a node and of all that can be reached from it."""
-    found, waiting = set[int](), [position]
-    while waiting:
-        at = listing.target(waiting.pop())
-        if at not in found:
-            found.add(at)
-            waiting.extend(listing.children(at))
-    return found
 
 
 def derivative(

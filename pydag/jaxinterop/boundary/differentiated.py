@@ -15,7 +15,6 @@ from pydag.jaxinterop.prefixes.arguments import (
     by_argument,
     joined,
 )
-from pydag.jaxinterop.prefixes.treatments import LeafNumbers
 from pydag.jaxinterop.refs.access import is_top_level, new_ref
 from pydag.jaxinterop.refs.contents import Lent
 from pydag.jaxinterop.refs.lending import lending, may_lend
@@ -23,6 +22,7 @@ from pydag.jaxinterop.refs.table import RefNumber, RefTable
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
+from pydag.structure.listing import Listing
 from pydag.typing import Leaf, Where
 
 from .argnums import QUESTION, Argnums, WantedArguments
@@ -79,13 +79,13 @@ class DifferentiatedCall:
         self._structures: Structures | None = None
         is_whole = not kwargs and self._numbers == tuple(range(len(args)))
         if is_whole and options.static is None and not self.table.refs:
-            numbers = None
+            listing: Listing | None = None
             untraced, own = take_apart(self._tree, options)
             indices: Sequence[int] = range(len(own))
         else:
-            numbers = LeafNumbers(whole._untraced.spec)
-            untraced, own = self._own_part(numbers, whole)
-            indices = self._indices(numbers, untraced)
+            listing = Listing.of(whole._untraced.spec)
+            untraced, own = self._own_part(listing, whole)
+            indices = self._indices(listing, untraced)
         self.untraced = untraced
         wanted = WantedArguments(self._numbers, 0 if argnums.is_one else 1, untraced, own)
         untraced.check_not_lazy("differentiated by", wanted.path)
@@ -99,7 +99,7 @@ class DifferentiatedCall:
             self._chosen_refs.append(number)
             self._chosen.append(index if is_by and index >= 0 else None)
         picked = {index for index in self._chosen if index is not None}
-        if numbers is not None and not is_whole and self._is_in_others(numbers, picked):
+        if listing is not None and not is_whole and self._is_in_others(listing, picked):
             if not must_fit:
                 return False
             self._refuse(picked, args, kwargs)
@@ -111,36 +111,36 @@ class DifferentiatedCall:
         self.others = [leaf for i, leaf in enumerate(leaves) if i not in picked]
         return True
 
-    def _wanted_numbers(self, numbers: LeafNumbers) -> list[int]:
+    def _wanted_numbers(self, listing: Listing) -> list[int]:
         """The numbers of the leaves of the wanted arguments, among all of the call's."""
-        args = numbers.children(numbers.children(0)[0])
-        return numbers.below(*(args[i] for i in self._numbers))
+        args = listing.children(listing.children(0)[0])
+        return listing.leaves_below(*(args[i] for i in self._numbers))
 
-    def _own_part(self, numbers: LeafNumbers, whole: Call) -> tuple[Untraced, Sequence[Leaf]]:
+    def _own_part(self, listing: Listing, whole: Call) -> tuple[Untraced, Sequence[Leaf]]:
         """The wanted arguments, taken apart. In them is static what is static in the call."""
         options = whole._untraced.options
         if options.static is None:
             return take_apart(self._tree, options)
         static = frozenset(whole._untraced.positions)
-        own = self._wanted_numbers(numbers)
+        own = self._wanted_numbers(listing)
         positions = tuple(i for i, number in enumerate(own) if number in static)
         flattened, spec = options.flatten(self._tree)
         leaves = without_bare(flattened)
         untraced = untraced_of(leaves, spec, positions, options, "tree", positions)
         return untraced, [x for x, n in zip(leaves, own, strict=True) if n not in static]
 
-    def _indices(self, numbers: LeafNumbers, untraced: Untraced) -> list[int]:
+    def _indices(self, listing: Listing, untraced: Untraced) -> list[int]:
         """For each traced leaf of the wanted arguments which of the call's it is; -1 for refs."""
-        own = self._wanted_numbers(numbers)
+        own = self._wanted_numbers(listing)
         indices = {p: i for i, p in enumerate(self.call._untraced.traced_positions())}
         return [indices.get(own[p], -1) for p in untraced.traced_positions()]
 
-    def _is_in_others(self, numbers: LeafNumbers, picked: set[int]) -> bool:
+    def _is_in_others(self, listing: Listing, picked: set[int]) -> bool:
         """Whether a leaf that is differentiated by is in an argument that isn't meant."""
-        given, named = numbers.children(0)
-        others = [p for i, p in enumerate(numbers.children(given)) if i not in self._numbers]
+        given, named = listing.children(0)
+        others = [p for i, p in enumerate(listing.children(given)) if i not in self._numbers]
         positions = self.call._untraced.traced_positions()
-        return not {positions[i] for i in picked}.isdisjoint(numbers.below(*others, named))
+        return not {positions[i] for i in picked}.isdisjoint(listing.leaves_below(*others, named))
 
     def _refuse(self, picked: set[int], args: Args, kwargs: Kwargs) -> None:
         positions = self.call._untraced.traced_positions()

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import CALL, Roots, shortened, with_roots
-from pydag.jaxinterop.static.leaves import Static, is_number, is_traced
+from pydag.jaxinterop.static.leaves import is_number, is_traced
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.structure.pairing import Pairs, by_entry
 from pydag.structure.listing import Listing, Record
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -114,27 +115,20 @@ class Changed:
         old_leaves = dict(zip(before.leaves, self.given.leaves, strict=True))
         new_leaves = dict(zip(after.leaves, self.leaves, strict=True))
         static = frozenset(after.leaves[i] for i in self._static())
-        seen: set[tuple[int, int]] = set()
-        pending = [(0, 0)]
-        while pending:
-            slot, position = pending.pop()
-            old, new = before.target(slot), after.target(position)
-            if (old, new) in seen:
-                continue
-            seen.add((old, new))
+        pairs = Pairs(before, after)
+        for old, new, (_, position) in pairs:
             one, other = before.records[old], after.records[new]
             if new in new_leaves:
                 known = old_leaves.get(old)
                 if known is not new_leaves[new] and new not in static:
                     yield Written(position, known, new_leaves[new])
             elif _is_like(one, other):
-                known_as = {Static(before.records[c].entry): c for c in before.children(old)}
-                for child in reversed(after.children(new)):
-                    there = known_as.get(Static(after.records[child].entry))
-                    if there is not None:
-                        pending.append((there, child))
-                    elif other.kind in _REGISTERED:
-                        yield from _arrays_below(after, child, new_leaves, static)
+                was = by_entry(before, old)
+                now = by_entry(after, new)
+                pairs.add([pairs.at((was[entry], now[entry])) for entry in now if entry in was])
+                if other.kind in _REGISTERED:
+                    for entry in now.keys() - was.keys():
+                        yield from _arrays_below(after, now[entry], new_leaves, static)
             elif position and after.records[after.parents[position]].kind in _REGISTERED:
                 yield from _arrays_below(after, position, new_leaves, static)
 

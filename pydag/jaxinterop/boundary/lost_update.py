@@ -11,7 +11,7 @@ from typing import Any
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.structure.pairing import numbers_of_alike
 from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -134,9 +134,12 @@ class _Copies:
         self._given, self._result = changed.listing, result
         self._leaves = dict(zip(result.leaves, leaves, strict=True))
         known: dict[Any, int] = {}
-        self._numbers = _numbers(self._given, known)
-        self._alike: dict[int, list[int]] = {}
-        for position, number in enumerate(_numbers(result, known)):
+        given, found = (
+            numbers_of_alike(listing, lambda _: None, known, compares_details=False)
+            for listing in (self._given, result)
+        )
+        self._numbers, self._alike = given, dict[int, list[int]]()
+        for position, number in enumerate(found):
             if not result.records[position].is_alias:
                 self._alike.setdefault(number, []).append(position)
 
@@ -158,21 +161,6 @@ class _Copies:
                 if found is not written.before and _comes_from(found, written.leaf):
                     return True
         return False
-
-
-def _numbers(listing: Listing, known: dict[Any, int]) -> list[int]:
-    """A number for each node: equal for nodes that unfold alike, whatever their leaves are."""
-    found = [0] * len(listing.records)
-    for position in listing.upwards():
-        record = listing.records[position]
-        if record.is_alias:
-            found[position] = found[listing.target(position)]
-            continue
-        children = listing.children(position)
-        entries = tuple(Static(listing.records[child].entry) for child in children)
-        key = record.kind, record.type, entries, tuple(found[child] for child in children)
-        found[position] = known.setdefault(key, len(known))
-    return found
 
 
 def _comes_from(found: Leaf, written: Leaf) -> bool:

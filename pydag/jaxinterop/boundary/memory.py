@@ -39,17 +39,9 @@ class _Whole:
 
     def part(self, position: int) -> Known:
         """What is remembered of the object at a position of the listing."""
-        indices = self._leaves_below(position)
-        everything = self.untraced.all_leaves(self.leaves)
-        static = dict(zip(self.untraced.positions, self.untraced.statics, strict=True))
-        positions = tuple(i for i, index in enumerate(indices) if index in static)
-        untraced = Untraced(
-            _core.spec_key(self._spec_at(position)),
-            positions,
-            tuple(static[indices[i]] for i in positions),
-            self.untraced.options,
-        )
-        return untraced, [everything[index] for index in indices if index not in static]
+        below = self.listing.leaves_below(position)
+        untraced, order = self.untraced.rearranged(self._spec_at(position), below)
+        return untraced, [self.leaves[i] for i in order]
 
     def _spec_at(self, position: int) -> PyDagSpec:
         spec, parent = self.untraced.spec, 0
@@ -57,22 +49,6 @@ class _Whole:
             spec = spec.child(self.listing.children(parent).index(step))
             parent = step
         return spec
-
-    def _leaves_below(self, position: int) -> list[int]:
-        """The leaves of the whole that stand below a node, in first-visit order."""
-        of_position = {leaf: i for i, leaf in enumerate(self.listing.leaves)}
-        found: dict[int, None] = {}
-        seen: set[int] = set()
-        pending = [position]
-        while pending:
-            at = self.listing.target(pending.pop())
-            if at in seen:
-                continue
-            seen.add(at)
-            if at in of_position:
-                found[of_position[at]] = None
-            pending.extend(reversed(self.listing.children(at)))
-        return list(found)
 
 
 class _Memory(NamedTuple):

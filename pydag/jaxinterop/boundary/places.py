@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.structure.apart import apart
 from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -23,24 +24,20 @@ class Places(NamedTuple):
     leaves: tuple[int, ...]
 
     @classmethod
-    def of(cls, tree: AnyDag, spec: PyDagSpec, options: Options) -> "Places | None":
-        """The places in a tree; None if each leaf has only one.
-
-        Args:
-            spec: The structure of the tree.
-        """
+    def of(cls, spec: PyDagSpec) -> "Places | None":
+        """The places in a structure; None if each leaf has only one."""
         if not spec.num_shared:
             return None
         listing = Listing.of(spec)
-        numbers = {position: i for i, position in enumerate(listing.leaves)}
-        found = []
-        for position, record in enumerate(listing.records):
-            place = listing.target(position) if record.is_alias else position
-            if place in numbers:
-                found.append(numbers[place])
-        if len(found) == spec.num_leaves:
+
+        def place(_: int, __: Any, children: Sequence[int]) -> list[int]:
+            """That of a leaf; -1 for a node."""
+            return [c if listing.target(c) in listing.leaf_numbers else -1 for c in children]
+
+        found = apart(listing, spec, -1, place)
+        if len(found.leaves) == spec.num_leaves:
             return None  # all that is shared is nodes
-        return cls(options._replace(identity="nodes").flatten(tree)[1], tuple(found))
+        return cls(found.spec, tuple(found.leaves))
 
     def build(self, leaves: Sequence[Leaf], again: Callable[[Leaf], Leaf]) -> AnyDag:
         """A tree with these leaves.

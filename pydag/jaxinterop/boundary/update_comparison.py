@@ -12,11 +12,11 @@ from pydag._core import PyDagSpec
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot
-from pydag.jaxinterop.prefixes.treatments import LeafNumbers
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import untraced_of
+from pydag.jaxinterop.structure.pairing import by_entry
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
@@ -36,18 +36,6 @@ def roots_of(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
         yield positional[spot] if isinstance(spot, int) else names[spot]
 
 
-def below(listing: Listing, roots: Iterable[int]) -> set[int]:
-    """The anchors of all nodes that can be reached from `roots`."""
-    seen: set[int] = set()
-    pending = list(roots)
-    while pending:
-        position = listing.target(pending.pop())
-        if position not in seen:
-            seen.add(position)
-            pending.extend(listing.children(position))
-    return seen
-
-
 class Found(NamedTuple):
     """What changed: the new leaves by their positions, and static attributes."""
 
@@ -63,8 +51,7 @@ def leaves_below(spec: PyDagSpec, spots: Iterable[Spot]) -> frozenset[int]:
         spec: Of `(args, kwargs)`.
     """
     listing = Listing.of(spec)
-    reached = below(listing, roots_of(listing, spots))
-    return frozenset(i for i, position in enumerate(listing.leaves) if position in reached)
+    return frozenset(listing.leaves_below(*roots_of(listing, spots)))
 
 
 class UpdatedArguments:
@@ -74,7 +61,7 @@ class UpdatedArguments:
         self._given = given
         self._spots = sorted(spots, key=str)
         self._listing = Listing.of(given.untraced.spec)
-        self._reached = below(self._listing, roots_of(self._listing, spots))
+        self._reached = set(self._listing.below(*roots_of(self._listing, spots)))
         self.leaves = {i for i, p in enumerate(self._listing.leaves) if p in self._reached}
 
     def _chosen(self, arguments: tuple[Args, Kwargs]) -> tuple[Any, ...]:
@@ -95,7 +82,7 @@ class UpdatedArguments:
         spots = [s for s, is_tree in zip(self._spots, there, strict=True) if is_tree]
         names = tuple(f"args[{s}]" if isinstance(s, int) else f"kwargs[{s!r}]" for s in spots)
         trees = [root for root, is_tree in zip(roots, there, strict=True) if is_tree]
-        numbers = LeafNumbers(spec).below(*trees)
+        numbers = listing.leaves_below(*trees)
         old = options.flatten(before)[1]
         leaves, new = options.flatten(after, names)
         attributes = None
@@ -161,7 +148,7 @@ class UpdatedArguments:
             SharingError: They share something else now.
         """
         before, after = self._listing, changed.listing
-        for one, other in _crossings(after, set(below(after, roots_of(after, self._spots)))):
+        for one, other in _crossings(after, set(after.below(*roots_of(after, self._spots)))):
             was = _followed(before, after, one), _followed(before, after, other)
             if was[0] is None or was[0] != was[1]:
                 raise made_tie(changed.path(one), changed.path(other))
@@ -209,11 +196,8 @@ def _followed(listing: Listing, other: Listing, position: int) -> int | None:
     """The anchor of the node to which the way leads that leads to a position in another listing."""
     at = 0
     for step in other.way(position):
-        entry = Static(other.records[step].entry)
-        for child in listing.children(at):
-            if Static(listing.records[child].entry) == entry:
-                at = listing.target(child)
-                break
-        else:
+        found = by_entry(listing, at).get(Static(other.records[step].entry))
+        if found is None:
             return None
+        at = listing.target(found)
     return at

@@ -21,7 +21,7 @@ from pydag.typing import Leaf
 from .given import GivenTree
 from .lost_update import tell_lost_change
 from .update_choice import NOTHING
-from .update_comparison import Found, UpdatedArguments, below, roots_of
+from .update_comparison import Found, UpdatedArguments, roots_of
 from .writers import writer_of
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ def update_of(
     changed = given.changed(must_flatten=bool(spots))
     if changed is not None:
         after = changed.listing
-        updated = below(after, roots_of(after, spots))
+        updated = set(after.below(*roots_of(after, spots)))
         tell_lost_change(
             changed,
             result,

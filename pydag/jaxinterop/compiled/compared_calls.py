@@ -10,6 +10,7 @@ from pydag.jaxinterop.flax_private import static_attributes
 from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced, put_in
+from pydag.jaxinterop.structure.pairing import Pairs, by_entry
 from pydag.structure.listing import Listing, Record, step_text
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
@@ -115,28 +116,24 @@ class _Walk:
 
     def run(self) -> Iterator[Difference]:
         old, new = self.old.listing, self.new.listing
-        pending, met = [(0, 0)], set[tuple[int, int]]()
         partners: tuple[dict[int, int], dict[int, int]] = {}, {}
-        while pending and self.is_alike:
-            slot, other = pending.pop()
-            pair = old.target(slot), new.target(other)
-            if pair in met:
-                continue
-            met.add(pair)
-            partner = partners[0].setdefault(*pair), partners[1].setdefault(*pair[::-1])
-            self.shares_otherwise |= partner != pair[::-1]
-            one, two = old.records[pair[0]], new.records[pair[1]]
+        pairs = Pairs(old, new)
+        for first, second, (_, slot) in pairs:
+            partner = partners[0].setdefault(first, second), partners[1].setdefault(second, first)
+            self.shares_otherwise |= partner != (second, first)
+            one, two = old.records[first], new.records[second]
             self.is_alike = one.kind == two.kind and one.type is two.type
-            if one.is_leaf or not self.is_alike:
-                if self.is_alike:
-                    yield from self._of_leaves(*pair, other)
-                continue
-            yield from self._of_fields(one, two, other)
-            names, others = _entries(old, pair[0]), _entries(new, pair[1])
-            if names.keys() != others.keys():
-                yield self._of_children(list(names), list(others), other)
-            common = [(child, others[name]) for name, child in names.items() if name in others]
-            pending += reversed(common)
+            if self.is_alike and one.is_leaf:
+                yield from self._of_leaves(first, second, slot)
+            elif self.is_alike:
+                yield from self._of_fields(one, two, slot)
+                names, others = by_entry(old, first), by_entry(new, second)
+                if names.keys() != others.keys():
+                    yield self._of_children(list(names), list(others), slot)
+                common = [(child, others[name]) for name, child in names.items() if name in others]
+                pairs.add(list(map(pairs.at, common)))
+            if not self.is_alike:
+                return
 
     def _of_leaves(self, one: int, two: int, slot: int) -> Iterator[Difference]:
         old, new = self.old.leaves[one], self.new.leaves[two]
@@ -164,12 +161,6 @@ class _Walk:
         known, given = set(names), set(others)
         only_old = Keys(name for name in names if name not in given)
         return Difference(KEYS, path, only_old, Keys(n for n in others if n not in known))
-
-
-def _entries(listing: Listing, position: int) -> dict[Static, int]:
-    """The children of a node, by the step that leads to each."""
-    records = listing.records
-    return {Static(records[child].entry): child for child in listing.children(position)}
 
 
 def _of_states(old: Static, new: Static, path: str) -> Iterator[Difference]:

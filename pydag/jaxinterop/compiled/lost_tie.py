@@ -18,7 +18,9 @@ from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.prefixes.parallel_copies import parallel_copies
 from pydag.jaxinterop.static.leaves import Static, is_traced
 from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.structure.pairing import Pair, Pairs, numbers_of_alike
 from pydag.structure.listing import Listing, shorten
+from pydag.structure.walk import Walk
 from pydag.typing import Leaf
 
 
@@ -34,30 +36,10 @@ class LostTieWarning(UserWarning):
     """
 
 
-class _Numbers:
-    """A number for each unfolded structure: equal for structures that are alike."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, int] = {}
-
-    def of(self, listing: Listing, leaves: Sequence[Leaf]) -> list[int]:
-        """The number of each node of a listing, in linear time."""
-        found = [0] * len(listing.records)
-        given = dict(zip(listing.leaves, leaves, strict=True))
-        for position in listing.upwards():
-            record = listing.records[position]
-            if record.is_alias:
-                found[position] = found[listing.target(position)]
-                continue
-            if position in given:
-                key: Any = _leaf_key(given[position])
-            else:
-                children = listing.children(position)
-                entries = tuple(Static(listing.records[child].entry) for child in children)
-                below = tuple(found[child] for child in children)
-                key = record.kind, record.type, Static(record.detail), entries, below
-            found[position] = self._known.setdefault(key, len(self._known))
-        return found
+def _numbers(listing: Listing, leaves: Sequence[Leaf], known: dict[Any, int]) -> list[int]:
+    """A number for each node: equal for nodes that are alike, but for their arrays' values."""
+    keys = dict(zip(listing.leaves, map(_leaf_key, leaves), strict=True))
+    return numbers_of_alike(listing, keys.__getitem__, known)
 
 
 def _leaf_key(leaf: Leaf) -> Any:
@@ -111,12 +93,12 @@ class Ties:
             root: Begins the paths in the tree.
         """
         leaves, spec = self._options.flatten(tree)
-        numbers, listing = _Numbers(), Listing.of(spec)
-        known = numbers.of(listing, leaves)
+        known, listing = dict[Any, int](), Listing.of(spec)
+        numbers = _numbers(listing, leaves, known)
         for argument in self._arguments:
             given = Listing.of(argument.spec)
-            number = numbers.of(given, argument.leaves)[0]
-            for position, other in enumerate(known):
+            number = _numbers(given, argument.leaves, known)[0]
+            for position, other in enumerate(numbers):
                 if other == number and not listing.records[position].is_alias:
                     pair = _lost(given, listing, position, spec.namespace)
                     if pair is not None:
@@ -168,29 +150,21 @@ def _lost(given: Listing, returned: Listing, root: int, namespace: str) -> _Lost
     are looked for.
     """
     items, copies = frozenset(_items(given)), _copies(given, namespace)
-    parts, seen = [(0, root)], set[tuple[int, int]]()
-    while parts:
-        part = given.target(parts[-1][0]), returned.target(parts[-1][1])
-        if part in seen:
-            parts.pop()
-            continue
-        seen.add(part)
-        met: dict[int, tuple[int, int]] = {}  # where a node was met first, by the node
-        pending = [parts.pop()]
-        while pending:
-            one, other = pending.pop()
-            node, target = given.target(one), returned.target(other)
-            if node not in met:
-                met[node] = one, other
-                for pair in reversed(_pairs(given.children(node), returned.children(target))):
-                    (parts if pair[0] in copies else pending).append(pair)
-                continue
-            before = met[node]
-            if returned.target(before[1]) == target:
-                continue
-            if one not in items or before[0] not in items:
-                return _Lost((before[0], one), (before[1], other))
-            parts.append((node, target))
+    parts = Pairs(given, returned, (0, root))
+    for part in parts:
+        met: dict[int, Pair] = {}  # where a node was met first, by the node
+        inside = Walk([part], key=lambda pair: pair.slots)
+        for pair in inside:
+            before = met.setdefault(pair.one, pair)
+            if before is pair:
+                below = parts.below(pair)
+                parts.add([p for p in below if p.slots[0] in copies])
+                inside.add([p for p in below if p.slots[0] not in copies])
+            elif before.other != pair.other:
+                if pair.slots[0] not in items or before.slots[0] not in items:
+                    slots = zip(before.slots, pair.slots, strict=True)
+                    return _Lost(*slots)
+                parts.add([pair])
     return None
 
 
@@ -223,10 +197,6 @@ def _are_meant(given: Listing, copies: Sequence[int], namespace: str) -> bool:
     if not isinstance(cls, type) or issubclass(cls, list | tuple):
         return True
     return _core.is_module(cls, namespace) and len(set(map(given.target, copies))) == 1
-
-
-def _pairs(given: Sequence[int], returned: Sequence[int]) -> list[tuple[int, int]]:
-    return list(zip(given, returned, strict=True))
 
 
 def _texts(listing: Listing, places: tuple[int, int], root: str) -> Iterator[str]:

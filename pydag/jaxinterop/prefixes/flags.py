@@ -5,9 +5,10 @@ from typing import Any
 
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.kinds import MAPPINGS
+from pydag.structure.listing import Listing
 from pydag.typing import Dag
 
-from .treatments import LeafNumbers, one_level, shortened
+from .treatments import one_level, shortened
 
 
 def flags(name: str, prefix: Any, tree: Dag, options: Options) -> list[bool]:
@@ -23,12 +24,12 @@ def flags(name: str, prefix: Any, tree: Dag, options: Options) -> list[bool]:
         ValueError: It doesn't fit, or has other leaves than booleans.
     """
     leaves, spec = options.flatten(tree)
-    numbers, found = LeafNumbers(spec), [True] * len(leaves)
+    listing, found = Listing.of(spec), [True] * len(leaves)
     waiting = [(prefix, 0, name)]
     while waiting:
         prefix, place, where = waiting.pop()
         if isinstance(prefix, bool):
-            for number in numbers.below(place):
+            for number in listing.leaves_below(place):
                 found[number] &= prefix
             continue
         entries, given, own = one_level(prefix, options)
@@ -36,9 +37,10 @@ def flags(name: str, prefix: Any, tree: Dag, options: Options) -> list[bool]:
             raise ValueError(
                 f"{name} must be a tree of booleans, but {where} is {shortened(repr(prefix))}"
             )
-        record, places = numbers.record(place), numbers.children(place)
+        place = listing.target(place)
+        record, places = listing.records[place], listing.children(place)
         if isinstance(prefix, dict) and record.kind in MAPPINGS:
-            children = {numbers.entry(child): child for child in places}
+            children = {listing.records[child].entry: child for child in places}
             if prefix.keys() != children.keys():
                 raise ValueError(
                     f"{where} has the keys {sorted(map(str, prefix))}, but the dict of the "

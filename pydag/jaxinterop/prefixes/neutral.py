@@ -55,23 +55,6 @@ def neutral(spec: PyDagSpec) -> PyDagSpec:
     return spec.transform(of_node)
 
 
-def meant(spec: PyDagSpec) -> PyDagSpec:
-    """The structure that a neutral one stands for."""
-
-    def of_node(node: PyDagSpec) -> PyDagSpec:
-        if node.type is not Node:
-            return node
-        built: Node = node.unflatten([object() for _ in range(node.num_children)])
-        return built.meant
-
-    return spec.transform(of_node)
-
-
-def class_of(node: Dag) -> type:
-    """The class of a node; for one of ours, the class that it stands for."""
-    return node.meant.type if type(node) is Node and node.meant.type is not None else type(node)
-
-
 def _options(spec: PyDagSpec) -> dict[str, Any]:
     return {"namespace": spec.namespace, "none_is_leaf": spec.none_is_leaf}
 
@@ -135,13 +118,6 @@ def build(spec: PyDagSpec, leaves: Iterable[Any], are_marks: bool = False) -> Da
     return _core.unflatten(spec.transform(of_node), held)
 
 
-class Slot:
-    """Stands for a leaf: an object with an identity of its own, also if the leaf is a number."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-
 def marked(spec: PyDagSpec) -> Dag:
-    """A tree of a structure, with a `Slot` in the place of each leaf and nodes of ours."""
-    return _core.unflatten(neutral(spec), map(Slot, range(spec.num_leaves)))
+    """A tree of a structure, with an object for each leaf and nodes of ours."""
+    return _core.unflatten(neutral(spec), [object() for _ in range(spec.num_leaves)])

@@ -5,19 +5,16 @@ Such as `{"policy": model, "reference": model}`. JAX gives the same array back f
 `asarray` and `device_put`, so a copy that was made that way is none, and its ties aren't meant.
 """
 
-import operator
-from collections.abc import Hashable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.structure.pairing import from_leaves_up, numbers_of_alike
 from pydag.ops.select import is_prefix, select
+from pydag.structure.apart import apart
 from pydag.structure.listing import Listing
 from pydag.typing import Where
-
-from .neutral import Slot, marked, meant
 
 
 class SharedSelectionWarning(UserWarning):
@@ -33,23 +30,8 @@ class SharedSelectionWarning(UserWarning):
 def parallel_copies(listing: Listing) -> list[list[int]]:
     """The positions of parallel copies, in a list for each group of them."""
     records = listing.records
-    numbers, sizes = [0] * len(records), [1] * len(records)
-    known: dict[Any, int] = {}
-    for position in listing.upwards():
-        record = records[position]
-        if record.is_alias:
-            target = listing.target(position)
-            numbers[position], sizes[position] = numbers[target], sizes[target]
-            continue
-        children = listing.children(position)
-        if record.is_leaf:
-            key: Hashable = position
-        else:
-            entries = tuple(Static(records[child].entry) for child in children)
-            below = tuple(numbers[child] for child in children)
-            key = record.kind, record.type, Static(record.detail), entries, below
-            sizes[position] = sum(sizes[child] for child in children)
-        numbers[position] = known.setdefault(key, -len(known) - 1)
+    numbers = numbers_of_alike(listing, lambda position: position, {})
+    sizes = from_leaves_up(listing, lambda p, below: 1 if records[p].is_leaf else sum(below))
     found: list[list[int]] = []
     for position, record in enumerate(records):
         if record.is_alias or record.num_children < 2:
@@ -99,14 +81,18 @@ def divided(
     groups = parallel_copies(listing)
     if not groups:
         return None
-    slots, neutral = _core.flatten(
-        _apart(spec, listing, groups), namespace=spec.namespace, none_is_leaf=spec.none_is_leaf
-    )
-    flags = select(patterns, meant(neutral), slots, spec.namespace, depth=depth)
+    copies = frozenset(position for group in groups for position in group)
+
+    def copy(_: int, around: int, children: Sequence[int]) -> list[int]:
+        """The outermost copy in which each child is; -1 for none."""
+        return [child if around < 0 and child in copies else around for child in children]
+
+    each = apart(listing, spec, -1, copy)
+    flags = select(patterns, each.spec, each.leaves, spec.namespace, depth=depth)
     found: dict[int, dict[int, bool]] = {}
-    for slot, flag in zip(slots, flags, strict=True):
-        if can[slot.index]:
-            found.setdefault(slot.copy, {})[slot.index] = flag
+    for leaf, copied, flag in zip(each.leaves, each.states, flags, strict=True):
+        if can[leaf]:
+            found.setdefault(copied, {})[leaf] = flag
     for group in groups:
         different = _different([found.get(position, {}) for position in group])
         if different is not None:
@@ -114,46 +100,6 @@ def divided(
             texts = [_text(listing, group[i], index, depth, roots) for i in (one, other)]
             return Divided(*texts)
     return None
-
-
-class _CopySlot(Slot):
-    """Stands for a leaf in one of several copies.
-
-    Args:
-        copy: The position of the copy; -1 for a leaf that is in none.
-    """
-
-    def __init__(self, index: int, copy: int) -> None:
-        super().__init__(index)
-        self.copy = copy
-
-
-def _apart(spec: PyDagSpec, listing: Listing, groups: Sequence[Sequence[int]]) -> Any:
-    """A tree of a structure in which outermost parallel copies have objects of their own."""
-    copies = frozenset(position for group in groups for position in group)
-    options: dict[str, Any] = {"namespace": spec.namespace, "none_is_leaf": spec.none_is_leaf}
-    made: dict[tuple[int, int], Any] = {}  # by the target of a position, and the copy it is in
-    root: tuple[Any, int, int] = marked(spec), 0, -1
-    waiting: list[tuple[tuple[Any, int, int], Any]] = [(root, None)]
-    while waiting:
-        (tree, position, copy), ready = waiting.pop()
-        key = listing.target(position), copy
-        if key in made:
-            continue
-        if ready is not None:
-            made[key] = _core.unflatten(ready[0], [made[child] for child in ready[1]])
-            continue
-        if type(tree) is Slot:
-            made[key] = _CopySlot(tree.index, copy)
-            continue
-        is_below = partial(operator.is_not, tree)
-        parts, below = _core.flatten(tree, is_leaf=is_below, identity="nodes", **options)
-        places = listing.children(key[0])
-        inner = [place if copy < 0 and place in copies else copy for place in places]
-        keys = [(listing.target(p), c) for p, c in zip(places, inner, strict=True)]
-        waiting.append(((tree, position, copy), (below, keys)))
-        waiting.extend((part, None) for part in zip(parts, places, inner, strict=True))
-    return made[0, -1]
 
 
 def _patterns(where: Where) -> list[Where]:
@@ -177,21 +123,9 @@ def _text(listing: Listing, position: int, index: int, depth: int, roots: Sequen
     leaf, way = listing.leaves[index], [*listing.way(position)]
     at = listing.target(position)
     while at != leaf:
-        at = next(child for child in listing.children(at) if _leads_to(listing, child, leaf))
+        at = next(child for child in listing.children(at) if leaf in listing.below(child))
         way.append(at)
         at = listing.target(at)
     steps = (_core.step_text(listing.records[i].entry, listing.records[i].attribute) for i in way)
     root = roots[listing.children(0).index(way[0])] if depth else roots[0]
     return root + "".join(list(steps)[depth:])
-
-
-def _leads_to(listing: Listing, position: int, leaf: int) -> bool:
-    seen, waiting = set(), [listing.target(position)]
-    while waiting:
-        at = waiting.pop()
-        if at == leaf:
-            return True
-        if at not in seen:
-            seen.add(at)
-            waiting += map(listing.target, listing.children(at))
-    return False

@@ -17,7 +17,8 @@ from pydag.jaxinterop.messages.roots import shortened as shortened
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options
-from pydag.structure.listing import Listing, Record
+from pydag.structure.listing import Listing
+from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf, Path
 
 Way = list[tuple[optree.PyTreeAccessor, Dag]]
@@ -26,58 +27,6 @@ Way = list[tuple[optree.PyTreeAccessor, Dag]]
 
 COPIES = 'pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.'
 """What to do where one array is meant as two."""
-
-
-class LeafNumbers:
-    """The numbers of the leaves of a structure, by positions in its listing.
-
-    Args:
-        spec: The structure.
-    """
-
-    def __init__(self, spec: PyDagSpec) -> None:
-        self._listing = Listing.of(spec)
-        self._numbers = {position: i for i, position in enumerate(self._listing.leaves)}
-
-    def target(self, position: int) -> int:
-        """The first position of the object that stands at a position."""
-        return self._listing.target(position)
-
-    def record(self, position: int) -> Record:
-        """What the structure says of the object that stands at a position."""
-        return self._listing.records[self.target(position)]
-
-    def entry(self, position: int) -> Any:
-        """What leads to a position from the node that it is in."""
-        return self._listing.records[position].entry
-
-    def children(self, position: int) -> list[int]:
-        """The positions of the children of the node at a position."""
-        return self._listing.children(self.target(position))
-
-    def children_at(self, position: int, entries: list[Any]) -> list[int]:
-        """The positions to which all entries of a node lead, from the node at a position."""
-        children = self.children(position)
-        own = [self.entry(child) for child in children]
-        if own == entries:  # the entries of a custom node need not be hashable
-            return children
-        known = dict(zip(own, children, strict=True))
-        return [known[entry] for entry in entries]
-
-    def below(self, *positions: int) -> list[int]:
-        """The numbers of the leaves at and below some positions, in first-visit order."""
-        found: list[int] = []
-        seen: set[int] = set()
-        waiting = list(reversed(positions))
-        while waiting:
-            position = self.target(waiting.pop())
-            if position in seen:
-                continue
-            seen.add(position)
-            if position in self._numbers:
-                found.append(self._numbers[position])
-            waiting.extend(reversed(self._listing.children(position)))
-        return found
 
 
 class _Region(NamedTuple):
@@ -129,7 +78,7 @@ def distinct(prefix: Any, question: Question, options: Options) -> list[Any]:
 def _regions(
     root: str,
     tree: Dag,
-    numbers: LeafNumbers,
+    listing: Listing,
     position: int,
     prefix: Any,
     question: Question,
@@ -138,18 +87,14 @@ def _regions(
     """The regions of one tree. An object under one part of the prefix is visited once.
 
     Args:
-        position: Where the tree stands in the structure that has the numbers.
+        position: Where the tree stands in the structure that the listing is of.
     """
-    waiting = [(prefix, tree, position, optree.PyTreeAccessor())]
-    seen: dict[tuple[int, int], Any] = {}  # owns what the ids are of
-    while waiting:
-        prefix, tree, position, accessor = waiting.pop()
-        if (id(prefix), numbers.target(position)) in seen:
-            continue
-        seen[id(prefix), numbers.target(position)] = prefix
+    first = (prefix, tree, position, optree.PyTreeAccessor())
+    walk = Walk([first], key=lambda each: (id(each[0]), listing.target(each[2])))
+    for prefix, tree, position, accessor in walk:
         entries, parts, spec = one_level(prefix, options)
         if spec.is_leaf() or question.is_answer(prefix):
-            yield _Region(root, accessor, tree, prefix, numbers.below(position))
+            yield _Region(root, accessor, tree, prefix, listing.leaves_below(position))
             continue
         try:
             children = spec.flatten_up_to(tree)
@@ -160,10 +105,19 @@ def _regions(
                 f"{shortened(where)}, which is {shortened(value)}, there is "
                 f"{shortened(repr(prefix))}"
             ) from None
-        positions = numbers.children_at(position, [entry[0].entry for entry in entries])
+        positions = _children_at(listing, position, [entry[0].entry for entry in entries])
         ways = (accessor + entry for entry in entries)
-        below = zip(parts, children, positions, ways, strict=True)
-        waiting.extend(reversed(list(below)))
+        walk.add(list(zip(parts, children, positions, ways, strict=True)))
+
+
+def _children_at(listing: Listing, position: int, entries: list[Any]) -> list[int]:
+    """The positions to which all entries of a node lead, from the node at a position."""
+    children = listing.children(listing.target(position))
+    own = [listing.records[child].entry for child in children]
+    if own == entries:  # the entries of a custom node need not be hashable
+        return children
+    known = dict(zip(own, children, strict=True))
+    return [known[entry] for entry in entries]
 
 
 def treatments(
@@ -194,10 +148,10 @@ def treatments(
         return [first] * len(leaves)
     found: list[_Region | None] = [None] * len(leaves)
     static = frozenset(static_positions(leaves, spec, tuple(trees)))
-    numbers = LeafNumbers(spec)
-    roots = zip(prefixes.items(), trees.values(), numbers.children(0), strict=True)
+    listing = Listing.of(spec)
+    roots = zip(prefixes.items(), trees.values(), listing.children(0), strict=True)
     for (root, prefix), tree, position in roots:
-        for region in _regions(root, tree, numbers, position, prefix, question, options):
+        for region in _regions(root, tree, listing, position, prefix, question, options):
             for number in region.leaves:
                 if number in static or (only is not None and number not in only):
                     continue

@@ -249,6 +249,20 @@ class Untraced(NamedTuple):
         """The traced ones of all leaves."""
         return [leaves[i] for i in self.traced_positions()] if self.positions else leaves
 
+    def rearranged(self, spec: PyDagSpec, leaves: Sequence[int]) -> "tuple[Untraced, list[int]]":
+        """The untraced part of another structure of these leaves, and which traced ones it has.
+
+        Args:
+            leaves: For each leaf of that structure, which leaf of this one it is, among all.
+        """
+        statics = dict(zip(self.positions, self.statics, strict=True))
+        traced = {position: i for i, position in enumerate(self.traced_positions())}
+        positions = tuple(i for i, leaf in enumerate(leaves) if leaf in statics)
+        found = tuple(statics[leaves[i]] for i in positions)
+        return Untraced(_core.spec_key(spec), positions, found, self.options), [
+            traced[leaf] for leaf in leaves if leaf in traced
+        ]
+
     def match(self, tree: Dag, what: str, root: str) -> list[Leaf]:
         """What stands in a tree of this structure at the place of each traced leaf.
 

@@ -13,6 +13,7 @@ from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.kinds import MAPPINGS
 from pydag.structure.listing import Listing, Record
 from pydag.structure.text import short_repr
+from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf
 
 
@@ -41,31 +42,24 @@ def _found(untraced: Untraced, rest: Dag, what: str) -> list[Leaf] | None:
     """As `matched`; None if the trees differ in more than a None on one side."""
     listing, namespace = Listing.of(untraced.spec), untraced.options.namespace
     answers: dict[int, Leaf] = {}
-    seen: set[tuple[int, int]] = set()
-    alive = []  # what the ids are of
-    pending: list[tuple[int, Any]] = [(0, rest)]
     static = {listing.leaves[i] for i in untraced.positions}
-    while pending:
-        position, value = pending.pop()
-        position = listing.target(position)
-        if (position, id(value)) in seen:
-            continue
-        seen.add((position, id(value)))
-        alive.append(value)
+    walk = Walk[tuple[int, Any]]([(0, rest)], key=lambda pair: (pair[0], id(pair[1])))
+    for position, value in walk:
         record = listing.records[position]
         if record.is_leaf:
             known = answers.setdefault(position, value)
             if position not in static and not _is_same(known, value):
                 raise _two_answers(listing, position, known, value, what)
         elif value is None:
-            pending.extend((child, None) for child in listing.children(position))
+            walk.add([(listing.target(child), None) for child in listing.children(position)])
         elif record.kind != "None":
             children = _children(value, record, namespace)
             positions = listing.children(position)
             entries = [listing.records[child].entry for child in positions]
             if children is None or set(children) != set(entries):
                 return None
-            pending.extend((p, children[e]) for p, e in zip(positions, entries, strict=True))
+            pairs = zip(map(listing.target, positions), entries, strict=True)
+            walk.add([(place, children[entry]) for place, entry in pairs])
     return [answers[listing.leaves[i]] for i in untraced.traced_positions()]
 
 

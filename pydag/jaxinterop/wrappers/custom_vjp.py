@@ -20,7 +20,7 @@ from pydag.jaxinterop.refs.lending import ask_for_refs
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.leaves import is_traced
-from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
 
 from .custom import Custom, GiveRules, P, R, opened, opened_derivative, two
@@ -101,16 +101,16 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
                 no array stands at several places of the result.
         """
         arguments, name = self._arguments, name_of(self.fun)
-        options, skipped = arguments
+        skipped = arguments.nondiff_argnums
 
         def forward(args: Any, table: RefTable) -> tuple[Dag, tuple[Dag, Shell]]:
             result, saved = two(
                 arguments.run(fwd, args, table), fwd, "(result, saved)", "what bwd is given of it"
             )
             inputs = [x for i, x in enumerate(args) if i not in skipped]
-            inside = tuple(_Input.of(dag, options) for dag in inputs)
+            inside = tuple(map(_Input.of, inputs))
             dag = arguments.outcome(result, table)
-            places = Places.of(options.separated_items(result), dag.spec, options)
+            places = Places.of(dag.spec)
             kept = table.hide(arguments.pack(saved, "saved"))
             return dag, (kept, Shell((inside, places)))
 
@@ -185,9 +185,9 @@ class _Input(NamedTuple):
     places: Places | None
 
     @classmethod
-    def of(cls, dag: InnerDag, options: Options) -> "_Input":
+    def of(cls, dag: InnerDag) -> "_Input":
         untraced = dag._untraced
-        return cls(untraced, TracedRefs.of(untraced), Places.of(dag.tree, dag.spec, options))
+        return cls(untraced, TracedRefs.of(untraced), Places.of(dag.spec))
 
     def cotangent(
         self, found: Any, what: str, adds: bool, table: RefTable, of_refs: list[Any]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structures in step: the nodes of two that stand at one place, and nodes that are alike."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pydag.jaxinterop.static.leaves import Static
+from pydag.structure.kinds import MAPPINGS
+from pydag.structure.listing import Listing
+from pydag.structure.walk import Walk
+
+T = TypeVar("T")
+
+Slots = tuple[int, int]
+"""Two positions in two listings that stand at one place."""
+
+
+class Pair(NamedTuple):
+    """Two nodes that stand at one place of two structures."""
+
+    one: int  # the position of its anchor, as that of the other
+    other: int
+    slots: Slots  # where they stand
+
+
+class Pairs:
+    """Iterates over the pairs of nodes of two structures, each pair once; begins at the roots.
+
+    Whoever iterates adds the places below a pair at which the walk goes on.
+    """
+
+    def __init__(self, one: Listing, other: Listing, first: Slots = (0, 0)) -> None:
+        self.one, self.other = one, other
+        self._walk = Walk([self.at(first)], key=lambda pair: pair[:2])
+        self.add = self._walk.add
+
+    def at(self, slots: Slots) -> Pair:
+        """The two nodes at a place."""
+        return Pair(self.one.target(slots[0]), self.other.target(slots[1]), slots)
+
+    def __iter__(self) -> Walk[Pair]:
+        return self._walk
+
+    def below(self, pair: Pair) -> list[Pair]:
+        """What stands at the places below two nodes that are alike: by key in dicts."""
+        children = self.one.children(pair.one)
+        others = self.other.children(pair.other)
+        if self.one.records[pair.one].kind in MAPPINGS:
+            known = by_entry(self.other, pair.other)
+            others = [known[Static(self.one.records[child].entry)] for child in children]
+        return list(map(self.at, zip(children, others, strict=True)))
+
+
+def by_entry(listing: Listing, position: int) -> dict[Static, int]:
+    """The children of a node, by the step that leads to each."""
+    return {Static(listing.records[child].entry): child for child in listing.children(position)}
+
+
+def from_leaves_up(listing: Listing, make: Callable[[int, list[T]], T]) -> list[T]:
+    """What is made of each node of a listing, from what was made of its children.
+
+    Args:
+        make: Is called with the position of each node, once.
+    """
+    found: list[Any] = [None] * len(listing.records)
+    for position in listing.upwards():
+        if listing.records[position].is_alias:
+            found[position] = found[listing.target(position)]
+        else:
+            below = [found[child] for child in listing.children(position)]
+            found[position] = make(position, below)
+    return found
+
+
+def numbers_of_alike(
+    listing: Listing,
+    leaf_key: Callable[[int], Hashable],
+    known: dict[Any, int],
+    compares_details: bool = True,
+) -> list[int]:
+    """A number for each node: equal for nodes that unfold alike.
+
+    Args:
+        leaf_key: Gives for the position of a leaf what alike leaves have in common.
+        known: The numbers of another listing, to which those of this one are added.
+        compares_details: Whether meta fields and `aux_data` count.
+    """
+
+    def number(position: int, below: Sequence[int]) -> int:
+        record = listing.records[position]
+        key: Any = leaf_key(position) if record.is_leaf else None
+        if not record.is_leaf:
+            children = listing.children(position)
+            entries = tuple(Static(listing.records[child].entry) for child in children)
+            detail = Static(record.detail) if compares_details else None
+            key = record.kind, record.type, detail, entries, tuple(below)
+        return known.setdefault(key, len(known))
+
+    return from_leaves_up(listing, number)
