@@ -45,3 +45,9 @@ def is_looking_for_inference_flags() -> bool:
         if frame.f_code.co_name == "_inferences":
             return bool(frame.f_globals.get("__name__") == "equinox.nn._inference")
     return False
+
+
+def is_equinox_module(cls: type) -> bool:
+    """Whether a class is one of equinox's modules, whose instances are frozen."""
+    module = getattr(sys.modules.get("equinox"), "Module", None)
+    return isinstance(module, type) and issubclass(cls, module)

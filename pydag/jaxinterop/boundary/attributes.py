@@ -134,7 +134,7 @@ def _changes(one: Record, other: Record) -> Sequence[_Change] | None:
     metadata = None if one.kind != "custom type" else metadata_of(other.type, other.detail)
     if metadata is not None:
         return [_Metadata(metadata)]
-    now, were = _attributes(other), _attributes(one)
+    now, were = static_fields(other), static_fields(one)
     if now is None or were is None or now.keys() != were.keys():
         return None
     return [_Attribute(k, v) for k, v in now.items() if Static(v) != Static(were[k])]
@@ -152,7 +152,7 @@ def _shape(record: Record) -> tuple[Any, ...]:
     return record.kind, record.number, record.num_children, Static(record.entry), record.type
 
 
-def _attributes(record: Record) -> dict[str, Any] | None:
+def static_fields(record: Record) -> dict[str, Any] | None:
     """The static attributes of an object by name; None for an object without any to write."""
     if record.kind == "fields":
         return dict(record.detail)

@@ -7,26 +7,33 @@ warning such a change would be lost in silence.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
+import pydag._core as _core
+from pydag._core import PyDagSpec
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.structure.pairing import numbers_of_alike
 from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
+from .attributes import static_fields
+from .changed import Changed, Written, is_module
 from .dag import Dag
-from .given import Changed, GivenTree, Written
+from .given import GivenTree
 
 
 class LostUpdateWarning(UserWarning):
     """A function changed an object of an argument, and the change is lost.
 
-    What it wrote there, an array in the place of another one or a new one in an attribute, isn't in
-    its result, and the argument isn't among those that `update_argnums` names. The warning comes
-    once for each trace. It leaves out static leaves, and items that are added to lists and dicts or
-    removed from them.
+    The argument isn't among those that `update_argnums` names. A change of a module, or of what a
+    module holds, is lost if the changed object isn't in the result, as it is or mapped: an array
+    that was written or removed, a number that changed, an item that was added or removed. A change
+    of other dicts and lists is lost if an array that was written over an item isn't in the result;
+    items that are added or removed are left out. The warning comes once for each trace.
     """
 
 
@@ -66,25 +73,77 @@ def tell_lost_change(
         is_kept: Whether something that was written reaches the caller in another way.
         has_option: Whether the wrapper has `update_argnums`.
     """
-    options = changed.given.untraced.options
     try:
-        leaves, spec = options.flatten(result)
+        held = _Held(changed, result)
     except Exception:  # the wrapper, which takes the result apart, says what is wrong
         return
-    returned = set(map(id, leaves))
-    is_same = changed.spec == changed.given.untraced.spec
-    if is_same and all(id(leaf) in returned for leaf in changed.replaced()):
+    if held.has_all():
         return
     found = sorted(changed.written(), key=lambda written: written.position)
-    lost = [w for w in found if id(w.leaf) not in returned and not is_kept(w)]
+    lost = [w for w in found if not held.has(w) and not is_kept(w)]
     if lost:
-        copies = _Copies(changed, Listing.of(spec), leaves)
+        copies = _Copies(changed, held.listing, held.leaves)
         lost = [written for written in lost if not copies.has(written)]
     if lost:
         source = fun if isinstance(fun, Source) else Source(fun)
-        source.warn(
-            _text([changed.path(w.position) for w in lost], source, has_option), LostUpdateWarning
+        paths = [changed.path(w.position) + w.name for w in lost]
+        text = _text(paths, source, has_option, all(w.is_of_module for w in lost))
+        source.warn(text, LostUpdateWarning)
+
+
+class _Held:
+    """The objects and the leaves of a result."""
+
+    def __init__(self, changed: Changed, result: AnyDag) -> None:
+        self._changed, self._objects = changed, dict[int, Any]()
+        self.leaves, self._spec = self._flatten(result)
+
+    def _flatten(self, tree: AnyDag) -> tuple[list[Leaf], PyDagSpec]:
+        options = self._changed.given.untraced.options
+        return _core.flatten(
+            tree, is_leaf=self._note, namespace=options.namespace, identity=options.identity
         )
+
+    def _note(self, node: Any) -> bool:
+        is_new = id(node) not in self._objects
+        self._objects[id(node)] = node
+        if is_new and isinstance(node, Dag):  # JAX isn't shown the objects of its tree
+            self._flatten(node.tree)
+        return False
+
+    @cached_property
+    def listing(self) -> Listing:
+        return Listing.of(self._spec)
+
+    def has_all(self) -> bool:
+        """Whether all that changed are leaves of arguments that are in the result themselves.
+
+        False says nothing: this is a quick look.
+        """
+        changed = self._changed
+        old, new = changed.given.leaves, changed.leaves
+        if changed.spec != changed.given.untraced.spec:
+            return False
+        if any(old[i] is not new[i] for i in changed.given.untraced.positions):
+            return False
+        written = {id(after) for before, after in zip(old, new, strict=True) if before is not after}
+        others = [arg for arg in changed.given.arguments() if id(arg) not in self._objects]
+        options = changed.given.untraced.options
+        return not any(id(leaf) in written for leaf in options.flatten(others)[0])
+
+    def has(self, written: Written) -> bool:
+        """Whether a change is in the result: the changed object is, or something that holds it.
+
+        Outside of modules it is enough that the result has what was written.
+        """
+        if not written.is_of_module:
+            return id(written.value) in self._objects
+        position = written.holder
+        while position >= 0:
+            if id(self._changed.objects[position]) in self._objects:
+                return True
+            position = self._changed.listing.parents[position] if position else -1
+        return False
 
 
 _SHOWN = 4  # paths in a warning
@@ -92,7 +151,7 @@ _SHOWN = 4  # paths in a warning
 _ARGUMENT = re.compile(r"(args|kwargs)\[(\d+|'\w*')\]")
 
 
-def _text(paths: Sequence[str], source: Source, has_option: bool) -> str:
+def _text(paths: Sequence[str], source: Source, has_option: bool, is_of_modules: bool) -> str:
     shown = ", ".join(paths[:_SHOWN])
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     option = " and ".join(_options(paths))
@@ -106,9 +165,10 @@ def _text(paths: Sequence[str], source: Source, has_option: bool) -> str:
             f"Return what was changed; or say {option or 'update_argnums'}: then it is written "
             "into the caller's objects."
         )
+    what = "the changed object" if is_of_modules else "what it wrote there"
     return (
-        f"{source.text} changed {shown}{more}, and the change is lost: what it wrote there is "
-        "not in its result\n"
+        f"{source.text} changed {shown}{more}, and the change is lost: {what} is not in its "
+        "result\n"
         "  A function that is transformed gets objects of its own, and the caller's stay as they "
         f"are. {cure} If only this call needs it, change a copy: model = pydag.dag_copy(model)."
     )
@@ -145,9 +205,10 @@ class _Copies:
 
     def has(self, written: Written) -> bool:
         way = [0, *self._given.way(written.position)]
-        for depth, around in enumerate(way[:-1]):
-            cls = self._given.records[around].type
-            if cls is None or issubclass(cls, list | tuple):
+        for depth, around in enumerate(way):
+            record = self._given.records[around]
+            is_known = record.type is not None and not issubclass(record.type, list | tuple)
+            if not (is_known if written.is_array else is_module(record)):
                 continue  # alike by accident
             steps = [
                 self._given.children(parent).index(child)
@@ -157,14 +218,26 @@ class _Copies:
                 at = position
                 for step in steps:
                     at = self._result.target(self._result.children(at)[step])
-                found = self._leaves[at]
-                if found is not written.before and _comes_from(found, written.leaf):
+                if self._is_written(at, written):
                     return True
         return False
+
+    def _is_written(self, at: int, written: Written) -> bool:
+        if written.is_array:
+            found = self._leaves[at]
+            return found is not written.before and _comes_from(found, written.value)
+        if written.value is None:
+            return True  # something was removed, and isn't here either
+        if at in self._leaves:
+            return Static(self._leaves[at]) == Static(written.value)
+        fields = static_fields(self._result.records[at]) or {}
+        return Static(fields.get(written.name[1:])) == Static(written.value)
 
 
 def _comes_from(found: Leaf, written: Leaf) -> bool:
     """Whether a leaf was computed from another one in two steps; True if that can't be told."""
+    if found is written:
+        return True
     leaves = [found]
     for _ in range(2):
         inputs: list[Any] = []

@@ -21,8 +21,9 @@ from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
 from .attributes import Attributes
+from .changed import Changed
 from .dag import unhashable
-from .given import Changed, GivenTree
+from .given import GivenTree
 from .returned_objects import ReturnedObjects
 from .update_errors import another_structure, cut_tie, made_tie, of_another_trace, ref_put_in
 

@@ -20,6 +20,7 @@ from pydag.typing import Leaf
 
 from .given import GivenTree
 from .lost_update import tell_lost_change
+from .unchangeable import warn_of_unchangeable
 from .update_choice import NOTHING
 from .update_comparison import Found, UpdatedArguments, roots_of
 from .writers import writer_of
@@ -101,7 +102,9 @@ def update_of(
     fun: Callable[..., Any] | Source,
     is_staged: bool = False,
 ) -> Update:
-    """What is written into the arguments of a call; warns of changes elsewhere, which are lost.
+    """What is written into the arguments of a call.
+
+    Warns of changes elsewhere, which are lost, and of arguments in which nothing can be changed.
 
     Args:
         given: The arguments, as the function left them.
@@ -130,6 +133,7 @@ def update_of(
         )
     if not spots:
         return _NOTHING_WRITTEN
+    warn_of_unchangeable(given, spots, fun)
     call = UpdatedArguments(given, spots)
     returned = call.returned(result)
     if changed is None and returned is None:

@@ -102,15 +102,14 @@ class FlatFunctions:
             is_tied = key.untraced.spec.num_shared > 0
             ties = Ties.of(args, kwargs, options) if is_tied else None
             before = num_unties()
-            with (
-                blaming_value(key.untraced, leaves, CALL),
-                RunningCall(args, kwargs, options),
-            ):
+            running = RunningCall(args, kwargs, options)
+            with blaming_value(key.untraced, leaves, CALL), running:
                 result = fun()(*args, **kwargs)
             update = update_of(given, updated, result, source, is_staged=True)
             if updated != NOTHING:
                 writes.note(key.untraced, update.positions)
             packed = pack(result, given_refs(key.untraced, leaves))
+            running.check_rebound(updated, result, source)
             if num_unties() != before:
                 unties.note()
             elif ties is not None:

@@ -11,6 +11,7 @@ from pydag.errors import SharingError
 from pydag.jaxinterop import jax_private, optax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.derivatives import Structures, derivative
+from pydag.jaxinterop.compiled.running import note_new
 from pydag.jaxinterop.flax_nnx import as_values, is_state
 from pydag.jaxinterop.flax_serialization import tell_flax
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
@@ -335,4 +336,5 @@ def apply_updates(
     new: T = parts.build(leaves)
     for ref, content in contents:
         ref[...] = content
+    note_new(params, new)
     return new
