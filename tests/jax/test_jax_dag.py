@@ -457,13 +457,13 @@ def test_what_is_written_into_a_registered_instance() -> None:
 
 def test_nothing_is_remembered_of_the_dead() -> None:
     """What is known about an instance goes with it."""
-    from pydag.jaxinterop.boundary.memory import _remembered
+    from pydag.jaxinterop.boundary.seen import _built
 
-    before = len(_remembered)
+    before = len(_built)
     pair = jax.tree.map(lambda _: "x", Pair(jnp.ones(2), jnp.zeros(2)))
-    assert len(_remembered) == before + 1
+    assert len(_built) == before + 1
     del pair
-    assert len(_remembered) == before
+    assert len(_built) == before
 
 
 def test_register_refuses() -> None:

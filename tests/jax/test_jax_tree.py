@@ -253,15 +253,15 @@ def test_who_changes_a_mask_has_changed_it() -> None:
 
 def test_a_mask_dies() -> None:
     """What is remembered of an instance goes with it."""
-    from pydag.jaxinterop.boundary import memory
+    from pydag.jaxinterop.boundary.seen import _built
 
     gc.collect()
-    before = len(memory._remembered)  # of what other tests hold
+    before = len(_built)  # of what other tests hold
     mask = pj_tree.map(lambda x: True, Pair())
-    assert len(memory._remembered) > before
+    assert len(_built) > before
     del mask
     gc.collect()
-    assert len(memory._remembered) <= before
+    assert len(_built) <= before
 
 
 def test_a_mask_that_cannot_be_kept() -> None:

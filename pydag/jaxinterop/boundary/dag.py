@@ -22,7 +22,7 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
 from .derivatives import with_seen
-from .remembered import Remembered
+from .seen import Seen
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -67,9 +67,9 @@ class Dag(Generic[T]):
     # What JAX built this from. Once `tree` was read, it counts, and of these only the options.
     _untraced: Untraced
     _leaves: Sequence[Leaf]
-    # The tree, once it was read, and what is remembered of it: one assignment sets both, since two
+    # The tree, once it was read, and what JAX saw of it: one assignment sets both, since two
     # threads may read it.
-    _built: tuple[T, Remembered | None] | None
+    _built: tuple[T, Seen | None] | None
 
     def __init__(
         self,
@@ -91,9 +91,9 @@ class Dag(Generic[T]):
         """The DAG."""
         if self._built is None:
             tree = self._untraced.build(self._leaves)
-            memory = Remembered.of(tree, self._untraced, self._leaves)
+            seen = Seen.of(tree, self._untraced, self._leaves)
             if self._built is None:
-                self._built = tree, memory
+                self._built = tree, seen
         return self._built[0]
 
     @property
@@ -105,17 +105,17 @@ class Dag(Generic[T]):
         """The untraced part and the leaves, as they are now."""
         if self._built is None:
             return self._untraced, self._leaves
-        tree, memory = self._built
-        if memory is not None:
-            if memory.holds(tree):
-                return memory.untraced, memory.leaves
+        tree, seen = self._built
+        if seen is not None:
+            if seen.holds(tree):
+                return seen.untraced, seen.leaves
             self._built = tree, None
         return take_apart(tree, self._untraced.options)
 
     def _put(self, tree: Any, untraced: Untraced, leaves: Sequence[Leaf]) -> None:
         """Takes a tree that has this structure, whatever the leaves are that were put into it."""
         self._untraced, self._leaves = untraced, tuple(leaves)
-        self._built = tree, Remembered.of(tree, untraced, self._leaves)
+        self._built = tree, Seen.of(tree, untraced, self._leaves)
 
     if not TYPE_CHECKING:  # to a type checker a Dag would have every attribute and item
 

@@ -6,7 +6,6 @@ A derivative holds no leaf of the tree that it belongs to. An instance of a clas
 `jax.tree.map` takes the two together.
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,12 +22,10 @@ from pydag.structure.walk import Walk
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .remembered import Remembered
+from .seen import is_any_derivative_seen, see_derivative, seen_in_derivative
 
 # The classes whose instances JAX opens as pydag does, and by which options.
 _nodes_of_jax: WeakTable[Callable[[], Options]] = WeakTable()
-# The structure that JAX sees for an instance in a derivative; `pydag.jaxinterop.tree` looks inside.
-_noted: WeakTable[Remembered] = WeakTable()
 
 
 def opens_as_pydag(cls: type, options: Callable[[], Options]) -> None:
@@ -38,15 +35,6 @@ def opens_as_pydag(cls: type, options: Callable[[], Options]) -> None:
         options: Gives the options by which they are flattened.
     """
     _nodes_of_jax.set(cls, options)
-
-
-def noted_for_jax(node: Any) -> Remembered | None:
-    """The structure that JAX sees for an instance in a derivative; None if it was changed since."""
-    noted = _noted.get(node, None)
-    if noted is None or noted.holds(node):
-        return noted
-    _noted.discard(node)
-    return None
 
 
 def _outermost(tree: AnyDag, options: Options) -> list[tuple[Any, Options]]:
@@ -76,15 +64,15 @@ class Structures(NamedTuple):
     def of(cls, tree: AnyDag, untraced: Untraced) -> "Structures":
         """The structures in a tree that has this untraced part."""
         found = _outermost(tree, untraced.options)
-        noted = [noted_for_jax(node) for node, _ in found]
-        pairs = zip(noted, found, strict=True)
-        return cls(tuple(n.untraced if n else take_apart(*pair)[0] for n, pair in pairs))
+        known = [seen_in_derivative(node) for node, _ in found]
+        pairs = zip(known, found, strict=True)
+        return cls(tuple(x.untraced if x else take_apart(*pair)[0] for x, pair in pairs))
 
     @classmethod
-    def noted_in(cls, tree: AnyDag, options: Options) -> "Structures | None":
-        """The structures that were noted for the nodes of a tree; None if there are none."""
-        noted = [noted_for_jax(node) for node, _ in _outermost(tree, options)]
-        return cls(tuple(n and n.untraced for n in noted)) if any(noted) else None
+    def seen_in(cls, tree: AnyDag, options: Options) -> "Structures | None":
+        """The structures that JAX alone sees for nodes of a tree; None if there are none."""
+        known = [seen_in_derivative(node) for node, _ in _outermost(tree, options)]
+        return cls(tuple(x and x.untraced for x in known)) if any(known) else None
 
     def note(self, tree: AnyDag, options: Options) -> None:
         """Notes these structures for the nodes of another tree, whose nodes match them."""
@@ -94,14 +82,8 @@ class Structures(NamedTuple):
         if len(found) != len(self.parts):
             return
         for (node, _), untraced in zip(found, self.parts, strict=True):
-            if untraced is None:
-                continue
-            try:
-                leaves = untraced.match(node, "the derivative", "tree")
-            except ValueError:
-                continue  # the node keeps its own structure
-            with contextlib.suppress(TypeError):  # there are no weak references to the instance
-                _noted.set(node, Remembered.as_it_is(node, untraced, leaves))
+            if untraced is not None:
+                see_derivative(node, untraced)
 
 
 NO_STRUCTURES = Structures(())
@@ -111,14 +93,9 @@ NO_STRUCTURES = Structures(())
 _may_hold_some: WeakTable[dict[tuple[int, tuple[int, ...]], bool]] = WeakTable()
 
 
-def is_anything_noted() -> bool:
-    """Whether JAX sees another structure of any derivative."""
-    return len(_noted) > 0
-
-
 def with_seen(untraced: Untraced, tree: AnyDag) -> Untraced:
     """The untraced part of a tree, with what JAX sees of the derivatives in it."""
-    if not is_anything_noted():
+    if not is_any_derivative_seen():
         return untraced
     key = len(_nodes_of_jax), untraced.positions
     known = _may_hold_some.get(untraced.spec, None) or {}
@@ -128,7 +105,7 @@ def with_seen(untraced: Untraced, tree: AnyDag) -> Untraced:
         _may_hold_some.set(untraced.spec, {key: may_hold_some})
     if not may_hold_some:
         return untraced
-    return untraced._replace(seen=Structures.noted_in(tree, untraced.options))
+    return untraced._replace(seen=Structures.seen_in(tree, untraced.options))
 
 
 def _may_be_derivatives(untraced: Untraced) -> bool:

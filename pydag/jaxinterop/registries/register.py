@@ -8,8 +8,8 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.derivatives import noted_for_jax, opens_as_pydag
-from pydag.jaxinterop.boundary.memory import memory_of, remember
+from pydag.jaxinterop.boundary.derivatives import opens_as_pydag
+from pydag.jaxinterop.boundary.seen import see, seen, seen_in_derivative
 from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.paths import leaf_keys_of
@@ -107,10 +107,8 @@ def _tell_jax(cls: type, how: _How) -> None:
     def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
         if is_looking_for_inference_flags():
             _refuse_flags(node, how.options)
-        if (noted := noted_for_jax(node)) is not None:
-            return noted.leaves, noted.untraced
-        if (known := memory_of(node)) is not None:
-            return known[1], known[0]
+        if (known := seen_in_derivative(node) or seen(node)) is not None:
+            return known.leaves, known.untraced
         if (unbuilt := _unbuilt.get(node, None)) is not None:
             return unbuilt[1], unbuilt[0]
         untraced, leaves = take_apart(node, how.options, cls.__name__)
@@ -128,7 +126,7 @@ def _tell_jax(cls: type, how: _How) -> None:
     def unflatten(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
         leaves = tuple(leaves)
         node = untraced.build(leaves)
-        remember(node, untraced, leaves)
+        see(node, untraced, leaves)
         return node
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A DAG taken apart into data and structure, with what is remembered of the objects in it."""
+"""A DAG taken apart into data and structure, with what was seen of the objects in it."""
 
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.derivatives import is_anything_noted, with_seen
-from pydag.jaxinterop.boundary.memory import (
-    Known,
+from pydag.jaxinterop.boundary.derivatives import with_seen
+from pydag.jaxinterop.boundary.seen import (
+    Seen,
     holds_registered,
-    is_anything_remembered,
-    memory_of,
-    remember,
+    is_any_derivative_seen,
+    is_any_seen,
+    may_hide,
+    see,
+    seen,
 )
-from pydag.jaxinterop.boundary.remembered import may_hide
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.leaves import Static, are_arrays_of_jax, is_number
 from pydag.jaxinterop.static.positions import are_data, static_positions, without_static
@@ -46,13 +47,13 @@ class _Parts(NamedTuple):
 def plainly_opened(tree: Dag) -> tuple[PyDagSpec, list[Leaf], Sequence[int]] | None:
     """The structure, all distinct leaves, and where those stand that are no data.
 
-    None where something is remembered of objects, and `opened` has to look.
+    None where something was seen of objects, and `opened` has to look.
 
     Raises:
         CycleError: An object contains itself.
         TypeError: A leaf is an object of a class that is not registered, and holds arrays.
     """
-    if is_anything_remembered() or is_anything_noted():
+    if is_any_seen() or is_any_derivative_seen():
         return None
     leaves, spec = OPTIONS.flatten(tree)
     static = () if are_arrays_of_jax(leaves) else static_positions(leaves, spec)
@@ -97,7 +98,7 @@ def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence
         CycleError: An object contains itself.
         TypeError: A leaf is an object of a class that is not registered, and holds arrays.
     """
-    if is_leaf is None and not is_anything_remembered():
+    if is_leaf is None and not is_any_seen():
         untraced, data = take_apart(tree, OPTIONS)
         return with_seen(untraced, tree), data
     spec, leaves, static = _taken_apart(tree, is_leaf)
@@ -113,17 +114,17 @@ def _is_node(x: Any) -> bool:
 
 def _taken_apart(tree: Dag, is_leaf: IsLeaf | None) -> _Parts:
     whole: dict[int, Any] = {}
-    known: dict[int, Known] = {}
+    known: dict[int, Seen] = {}
 
     def stops(x: Any) -> bool:
         if is_leaf is not None and is_leaf(x):
             if _is_node(x):
                 whole[id(x)] = x
             return True
-        memory = memory_of(x)
-        if memory is not None:
-            known[id(x)] = memory
-        return memory is not None
+        found = seen(x)
+        if found is not None:
+            known[id(x)] = found
+        return found is not None
 
     leaves, spec = _core.flatten(
         tree, is_leaf=stops, namespace=OPTIONS.namespace, identity=OPTIONS.identity
@@ -132,7 +133,7 @@ def _taken_apart(tree: Dag, is_leaf: IsLeaf | None) -> _Parts:
     parts = []
     for i, leaf in enumerate(leaves):
         if id(leaf) in known:
-            parts.append(_remembered(known[id(leaf)], is_leaf))
+            parts.append(_parts_of(known[id(leaf)], is_leaf))
         else:
             is_data = i not in static or id(leaf) in whole
             parts.append(_of_leaf(leaf, is_data))
@@ -143,9 +144,9 @@ def _of_leaf(leaf: Leaf, is_data: bool) -> _Parts:
     return _Parts(_core.leaf_spec(False, OPTIONS.namespace), [leaf], [] if is_data else [0])
 
 
-def _remembered(known: Known, is_leaf: IsLeaf | None) -> _Parts:
+def _parts_of(known: Seen, is_leaf: IsLeaf | None) -> _Parts:
     """What an object was built from; trees that were put for leaves are opened, too."""
-    untraced, data = known
+    untraced, data, _ = known
     static = frozenset(untraced.positions)
     parts = []
     for i, leaf in enumerate(untraced.all_leaves(data)):
@@ -168,37 +169,35 @@ def _joined(spec: PyDagSpec, parts: Sequence[_Parts]) -> _Parts:
 
 
 def built(untraced: Untraced, leaves: Sequence[Leaf]) -> Dag:
-    """A tree of a structure and data; what else is put for data is remembered as such.
+    """A tree of a structure and data; what else is put for data is noted as such.
 
     Raises:
-        TypeError: A number stands for data in a module of which nothing can be remembered.
+        TypeError: A number stands for data in a module that can't have a note.
     """
     tree = untraced.build(leaves)
-    forgotten = remember(tree, untraced, leaves)
-    if forgotten:
-        _check_numbers(untraced, leaves, set(forgotten))
+    without = see(tree, untraced, leaves)
+    if without:
+        _check_numbers(untraced, leaves, set(without))
     return tree
 
 
-def _remember_mask(
-    mask: Dag, spec: PyDagSpec, leaves: Sequence[Leaf], flags: Sequence[bool]
-) -> None:
+def _see_mask(mask: Dag, spec: PyDagSpec, leaves: Sequence[Leaf], flags: Sequence[bool]) -> None:
     """Remembers which booleans of a mask stand for data, where modules hold some."""
     if not any(_core.module_leaves(spec)):
         return
     try:
         positions = static_positions(leaves, spec)
-    except SharingError:  # a number is both data and configuration: nothing is remembered of it
+    except SharingError:  # a number is both data and configuration: the mask has no note
         return
     statics = tuple(Static(flags[i]) for i in positions)
     untraced = Untraced(_core.spec_key(spec), tuple(positions), statics, OPTIONS)
-    remember(mask, untraced, [flags[i] for i in untraced.traced_positions()])
+    see(mask, untraced, [flags[i] for i in untraced.traced_positions()])
 
 
-made_masks.append(_remember_mask)
+made_masks.append(_see_mask)
 
 
-def _check_numbers(untraced: Untraced, leaves: Sequence[Leaf], forgotten: set[int]) -> None:
+def _check_numbers(untraced: Untraced, leaves: Sequence[Leaf], without: set[int]) -> None:
     """Raises for a number whose owner is a module at one of some positions of the listing."""
     spec = untraced.spec
     listing, owned = Listing.of(spec), frozenset(_core.module_leaves(spec)[0])
@@ -206,7 +205,7 @@ def _check_numbers(untraced: Untraced, leaves: Sequence[Leaf], forgotten: set[in
         position = listing.leaves[i]
         while position > 0 and listing.records[position].kind not in ("fields", "custom type"):
             position = listing.parents[position]
-        if i in owned and position in forgotten and is_number(leaf):
+        if i in owned and position in without and is_number(leaf):
             where, cls = place_text(spec.accessors()[i], "tree"), listing.records[position].type
             raise TypeError(
                 f"{where} was to be {short_repr(leaf)}, a number in place of data; but numbers in "
