@@ -49,13 +49,6 @@ def test_the_list_of_functions_names_them() -> None:
     assert named_in(row) == TABLE - {"keep_sharing"}
 
 
-def test_the_page_names_them() -> None:
-    """In the paragraph that says "All of them"."""
-    page = (ROOT / "docs" / "jax.md").read_text("utf-8")
-    [paragraph] = re.findall(r"^All of them: (.*?)\.\s", page, re.M | re.S)
-    assert named_in(paragraph) == TABLE - {"keep_sharing"}
-
-
 @pytest.mark.parametrize("name", APART)
 def test_inside_and_outside(name: str) -> None:
     """What is one object outside is one inside, and the other way round."""
