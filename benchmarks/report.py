@@ -197,14 +197,14 @@ WHAT = {
 
 
 def _files(results: Results) -> str:
-    rows = [
-        [f"[{name}.csv]({FOLDER}/{name}.csv)", WHAT.get(name, "")]
+    items = [
+        f"* [{name}.csv]({FOLDER}/{name}.csv): {WHAT.get(name, '')}\n"
         for name in figures.sections(results)
     ]
     return f"""\
 Times are in seconds. If a library took no part, the note says why.
 
-{table(["file", "what it has"], rows, left=2)}"""
+{"".join(items)}"""
 
 
 Section = Callable[[list[Record]], str]

@@ -150,7 +150,7 @@ def test_markdown() -> None:
     )
     assert "* no torch\n" in page
     assert "| map | 4.00 | 2.00 |  |  |\n" in page
-    assert "| [tables.csv](figures/tables.csv) | " in page
+    assert "* [tables.csv](figures/tables.csv): " in page
 
 
 def test_the_files_have_each_figure_as_it_was_measured(tmp_path: Path) -> None:
