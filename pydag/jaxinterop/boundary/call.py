@@ -15,7 +15,6 @@ from pydag.jaxinterop.prefixes.arguments import (
     Args,
     Chosen,
     Kwargs,
-    argument_text,
     unwrap_static,
     wrap_static,
 )
@@ -28,7 +27,7 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
 
 from .blame import blame_value
-from .dag import InnerDag, Outcome, checked_dag, hashable, rebuilt, to_outcome
+from .dag import InnerDag, Outcome, Role, dag_of, rebuilt
 from .function_cache import cached_for_function, kept_with_function
 from .given import GivenTree
 from .updates import Update, update_of
@@ -44,10 +43,17 @@ class Call(InnerDag):
     __slots__ = ()
 
     @classmethod
-    def of(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
+    def of(
+        cls,
+        args: Args,
+        kwargs: Kwargs,
+        options: Options,
+        static: Chosen = _NONE,
+        role: Role = Role.ARGUMENT,
+    ) -> "Call":
         if static != _NONE:
             args, kwargs = wrap_static(static, args, kwargs)
-        return checked_dag(cls, (args, kwargs), options, CALL)
+        return dag_of((args, kwargs), options, CALL, role, cls=cls)
 
     @classmethod
     def told_apart(cls, args: Args, kwargs: Kwargs, options: Options) -> "Call":
@@ -60,8 +66,8 @@ class Call(InnerDag):
 
     @classmethod
     def keyed(cls, args: Args, kwargs: Kwargs, options: Options, static: Chosen = _NONE) -> "Call":
-        """A call that is part of the key of what JAX traces, and so must be `hashable`."""
-        return hashable(cls.of(args, kwargs, options, static), argument_text)
+        """A call that is part of the key of what JAX traces."""
+        return cls.of(args, kwargs, options, static, Role.KEY)
 
     def with_paths(self, root: str = "") -> Iterator[tuple[str, Leaf]]:
         """The traced leaves with their paths, which begin with `args` or `kwargs`."""
@@ -145,7 +151,7 @@ def owning_flat(fun: Callable[..., Any], options: Options) -> Callable[[Call], O
 
 def _maker(fun: Callable[..., Any], options: Options, updated: Chosen | None = None) -> Maker:
     def pack(result: Any, table: RefTable) -> Outcome:
-        return table.hide(to_outcome(result, options))
+        return table.hide(dag_of(result, options, cls=Outcome))
 
     return lambda get: flat(get, Source(fun), pack, updated)
 
@@ -184,14 +190,14 @@ def _staged(
 ) -> Staged:
     def plain(call: Call) -> Any:
         result, update = call.run_and_update(get(), updated, is_staged=True)
-        outcome = to_outcome(result, options)
+        outcome = dag_of(result, options, cls=Outcome)
         check_around(lends_read)
         return outcome if update.plan is None else update.beside(outcome)
 
     def with_refs(refs: list[Any], call: Call) -> Any:
         table = RefTable(refs)
         result, update = table.show(call).run_and_update(get(), updated, is_staged=True)
-        outcome = table.hide(to_outcome(result, options))
+        outcome = table.hide(dag_of(result, options, cls=Outcome))
         return outcome if update.plan is None else update.beside(outcome)
 
     return Staged(named(plain, source), OfContents(named(with_refs, source, ARGUMENTS)))

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """DAGs as JAX's own pytrees, for code that calls plain JAX."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
-import optree
 from jax import tree_util
 
 from pydag._core import PyDagSpec, spec_key
 from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, tell_flax, to_state
-from pydag.jaxinterop.messages.roots import Roots
+from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.opened_names import opens_with_names
@@ -203,67 +203,61 @@ class Outcome(InnerDag):
 Inner = TypeVar("Inner", bound=InnerDag)
 
 
+class Role(enum.Enum):
+    """What a tree is that goes to JAX."""
+
+    ARGUMENT = enum.auto()  # no weak reference may lead into it
+    KEY = enum.auto()  # an argument that is part of the key of what JAX traces
+    RESULT = enum.auto()  # a function returned it
+
+
+@overload
 def dag_of(
-    cls: type[Inner], tree: AnyDag, options: Options, roots: Roots, is_returned: bool = False
-) -> Inner:
-    """The Dag of a tree; errors speak of the tree by the names that the user has for it."""
-    dag = object.__new__(cls)
-    untraced, dag._leaves = take_apart(tree, options, roots, is_returned)
-    dag._untraced = with_seen(untraced, tree)
-    dag._built = tree, None
-    return dag
-
-
-def checked_dag(cls: type[Inner], tree: AnyDag, options: Options, roots: Roots) -> Inner:
-    """The Dag of arguments, with no weak reference into them."""
-    dag = dag_of(cls, tree, options, roots)
-    dag._untraced.check_weak(tree, roots)
-    return dag
-
-
-def to_dag(tree: AnyDag, options: Options, roots: Roots = "result") -> InnerDag:
-    """The Dag of a result, or of a similar tree, for a wrapper with these options."""
-    return dag_of(InnerDag, tree, options, roots, True)
-
-
-def argument(tree: AnyDag, options: Options, roots: Roots) -> InnerDag:
-    """The Dag of an argument."""
-    return checked_dag(InnerDag, tree, options, roots)
-
-
-def to_outcome(tree: AnyDag, options: Options, roots: Roots = "result") -> Outcome:
-    """The Dag of what a function returned, for a wrapper with these options."""
-    return dag_of(Outcome, tree, options, roots, True)
-
-
-def keyed(tree: AnyDag, root: str, options: Options) -> InnerDag:
-    """The Dag of a tree that is part of the key of what JAX traces.
-
-    Args:
-        root: The name of the tree, for paths in errors.
-    """
-    dag = checked_dag(InnerDag, tree, options, root)
-    return hashable(dag, lambda accessor: accessor.codify(root))
-
-
-def hashable(dag: D, text: Callable[[optree.PyTreeAccessor], str]) -> D:
-    """The Dag in a form that JAX may use in a key: what constant objects hold is part of it.
-
-    Args:
-        text: Writes down the way to a leaf.
+    tree: AnyDag, options: Options, roots: Roots = "result", role: Role = Role.RESULT
+) -> InnerDag: ...
+@overload
+def dag_of(
+    tree: AnyDag,
+    options: Options,
+    roots: Roots = "result",
+    role: Role = Role.RESULT,
+    *,
+    cls: type[Inner],
+) -> Inner: ...
+def dag_of(
+    tree: AnyDag,
+    options: Options,
+    roots: Roots = "result",
+    role: Role = Role.RESULT,
+    *,
+    cls: type[InnerDag] = InnerDag,
+) -> InnerDag:
+    """The Dag of a tree that goes to JAX; errors speak of it by the names that the user has for it.
 
     Raises:
-        TypeError: A static leaf can't be hashed.
+        CycleError: An object contains itself.
+        TypeError: A leaf is an unregistered object that holds arrays; a weak reference leads into
+            an argument; a static leaf of a key can't be hashed; a result holds an iterator.
     """
-    untraced = dag._untraced
+    dag = object.__new__(cls)
+    untraced, dag._leaves = take_apart(tree, options, roots, role is Role.RESULT)
+    untraced = with_seen(untraced, tree)
+    if role is not Role.RESULT:
+        untraced.check_weak(tree, roots)
+    if role is Role.KEY:
+        _check_hashable(untraced, roots)
+        untraced = untraced.with_states()  # what constant objects hold is part of the key
+    dag._untraced, dag._built = untraced, (tree, None)
+    return dag
+
+
+def _check_hashable(untraced: Untraced, roots: Roots) -> None:
     for position, static in zip(untraced.positions, untraced.statics, strict=True):
         try:
             static.check_hashable()
         except TypeError as error:
-            where = text(untraced.spec.accessors()[position])
+            where = place_text(untraced.spec.accessors()[position], roots)
             raise unhashable(where, error, static.value) from error
-    dag._untraced = untraced.with_states()
-    return dag
 
 
 def unhashable(where: str, error: TypeError, leaf: Leaf) -> TypeError:
@@ -279,11 +273,6 @@ def unhashable(where: str, error: TypeError, leaf: Leaf) -> TypeError:
         "  A leaf that JAX can't trace is part of the key of the compiled function. Make it "
         "hashable, register its class as a node, or pass it in another way."
     )
-
-
-def dag_like(dag: D, tree: AnyDag, what: str, root: str) -> D:
-    """A Dag structured as `dag`, with what `tree` has in the place of its leaves."""
-    return rebuilt(dag._untraced, dag._untraced.match(tree, what, root), type(dag))
 
 
 def _dag_with_keys(dag: Dag) -> tuple[list[tuple[Any, Leaf]], Untraced]:

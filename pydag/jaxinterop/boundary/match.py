@@ -16,7 +16,7 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Path
 
-from .dag import Dag, InnerDag, rebuilt, to_dag
+from .dag import Dag, InnerDag, dag_of, rebuilt
 from .meet import meet
 
 
@@ -136,7 +136,7 @@ def alike(
         SharedOtherwiseError: What is given as one object is returned as two.
         TypeError: It is structured differently, or has different static leaves.
     """
-    dag = to_dag(returned, options, root)
+    dag = dag_of(returned, options, root)
     given = table.show(given)
     try:
         check_alike(

@@ -7,13 +7,14 @@ import jax
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop.refs.results import Given, WithRefs, without_refs
+from pydag.jaxinterop.refs.results import Given, without_refs
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
-from .dag import to_outcome
+from .dag import Outcome, dag_of
+from .packed import Content, Packed
 
 
 def is_result_itself(tree: AnyDag) -> bool:
@@ -33,10 +34,10 @@ def result(tree: AnyDag, options: Options, given: Given) -> Any:
     Args:
         given: The refs that it was given.
     """
-    dag = to_outcome(tree, options)
+    dag = dag_of(tree, options, cls=Outcome)
     leaves, sources = without_refs(dag._leaves, given)
     if dag._untraced.positions or dag._untraced.seen is not None:
-        return dag if sources is None else WithRefs(leaves, dag._untraced, sources)
+        return dag if sources is None else Packed(leaves, Content(dag._untraced, sources))
     return _core.make_result(dag.spec if sources is None else (dag.spec, sources), leaves)
 
 

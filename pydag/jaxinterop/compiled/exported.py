@@ -15,7 +15,7 @@ from jax import tree_util
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.dag import Dag, rebuilt, to_dag
+from pydag.jaxinterop.boundary.dag import Dag, dag_of, rebuilt
 from pydag.jaxinterop.boundary.update_choice import NOTHING
 from pydag.jaxinterop.messages.naming import COUNTED, named
 from pydag.jaxinterop.prefixes.treatments import shortened
@@ -160,7 +160,7 @@ def _for_jax(result: Any, options: Options, each: bool) -> Any:
         each: Whether each leaf is given a sharding. JAX takes those in the result's own structure,
             so that a class of the user's would have to hold them.
     """
-    dag = to_dag(result, options)
+    dag = dag_of(result, options)
     leaves, structure = tree_util.tree_flatten(result)
     if (
         sorted(map(id, leaves)) == sorted(map(id, dag._leaves))
@@ -241,7 +241,7 @@ class Exported:
         if self.key.order is not None:
             given_in = UNSPECIFIED  # the arguments' shapes have it
         if not shardings.outputs(options).is_one:
-            dag = to_dag(result, options)
+            dag = dag_of(result, options)
             treatments = shardings.of_result(result, options)
             each = [treatments[i] for i in dag._untraced.traced_positions()]
             is_returned = type(_for_jax(result, options, True)) is Returned

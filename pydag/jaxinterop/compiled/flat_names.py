@@ -9,7 +9,7 @@ from typing import Any
 from jax import tree_util
 
 from pydag._core import running_key
-from pydag.jaxinterop.messages.naming import NamedLeaves
+from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.messages.path_texts import path_texts
 from pydag.jaxinterop.messages.roots import CALL
 
@@ -60,7 +60,7 @@ class FlatNames(inspect.Signature):
         leaves = tree_util.tree_leaves((donated, kept))
         if len(names) != len(leaves):
             return None
-        return inspect.BoundArguments(self, OrderedDict({"": NamedLeaves(names, leaves)}))
+        return inspect.BoundArguments(self, OrderedDict({"": Packed(leaves, tuple(names))}))
 
 
 class SpreadNames(inspect.Signature):
@@ -80,5 +80,5 @@ class SpreadNames(inspect.Signature):
         names = [paths[position] for position in untraced.traced_positions()]
         if len(names) == len(leaves):
             bound.arguments.clear()
-            bound.arguments[""] = NamedLeaves(names, leaves)
+            bound.arguments[""] = Packed(leaves, tuple(names))
         return bound

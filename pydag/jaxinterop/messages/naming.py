@@ -13,11 +13,9 @@ import inspect
 import os
 import types
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
-
-from jax import tree_util
 
 from pydag.jaxinterop import jax_private
 
@@ -128,17 +126,3 @@ def signature_like(fun: Callable[..., Any], *names: str) -> inspect.Signature:
     found = [parameter.name for parameter in parameters if parameter.kind in kinds]
     chosen = found[: len(names)] if len(found) >= len(names) else names
     return inspect.Signature([inspect.Parameter(name, kinds[0]) for name in chosen])
-
-
-class NamedLeaves:
-    """A pytree of leaves, each with a name: what JAX would write before it, it leaves out."""
-
-    def __init__(self, names: Sequence[str], leaves: Iterable[Any]) -> None:
-        self.names, self.leaves = names, tuple(leaves)
-
-
-tree_util.register_pytree_with_keys(
-    NamedLeaves,
-    lambda named: (tuple(zip(named.names, named.leaves, strict=True)), tuple(named.names)),
-    NamedLeaves,
-)

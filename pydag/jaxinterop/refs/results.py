@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
-from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.static.differentiable import holds_ref, is_ref
-from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -91,29 +89,6 @@ def with_refs(
         else:
             found.append(make(next(rest)) if source == NEW_REF else next(rest))
     return found
-
-
-class WithRefs:
-    """A result with refs and with static leaves, as a pytree of JAX's."""
-
-    def __init__(self, leaves: Sequence[Leaf], untraced: Untraced, sources: Sources) -> None:
-        self.leaves, self.untraced, self.sources = tuple(leaves), untraced, sources
-
-    def fill(self, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref) -> AnyDag:
-        """The result, for a caller with these leaves."""
-        return self.untraced.build(with_refs(self.leaves, self.sources, given, make))
-
-    def paths(self) -> list[str]:
-        pairs = zip(paths_of(self.untraced), self.sources, strict=True)
-        return [path for path, source in pairs if source < 0]
-
-
-tree_util.register_pytree_with_keys(
-    WithRefs,
-    lambda w: (tuple(zip(w.paths(), w.leaves, strict=True)), (w.untraced, w.sources)),
-    lambda aux, leaves: WithRefs(tuple(leaves), *aux),
-    lambda w: (w.leaves, (w.untraced, w.sources)),
-)
 
 
 def built(result: Any, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref) -> AnyDag:

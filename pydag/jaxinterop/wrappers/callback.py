@@ -9,7 +9,7 @@ import jax
 
 import pydag._core as _core
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.dag import InnerDag, argument, rebuilt
+from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of, rebuilt
 from pydag.jaxinterop.boundary.described import described
 from pydag.jaxinterop.messages.naming import Source, name_of, named
 from pydag.jaxinterop.static.untraced import Options, Untraced
@@ -57,7 +57,8 @@ def shape_of(result_shape_dtypes: Any) -> InnerDag:
     """What a callback returns, as JAX wants it: all that has a shape and a dtype is an array."""
     options = Options()
     root = "result_shape_dtypes"
-    return argument(described(_separated(result_shape_dtypes), options, root), options, root)
+    shapes = described(_separated(result_shape_dtypes), options, root)
+    return dag_of(shapes, options, root, Role.ARGUMENT)
 
 
 def _separated(tree: Any) -> Any:

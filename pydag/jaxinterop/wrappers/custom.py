@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
 import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.argnums import QUESTION
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, argument, to_outcome
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, Role, dag_of
 from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
 from pydag.jaxinterop.boundary.given import GivenTree
 from pydag.jaxinterop.boundary.lost_update import tell_lost
@@ -47,14 +47,14 @@ class Arguments(NamedTuple):
     nondiff_argnums: tuple[int, ...]
 
     def pack(self, tree: Any, root: str) -> InnerDag:
-        return argument(tree, self.options, root)
+        return dag_of(tree, self.options, root, Role.ARGUMENT)
 
     def outcome(self, tree: Any, table: RefTable = NO_REFS) -> Outcome:
         """The result of the function or of a rule: JAX wants them alike.
 
         Arrays that are items of a tuple are told apart, as JAX does, for which each is an output.
         """
-        return table.hide(to_outcome(self.options.separated_items(tree), self.options))
+        return table.hide(dag_of(self.options.separated_items(tree), self.options, cls=Outcome))
 
     def run(
         self, function: Callable[..., Any], args: Sequence[Any], table: RefTable = NO_REFS

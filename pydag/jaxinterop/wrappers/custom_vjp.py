@@ -12,7 +12,7 @@ from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.boundary.derivatives import without_float0
 from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
-from pydag.jaxinterop.boundary.outputs import Shell
+from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.prefixes.treatments import shortened
@@ -103,7 +103,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         arguments, name = self._arguments, name_of(self.fun)
         skipped = arguments.nondiff_argnums
 
-        def forward(args: Any, table: RefTable) -> tuple[Dag, tuple[Dag, Shell]]:
+        def forward(args: Any, table: RefTable) -> tuple[Dag, tuple[Dag, Packed]]:
             result, saved = two(
                 arguments.run(fwd, args, table), fwd, "(result, saved)", "what bwd is given of it"
             )
@@ -112,10 +112,10 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             dag = arguments.outcome(result, table)
             places = Places.of(dag.spec)
             kept = table.hide(arguments.pack(saved, "saved"))
-            return dag, (kept, Shell((inside, places)))
+            return dag, (kept, Packed((), (inside, places)))
 
         def backward(
-            others: Any, saved: Dag, shell: Shell, cotangent: Dag, table: RefTable
+            others: Any, saved: Dag, shell: Packed, cotangent: Dag, table: RefTable
         ) -> Cotangents:
             inputs, places = shell.content
             kept = opened(saved, "saved", table)
@@ -138,7 +138,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         self.fwd, self.bwd = fwd, bwd
 
-        def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Shell]]:
+        def flat_fwd(*args: Any) -> tuple[Dag, tuple[Dag, Packed]]:
             return forward(args, NO_REFS)
 
         def flat_bwd(*args: Any) -> tuple[Dag | None, ...]:

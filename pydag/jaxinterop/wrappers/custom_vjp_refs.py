@@ -15,7 +15,7 @@ import numpy as np
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
-from pydag.jaxinterop.boundary.outputs import Shell
+from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.refs.lending import OutOfReachError, asking, is_asking
 from pydag.jaxinterop.refs.rules import RefCall, without_marks
@@ -25,8 +25,8 @@ from pydag.jaxinterop.static.differentiable import is_differentiable, shape_of
 Cotangents = tuple[list[Dag | None], list[Any]]
 """For each differentiable argument, and for the content of each ref; None for zero."""
 
-Forward = Callable[[Sequence[Any], RefTable], tuple[Dag, tuple[Dag, Shell]]]
-Backward = Callable[[Sequence[Any], Dag, Shell, Dag, RefTable], Cotangents]
+Forward = Callable[[Sequence[Any], RefTable], tuple[Dag, tuple[Dag, Packed]]]
+Backward = Callable[[Sequence[Any], Dag, Packed, Dag, RefTable], Cotangents]
 
 
 class RefRules:

@@ -9,9 +9,9 @@ import jax
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.call import Call, flat
-from pydag.jaxinterop.boundary.dag import InnerDag, dag_of, rebuilt
+from pydag.jaxinterop.boundary.dag import InnerDag, rebuilt
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.static.untraced import Options, take_apart
 
 __all__ = ["callback", "print"]
 
@@ -83,7 +83,7 @@ tree_util.register_pytree_node(
 
 
 def _shown(tree: Any, root: str) -> Any:
-    dag = dag_of(Shown, tree, Options(), root)
+    dag = rebuilt(*take_apart(tree, Options(), root), Shown)
     return tree if dag.spec.is_leaf() else dag
 
 

@@ -8,7 +8,7 @@ import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
-from pydag.jaxinterop.boundary.dag import to_dag
+from pydag.jaxinterop.boundary.dag import dag_of
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
 from pydag.jaxinterop.boundary.divided import tell_divided
 from pydag.jaxinterop.boundary.held import held_by
@@ -111,7 +111,7 @@ def value_and_grad(
 
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Any, Any]:
             result, update, table = call.run(fun, leaves, others, updated)
-            value, dag = pair(result)[0] if has_aux else result, to_dag(result, how)
+            value, dag = pair(result)[0] if has_aux else result, dag_of(result, how)
             dag = table.hide(dag)
             returned = dag if update.plan is None else update.beside(dag)
             return value, (returned, call.contents(table))

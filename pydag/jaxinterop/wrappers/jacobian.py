@@ -8,7 +8,7 @@ import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
-from pydag.jaxinterop.boundary.dag import Dag, to_dag
+from pydag.jaxinterop.boundary.dag import Dag, dag_of
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
 from pydag.jaxinterop.boundary.divided import tell_divided
 from pydag.jaxinterop.boundary.held import held_by
@@ -60,7 +60,7 @@ def _jacobian(
         def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Any]:
             result, _, table = call.run(fun, leaves, others)
             value, aux = pair(result) if has_aux else (result, None)
-            hidden = (table.hide(to_dag(value, how)), table.hide(to_dag(aux, how)))
+            hidden = (table.hide(dag_of(value, how)), table.hide(dag_of(aux, how)))
             return hidden[0], (hidden[1], call.contents(table))
 
         differentiate = transformation(named(flat, source), has_aux=True, **jax_options)

@@ -10,7 +10,7 @@ import jax
 
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.blame import blame_tangent
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, argument, rebuilt, to_dag
+from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Role, dag_of, rebuilt
 from pydag.jaxinterop.boundary.derivatives import (
     Structures,
     derivative,
@@ -37,7 +37,7 @@ R = TypeVar("R")
 
 def _point(primals: Sequence[Any], options: Options) -> InnerDag:
     """The Dag of primals, of which arrays are variables of their own."""
-    by = argument(tuple(options.separated(primals)), options, "primals")
+    by = dag_of(tuple(options.separated(primals)), options, "primals", Role.ARGUMENT)
     text = partial(place_text, roots="primals")
     by._untraced.check_not_lazy("differentiated by", text)
     return by
@@ -77,9 +77,9 @@ def _flat(
         result = fun(*given.tree)
         tell_lost((given,), result, fun)
         if not has_aux:
-            return inside.hide(to_dag(result, options))
+            return inside.hide(dag_of(result, options))
         value, aux = pair(result)
-        return inside.hide(to_dag(value, options)), inside.hide(to_dag(aux, options))
+        return inside.hide(dag_of(value, options)), inside.hide(dag_of(aux, options))
 
     return named(flat, Source(fun), ARGUMENT_TUPLE)
 

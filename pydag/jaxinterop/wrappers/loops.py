@@ -8,7 +8,7 @@ import jax
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import blaming_value
-from pydag.jaxinterop.boundary.dag import InnerDag, keyed
+from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.callables import check_callable
@@ -113,7 +113,7 @@ def while_loop(
         return after, last, None
 
     last, _, _ = looped(
-        keyed(init_val, "init_val", how),
+        dag_of(init_val, how, "init_val", Role.KEY),
         "init_val",
         [
             (Source(cond_fun).text, condition.of_contents),
@@ -200,7 +200,7 @@ def fori_loop(
         return after, last, None
 
     last, _, _ = looped(
-        keyed(init_val, "init_val", how),
+        dag_of(init_val, how, "init_val", Role.KEY),
         "init_val",
         [(Source(body_fun).text, body.of_contents)],
         lambda first: (jax.lax.fori_loop(lower, upper, body.plain, first, unroll=unroll), None),

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, Unpack, cast
 import jax
 
 from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
-from pydag.jaxinterop.boundary.dag import InnerDag, argument, keyed, to_dag
+from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of
 from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
@@ -96,12 +96,12 @@ def scan(
                 )
             what = "what scan carries"
             carried = alike(what, "carry", carry, result[0], how, source, table)
-            return carried, table.hide(to_dag(result[1], how, "result[1]"))
+            return carried, table.hide(dag_of(result[1], how, "result[1]"))
 
         return step
 
     _owner, body = body_of(f, ("scan", how), make, signature_like(f, "carry", "x"))
-    scanned = keyed(xs, "xs", how)
+    scanned = dag_of(xs, how, "xs", Role.KEY)
     scanned._untraced.check_not_lazy("scanned", lambda accessor: place_text(accessor, "xs"))
 
     def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
@@ -118,7 +118,7 @@ def scan(
 
     try:
         carry, ys, table = looped(
-            keyed(init, "init", how),
+            dag_of(init, how, "init", Role.KEY),
             "init",
             [(Source(f).text, body.of_contents)],
             lambda first: jax.lax.scan(body.plain, first, scanned, **more),
@@ -171,7 +171,7 @@ def associative_scan(
         )
 
     function = named(combined, source, signature)
-    dag = argument(elems, how, "elems")
+    dag = dag_of(elems, how, "elems", Role.ARGUMENT)
     try:
         result: T = with_the_sharing_that_holds(
             lambda first: jax.lax.associative_scan(function, first, reverse, axis), dag, function
@@ -218,6 +218,6 @@ def map(
     try:
         results: R = keep_sharing(transformation, **options)(f)(xs)
     except ValueError as error:
-        blame_sizes(error, argument(xs, how, "xs").with_paths("xs"))
+        blame_sizes(error, dag_of(xs, how, "xs", Role.ARGUMENT).with_paths("xs"))
         raise
     return results

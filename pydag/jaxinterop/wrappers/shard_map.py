@@ -3,18 +3,18 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from collections.abc import Set as AbstractSet
-from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import jax
-from jax import tree_util
 from jax.sharding import PartitionSpec
 
 from pydag.jaxinterop.boundary.call import Call, per_leaf
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
@@ -45,36 +45,24 @@ _IN_SPECS = Question("shard_map in_specs", _describe, _SPECS, _is_spec, is_one_s
 _OUT_SPECS = Question("shard_map out_specs", _describe, _SPECS, _is_spec, is_one_sharding)
 
 
-class Part:
-    """The leaves of one argument that no earlier argument has. `shard_map` counts arguments."""
+class _Argument(NamedTuple):
+    """Gives the names of the leaves that are packed for one of the arguments of a call."""
 
-    def __init__(self, leaves: Iterable[Leaf], untraced: Untraced, number: int) -> None:
-        self.leaves, self.untraced, self.number = tuple(leaves), untraced, number
+    untraced: Untraced
 
-    def paths(self) -> list[str]:
+    def names(self, number: int) -> list[str]:
         accessors = self.untraced.spec.accessors()
         found = (accessors[i] for i in self.untraced.traced_positions())
-        return [way[2:].codify("") for way in found if way[1].entry == self.number]
+        return [way[2:].codify("") for way in found if way[1].entry == number]
 
 
-tree_util.register_pytree_with_keys(
-    Part,
-    lambda part: (
-        tuple(zip(part.paths(), part.leaves, strict=True)),
-        (part.untraced, part.number),
-    ),
-    lambda aux, leaves: Part(leaves, *aux),
-    lambda part: (part.leaves, (part.untraced, part.number)),
-)
-
-
-def parts_of(call: Call, count: int) -> tuple[Part, ...]:
-    """The leaves of a call, for each of so many arguments."""
+def parts_of(call: Call, count: int) -> tuple[Packed, ...]:
+    """For each of so many arguments the leaves that no earlier one has: `shard_map` counts them."""
     untraced, paths = call._untraced, call.spec.paths()
     leaves: list[list[Leaf]] = [[] for _ in range(count)]
     for position, leaf in zip(untraced.traced_positions(), call._leaves, strict=True):
         leaves[paths[position][1]].append(leaf)
-    return tuple(Part(part, untraced, i) for i, part in enumerate(leaves))
+    return tuple(Packed(part, _Argument(untraced), i) for i, part in enumerate(leaves))
 
 
 class Decorator(Protocol):
@@ -157,7 +145,7 @@ def shard_map(
             treatments = per_leaf(call, {"args": given, "kwargs": None}, _IN_SPECS, how)
             specs = parts_of(treatments, len(args))
 
-        def function(*parts: Part) -> Any:
+        def function(*parts: Packed) -> Any:
             leaves = [leaf for part in parts for leaf in part.leaves]
             result = rebuilt(call._untraced, leaves, Call).run(fun)
             return outputs.pack(result, table=RefTable.of(leaves))

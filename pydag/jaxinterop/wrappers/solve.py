@@ -10,7 +10,7 @@ from typing import Any, TypeVar, Unpack
 
 import jax
 
-from pydag.jaxinterop.boundary.dag import InnerDag, dag_like, keyed, to_dag
+from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of, rebuilt
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
@@ -30,7 +30,7 @@ class _Unknown:
 
     def __init__(self, what: str, root: str, tree: Any, options: Options) -> None:
         self.what, self.root, self.options = what, root, options
-        self.dag = keyed(tree, root, options)
+        self.dag = dag_of(tree, options, root, Role.KEY)
 
     def _packed(self, tree: Any, source: Source) -> InnerDag:
         return alike(self.what, self.root, self.dag, tree, self.options, source)
@@ -50,14 +50,15 @@ class _Unknown:
 
         def of_dags(function: Callable[[InnerDag], InnerDag], dag: InnerDag) -> Any:
             def of_trees(tree: Any) -> Any:
-                like = dag_like(self.dag, tree, f"what {source.text} asks for", self.root)
-                return function(like).tree
+                untraced = self.dag._untraced
+                leaves = untraced.match(tree, f"what {source.text} asks for", self.root)
+                return function(rebuilt(untraced, leaves, InnerDag)).tree
 
             found = run_on(solve, (dag,), (self.root,), of_trees)
             if not has_aux:
                 return self._packed(found, source)
             value, aux = pair(found)
-            return self._packed(value, source), to_dag(aux, self.options, "aux")
+            return self._packed(value, source), dag_of(aux, self.options, "aux")
 
         return of_dags
 

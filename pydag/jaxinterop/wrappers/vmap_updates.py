@@ -8,7 +8,8 @@ import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.blame import type_text
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.outputs import Outputs, Shell
+from pydag.jaxinterop.boundary.outputs import Outputs
+from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.boundary.updates import Update, finished
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL, place_text
@@ -51,7 +52,7 @@ class MappedUpdates:
         order = [self._groups.index(self._axes.get(p)) for p in update.positions]
         for group, leaf in zip(order, update.leaves, strict=True):
             groups[group].append(leaf)
-        return self._outputs.pack(result), Shell((update.plan, order)), tuple(groups)
+        return self._outputs.pack(result), Packed((), (update.plan, order)), tuple(groups)
 
     def _check(self, call: Call, update: Update) -> None:
         """Checks that what isn't mapped is the same in each slice."""
