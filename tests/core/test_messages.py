@@ -350,3 +350,23 @@ def test_a_name_that_has_no_utf_8() -> None:
     with pytest.raises(ZeroDivisionError) as info:
         pydag.dag_map(lambda x: 1 // x, node)
     assert info.value.__notes__ == [r"raised while mapping tree.\ud800[0]"]
+
+
+@pytest.mark.parametrize(
+    ("roots", "first", "second"),
+    [
+        ("model", "model[0]['w']", "model[1]['__held__'].x"),
+        (("args", "kwargs"), "args['w']", "self.x"),
+        (("one",), "one['w']", "tree[1]['__held__'].x"),
+    ],
+)
+def test_paths_begin_with_the_given_roots(roots: Any, first: str, second: str) -> None:
+    """A tree, or each item of one, has the name in messages that the caller gives to it."""
+    Held = namedtuple("Held", "x")
+    old = pydag.dag_structure(({"w": 1}, {"__held__": Held(1)}))
+    new = ({"w": [1]}, {"__held__": Held([1])})
+    text = pydag._core.explain(old, pydag.dag_structure(new), roots=roots)
+    assert [line for line in text.splitlines() if line[0] != " "] == [first, second]
+    deeper = pydag.dag_structure(({"w": [1]}, {}))
+    with pytest.raises(ValueError, match=re.escape(f"at {first}")):
+        pydag._core.match_at(deeper, ({"w": 1}, {}), roots)

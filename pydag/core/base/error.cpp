@@ -101,6 +101,25 @@ std::string path_text(const Steps &steps, const char *root) {
     return shortened(head, kLongestPath / 2) + " ... " + shortened(tail, kLongestPath / 2);
 }
 
+Roots::Roots(nb::handle roots) : roots_(nb::borrow(roots)) {
+    if (!PyUnicode_Check(roots.ptr()) && !PyTuple_Check(roots.ptr()))
+        fail(PyExc_TypeError, "the root must be a str or a tuple, got %U.", short_repr(roots).ptr());
+}
+
+std::string Roots::path(const Steps &steps) const {
+    if (!roots_.is_valid()) return path_text(steps);
+    if (PyUnicode_Check(roots_.ptr())) return path_text(steps, text_of(roots_).c_str());
+    const Py_ssize_t child = steps.empty() ? -1 : PyLong_AsSsize_t(steps[0].entry.ptr());
+    if (child < 0 || child >= PyTuple_GET_SIZE(roots_.ptr())) {
+        PyErr_Clear();
+        return path_text(steps);
+    }
+    PyObject *const key = child == 1 && steps.size() > 1 ? steps[1].entry.ptr() : nullptr;
+    if (key && PyUnicode_CheckExact(key) && PyUnicode_Compare(key, constants.held) == 0)
+        return path_text({steps.begin() + 2, steps.end()}, "self");
+    return path_text({steps.begin() + 1, steps.end()}, text_of(PyTuple_GET_ITEM(roots_.ptr(), child)).c_str());
+}
+
 void rethrow_at(const std::string &path, const char *doing) {
     try {
         throw;

@@ -53,6 +53,18 @@ using Steps = std::vector<Step>;
 // "tree['layers'][3].w"; the middle of a very long one is left out.
 std::string path_text(const Steps &steps, const char *root = "tree");
 
+// What the user calls a tree: a str, or a tuple of them, one for each child of a tuple, such as ("args", "kwargs").
+// Without one it is "tree".
+class Roots {
+public:
+    Roots() = default;
+    explicit Roots(nb::handle roots);  // TypeError for anything else
+    std::string path(const Steps &steps) const;
+
+private:
+    nb::object roots_;
+};
+
 // Turns the exception in flight into a Python error that names a path. Call it in a catch
 // block. `doing`: "flattening", "unflattening", ... An exception object that is raised again and again
 // gets each note once, and no more than twenty.

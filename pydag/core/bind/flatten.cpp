@@ -32,9 +32,7 @@ nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
 
 // (tree, root): as `flatten`, with a name for the tree in messages.
 nb::object flatten_at(Arguments a, FlattenOptions options) {
-    options.root = nb::borrow(a[1]);
-    if (!PyUnicode_Check(a[1]) && !PyTuple_Check(a[1]))
-        fail(PyExc_TypeError, "the root must be a str or a tuple, got %U.", short_repr(a[1]).ptr());
+    options.roots = Roots(a[1]);
     return flatten_tree(a[0], options);
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/jit_call.h"
 #include "base/hashed.h"
 #include "bind/bind.h"
 #include "bind/operation.h"
+#include "jit/call.h"
+#include "jit/caller.h"
+#include "jit/donation.h"
+#include "jit/ref_contents.h"
+#include "jit/result.h"
+#include "jit/running_key.h"
 #include "spec/spec.h"
 #include "spec/spec_key.h"
-#include "walks/donation.h"
-#include "walks/jit_caller.h"
-#include "walks/ref_contents.h"
-#include "walks/result.h"
-#include "walks/running_key.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>

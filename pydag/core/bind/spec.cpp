@@ -238,11 +238,12 @@ void bind_spec(nb::module_ &module) {
                nb::sig("def module_leaves(spec: PyDagSpec, /) -> tuple[tuple[int, ...], tuple[int, ...]]"));
     module.def(
         "explain",
-        [](nb::handle a, nb::handle b, bool exactly) {
-            return text_object(explain(spec_of(a).structure(), spec_of(b).structure(), exactly));
+        [](nb::handle a, nb::handle b, bool exactly, nb::handle roots) {
+            return text_object(explain(spec_of(a).structure(), spec_of(b).structure(), exactly, Roots(roots)));
         },
-        nb::arg("a"), nb::arg("b"), nb::arg("exactly") = false,
-        nb::sig("def explain(a: PyDagSpec, b: PyDagSpec, /, exactly: bool = False) -> str"));
+        nb::arg("a"), nb::arg("b"), nb::arg("exactly") = false, nb::arg("roots") = "tree",
+        nb::sig("def explain(a: PyDagSpec, b: PyDagSpec, /, exactly: bool = False, "
+                "roots: str | tuple[str, ...] = \"tree\") -> str"));
 }
 
 }  // namespace pydag

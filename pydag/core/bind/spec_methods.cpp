@@ -13,6 +13,7 @@
 #include "spec/children.h"
 #include "structure/paths.h"
 #include "structure/prefix.h"
+#include "walks/match.h"
 #include "walks/options.h"
 #include "walks/traverse.h"
 
@@ -136,6 +137,15 @@ void bind_spec_methods(nb::module_ &module) {
         .def(
             "_brief_repr", [](nb::handle self) { return text_object(spec_of(self).text(SpecText::kBrief)); },
             nb::sig("def _brief_repr(self, /) -> str"));
+    module.def(
+        "match_at",
+        [](nb::handle spec, nb::handle tree, nb::handle roots) {
+            Leaves found;
+            match(spec_of(spec).structure(), tree.ptr(), found, ClassesOf::kAnyTime, Roots(roots));
+            return found.take_list();
+        },
+        nb::arg(), nb::arg().none(), nb::arg(),
+        nb::sig("def match_at(spec: PyDagSpec, tree: Any, roots: str | tuple[str, ...], /) -> list[Any]"));
     module.def(
         "leaf_spec",
         [](nb::handle none_is_leaf, nb::handle namespace_) {

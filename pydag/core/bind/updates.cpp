@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind/bind.h"
 #include "bind/operation.h"
-#include "walks/update_plan.h"
+#include "jit/update_plan.h"
 
 #include <nanobind/stl/vector.h>
 
@@ -33,12 +33,14 @@ void bind_updates(nb::module_ &module) {
     module.def(
         "update_plan",
         [](nb::object spec, Positions positions, Positions static_positions, nb::tuple statics, nb::object writers,
-           nb::object then, nb::object returned) {
+           nb::object then, nb::object returned, nb::object roots) {
             return make_update_plan({std::move(spec), std::move(positions), std::move(static_positions),
-                                     std::move(statics), std::move(writers), std::move(then), std::move(returned)});
+                                     std::move(statics), std::move(writers), std::move(then), std::move(returned),
+                                     std::move(roots)});
         },
         nb::kw_only(), nb::arg("spec"), nb::arg("positions"), nb::arg("static_positions"), nb::arg("statics"),
-        nb::arg("writers").none(), nb::arg("then").none(), nb::arg("returned").none() = nb::none());
+        nb::arg("writers").none(), nb::arg("then").none(), nb::arg("returned").none() = nb::none(),
+        nb::arg("roots") = "tree");
     add_operations(module, operations, std::size(operations));
 }
 

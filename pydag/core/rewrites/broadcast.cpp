@@ -111,7 +111,7 @@ private:
             if (other.is_leaf()) fail(PyExc_ValueError, "Expected %s, got a leaf.", outline(node, refs).c_str());
             fail(PyExc_ValueError, "%s.", misfit(fit, node, refs, other, others).c_str());
         } catch (...) {
-            rethrow_at([&] { return path_text(walk_.path_to(visit)); }, "broadcasting");
+            walk_.rethrow_at(visit, "broadcasting");
         }
     }
 

@@ -94,7 +94,7 @@ private:
             const Fit fit = fit_node(node, refs, other, others, order_);
             if (fit != Fit::kFits) fail(PyExc_ValueError, "%s.", misfit(fit, node, refs, other, others).c_str());
         } catch (...) {
-            rethrow_at(path_text(walk_.path_to(visit)), "broadcasting");
+            walk_.rethrow_at(visit, "broadcasting");
         }
     }
 

@@ -42,6 +42,10 @@ public:
 
     // The path by which the walk came to a slot.
     Steps path_to(const Visit &visit) const;
+    // Turns the exception in flight into a Python error that names this path (base/error.h).
+    [[noreturn]] void rethrow_at(const Visit &visit, const char *doing) const {
+        pydag::rethrow_at([&] { return path_text(path_to(visit)); }, doing);
+    }
 
 private:
     static constexpr uint32_t kNoParent = UINT32_MAX;

@@ -17,8 +17,8 @@ constexpr uint32_t kNowhere = UINT32_MAX;
 
 // One of the two structures, read node by node.
 struct Side {
-    explicit Side(const Structure &structure)
-        : structure(structure), cursor(structure), partners(structure.num_nodes, kNowhere) {}
+    Side(const Structure &structure, const Roots &roots)
+        : structure(structure), roots(roots), cursor(structure), partners(structure.num_nodes, kNowhere) {}
 
     Node node() const { return cursor.node(); }
     PyObject *const *refs() const { return cursor.refs(); }
@@ -36,9 +36,10 @@ struct Side {
     }
     // The position of the anchor of an alias.
     uint32_t target() const { return anchors[node().count]; }
-    std::string path(uint32_t position) const { return path_of(structure, position); }
+    std::string path(uint32_t position) const { return roots.path(steps_to(structure, position)); }
 
     const Structure &structure;
+    const Roots &roots;
     Cursor cursor;
     std::vector<uint32_t> anchors;   // the positions of those that were passed, by number
     std::vector<uint32_t> partners;  // for each node the node of the other side that it was compared with
@@ -47,7 +48,8 @@ struct Side {
 // Both sides always stand at nodes with the same path: subtrees that differ are skipped on both.
 class Explainer {
 public:
-    Explainer(const Structure &a, const Structure &b, bool exactly) : a_(a), b_(b), exactly_(exactly) {}
+    Explainer(const Structure &a, const Structure &b, bool exactly, const Roots &roots)
+        : a_(a, roots), b_(b, roots), exactly_(exactly) {}
 
     std::string run() {
         compare_options();
@@ -142,6 +144,8 @@ private:
 
 }  // namespace
 
-std::string explain(const Structure &a, const Structure &b, bool exactly) { return Explainer(a, b, exactly).run(); }
+std::string explain(const Structure &a, const Structure &b, bool exactly, const Roots &roots) {
+    return Explainer(a, b, exactly, roots).run();
+}
 
 }  // namespace pydag

@@ -3,6 +3,7 @@
 // Where two structures differ, in words.
 #pragma once
 
+#include "base/error.h"
 #include "structure/structure.h"
 
 #include <string>
@@ -14,6 +15,6 @@ namespace pydag {
 // in the nodes. May run Python code, as `==` of specs may.
 //
 // `exactly`: nodes that are equal and not interchangeable (interchange.h) are named as well.
-std::string explain(const Structure &a, const Structure &b, bool exactly = false);
+std::string explain(const Structure &a, const Structure &b, bool exactly, const Roots &roots);
 
 }  // namespace pydag

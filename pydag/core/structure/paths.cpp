@@ -168,8 +168,8 @@ Steps steps_to(const Structure &structure, uint32_t node) {
 
 std::string path_of(const Structure &structure, uint32_t node) { return path_text(steps_to(structure, node)); }
 
-void rethrow_at(const Structure &structure, uint32_t node, const char *doing) {
-    rethrow_at([&] { return path_of(structure, node); }, doing);
+void rethrow_at(const Structure &structure, uint32_t node, const char *doing, const Roots &roots) {
+    rethrow_at([&] { return roots.path(steps_to(structure, node)); }, doing);
 }
 
 void add_paths(const Structure &structure, Ways &ways) {

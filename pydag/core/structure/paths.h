@@ -29,7 +29,8 @@ nb::object step_text(const Step &step);
 Steps steps_to(const Structure &structure, uint32_t node);
 std::string path_of(const Structure &structure, uint32_t node);
 // Turns the exception in flight into a Python error that names the path to a node (base/error.h).
-[[noreturn]] void rethrow_at(const Structure &structure, uint32_t node, const char *doing);
+[[noreturn]] void rethrow_at(const Structure &structure, uint32_t node, const char *doing,
+                             const Roots &roots = Roots());
 
 using Ways = RefBuffer<96>;
 // Adds the path of each leaf: a tuple of entries.

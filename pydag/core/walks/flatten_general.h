@@ -60,7 +60,7 @@ private:
             stack_.drop_to(0);
             throw;
         } catch (...) {
-            rethrow_at([&] { return options_.path(steps()); }, "flattening");
+            rethrow_at([&] { return options_.roots.path(steps()); }, "flattening");
         }
     }
 
@@ -186,7 +186,7 @@ private:
     }
 
     [[noreturn]] void fail_cycle(uint32_t target, nb::handle object) {
-        const std::string here = options_.path(steps()), ancestor = options_.path(steps(target));
+        const std::string here = options_.roots.path(steps()), ancestor = options_.roots.path(steps(target));
         fail(cycle_error,
              "an object contains itself: %s is the %.200s at %s\n"
              "  A structure with a cycle is not a DAG. Break it, or keep the object whole with is_leaf.",

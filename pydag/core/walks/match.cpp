@@ -13,8 +13,12 @@ namespace {
 
 class Matcher {
 public:
-    Matcher(const Structure &structure, Answers &answers, Leaves &found)
-        : structure_(structure), answers_(answers), found_(found), space_(Namespace::get(structure.namespace_)) {}
+    Matcher(const Structure &structure, Answers &answers, Leaves &found, const Roots &roots)
+        : structure_(structure),
+          answers_(answers),
+          found_(found),
+          roots_(&roots),
+          space_(Namespace::get(structure.namespace_)) {}
 
     void run(PyObject *tree) {
         if (structure_.num_shared > 0) anchors_ = find_subtrees(structure_, Which::kAnchors);
@@ -78,6 +82,7 @@ private:
     void check_answer(const Cursor &at, nb::handle object, const Alias &alias) {
         PyObject *const first = found_[at.leaf()];
         if (first == object.ptr() || answers_.accept(at.leaf(), first, object.ptr())) return;
+        roots_ = &no_roots_;
         fail(sharing_error,
              "the trees are shared differently\n  first tree:  %s and %s are one object\n"
              "  other tree:  they are two: %U and %U\n"
@@ -97,12 +102,14 @@ private:
             through.insert(through.end(), steps.begin() + static_cast<std::ptrdiff_t>(depth), steps.end());
             steps = std::move(through);
         }
-        return path_text(steps);
+        return roots_->path(steps);
     }
 
     const Structure &structure_;
     Answers &answers_;
     Leaves &found_;
+    const Roots no_roots_;
+    const Roots *roots_;
     const NamespaceRef space_;
     std::vector<Subtree> anchors_, subtrees_;  // subtrees_: of all nodes, once an alias is walked
     RefBuffer<16> first_;                      // the object at each anchor, by its number
@@ -119,16 +126,16 @@ struct EqualAnswers final : Answers {
 
 }  // namespace
 
-void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes) {
+void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes, const Roots &roots) {
     if (classes == ClassesOf::kThisCall && match_known(structure, tree, found, nullptr)) return;
     const NamespaceRef space = Namespace::get(structure.namespace_);
     if (classes == ClassesOf::kAnyTime && match_known(structure, tree, found, space.get())) return;
     EqualAnswers answers(space);
-    match(structure, tree, found, answers);
+    match(structure, tree, found, answers, roots);
 }
 
-void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers) {
-    Matcher(structure, answers, found).run(tree);
+void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers, const Roots &roots) {
+    Matcher(structure, answers, found, roots).run(tree);
 }
 
 }  // namespace pydag

@@ -17,8 +17,10 @@ enum class ClassesOf { kThisCall, kAnyTime };
 
 // Fills `found`, empty before, with one object for each leaf of the structure. ValueError where
 // the tree doesn't fit, SharingError where it gives one shared object two answers. Looks first whether it
-// fits as it is (flatten_known.h).
-void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes = ClassesOf::kThisCall);
+// fits as it is (flatten_known.h). `roots`: what the tree is called; a SharingError is about two trees, and doesn't
+// say it.
+void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes = ClassesOf::kThisCall,
+           const Roots &roots = Roots());
 
 // Decides whether a further answer for a leaf goes with its first one; if not, that is a SharingError.
 class Answers {
@@ -29,6 +31,6 @@ protected:
     ~Answers() = default;
 };
 // The other walks can't ask: this one alone.
-void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers);
+void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers, const Roots &roots = Roots());
 
 }  // namespace pydag

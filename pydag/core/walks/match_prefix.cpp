@@ -20,7 +20,7 @@ public:
             try {
                 open(visit, object);
             } catch (...) {
-                rethrow_at([&] { return path_text(walk_.path_to(visit)); }, "matching");
+                walk_.rethrow_at(visit, "matching");
             }
         });
     }

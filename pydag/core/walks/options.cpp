@@ -49,17 +49,6 @@ bool FlattenOptions::ask_to_keep(nb::handle object) const {
     return checked(PyObject_IsTrue(answer.ptr())) != 0;
 }
 
-std::string FlattenOptions::path(const Steps &steps) const {
-    if (!root.is_valid()) return path_text(steps);
-    if (PyUnicode_Check(root.ptr())) return path_text(steps, text_of(root).c_str());
-    const Py_ssize_t child = steps.empty() ? -1 : PyLong_AsSsize_t(steps[0].entry.ptr());
-    if (child < 0 || child >= PyTuple_GET_SIZE(root.ptr())) {
-        PyErr_Clear();
-        return path_text(steps);
-    }
-    return path_text({steps.begin() + 1, steps.end()}, text_of(PyTuple_GET_ITEM(root.ptr(), child)).c_str());
-}
-
 void FlattenOptions::describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const {
     builder.num_leaves = static_cast<uint32_t>(num_leaves);
     builder.none_is_leaf = none_is_leaf;

@@ -33,9 +33,7 @@ struct FlattenOptions {
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
     // structure made in it, as in optree; a setting for all namespaces is part of no structure.
     bool space_is_ordered = false;
-    // What the tree is called in messages: a str, or a tuple of them, one for each of its children.
-    // Null: "tree".
-    nb::object root;
+    Roots roots;  // what the tree is called in messages
 
     // Whether the walk has to find out for each object whether it is to be opened.
     bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
@@ -67,8 +65,6 @@ struct FlattenOptions {
     int known_order() const { return space_is_ordered ? 1 : -1; }
     // Asks the predicate, which must exist, about an object. RuntimeError if that is no yes or no.
     bool ask_to_keep(nb::handle object) const;
-    // A path in the tree, for a message.
-    std::string path(const Steps &steps) const;
 
     // Sets what a structure says as a whole, once all of its nodes are there.
     // `has_registered`: one of them is of a registered class.

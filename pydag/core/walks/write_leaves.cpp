@@ -84,7 +84,7 @@ public:
                 visit(at);
             }
         } catch (...) {
-            rethrow_at(structure_, current_, "updating");
+            rethrow_at(structure_, current_, "updating", given_.roots);
         }
     }
 

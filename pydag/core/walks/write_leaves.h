@@ -3,6 +3,7 @@
 // Writes other leaves into the objects of a DAG whose structure is known.
 #pragma once
 
+#include "base/error.h"
 #include "structure/structure.h"
 #include "types/registry.h"
 
@@ -19,6 +20,7 @@ struct NewLeaves {
     bool writes_foreign = false;
     // Called with the target after all writes; if it fails, it must have undone its own work. Null: nothing is called.
     nb::handle then;
+    Roots roots;  // what the target is called in messages
 };
 
 // All containers of the target stay the same objects, except tuples, which are replaced by new ones where they are

@@ -16,6 +16,7 @@ from pydag.jaxinterop.flax_private import (
     replace_metadata,
     static_attributes,
 )
+from pydag.jaxinterop.messages.roots import Roots, position_text
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.listing import Listing, Record
@@ -161,7 +162,7 @@ def static_fields(record: Record) -> dict[str, Any] | None:
     return {} if is_state_of_module(record.type) else static_attributes(record.detail)
 
 
-def other_attributes(old: PyDagSpec, new: PyDagSpec) -> str | None:
+def other_attributes(old: PyDagSpec, new: PyDagSpec, roots: Roots) -> str | None:
     """Which attributes a module of NNX has in one of two structures alone, where they differ first.
 
     None where something else differs. `explain` would show all that is static in the module.
@@ -171,7 +172,7 @@ def other_attributes(old: PyDagSpec, new: PyDagSpec) -> str | None:
         had, has = _names(before, position), _names(after, position)
         if one.type is other.type and had and has and had != has:
             name = f"{one.type.__module__}.{one.type.__qualname__}"
-            where = before.path_text(position, "tree")
+            where = position_text(before, position, roots)
             first, second = _only_here(had - has), _only_here(has - had)
             return f"{where}\n  first:  {name}{first}\n  second: {name}{second}"
         if _shape(one) != _shape(other):

@@ -14,16 +14,13 @@ import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.plain_functions import advise_plain
-from pydag.jaxinterop.messages.roots import Roots
+from pydag.jaxinterop.messages.roots import CALL, Roots
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
 Named = Iterable[tuple[str, Leaf]]
 """Leaves with their paths."""
-
-# An argument's name, before the path in it.
-_ARGUMENT = re.compile(r"(args\[\d+\]|kwargs\['\w+'\])?")
 
 
 def type_text(leaf: Leaf) -> str:
@@ -131,8 +128,9 @@ def blame_value(
         return
     of_modules = frozenset(_core.module_leaves(untraced.spec)[0])
     places = zip(untraced.traced_positions(), paths_of(untraced, roots), leaves, strict=True)
+    accessors = untraced.spec.accessors()
     for position, path, leaf in places:
-        part = _ARGUMENT.sub("", path, count=1)
+        part = accessors[position][2:].codify("") if roots == CALL else path  # without the argument
         if part and position not in of_modules and _may_be_number(leaf):
             name = re.escape(path) if roots else rf"\w+{re.escape(path)}"
             if found := re.search(rf"(?:^|, |and )({name})(?:$|,| and )", said[1]):

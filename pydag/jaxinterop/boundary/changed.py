@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.messages.roots import shortened, with_roots
+from pydag.jaxinterop.messages.roots import CALL, HELD, position_text
 from pydag.jaxinterop.static.leaves import Static, is_number, is_traced
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.structure.pairing import Pairs, by_entry
@@ -95,7 +95,17 @@ class Changed:
 
     def path(self, position: int) -> str:
         """The path of a position in the listing, as Python text."""
-        return shortened(with_roots(self.listing.path_text(position, "tree"), self.given.roots))
+        return position_text(self.listing, position, self.given.roots)
+
+    def argument(self, position: int) -> tuple[str, Any] | None:
+        """The argument of a call that a position lies in: "args" and its number, or "kwargs".
+
+        None for what a callable holds, and for other trees than the arguments of a call.
+        """
+        entries = self.listing.path(position)[:2]
+        if self.given.roots != CALL or len(entries) < 2 or entries[1] == HELD:
+            return None
+        return CALL[entries[0]], entries[1]
 
     def written(self) -> Iterator[Written]:
         """The changes that matter.

@@ -5,7 +5,6 @@ A wrapped function gets objects of its own, so the caller's objects stay as they
 warning such a change would be lost in silence.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -86,8 +85,7 @@ def tell_lost_change(
         lost = [written for written in lost if not copies.has(written)]
     if lost:
         source = fun if isinstance(fun, Source) else Source(fun)
-        paths = [changed.path(w.position) + w.name for w in lost]
-        text = _text(paths, source, has_option, all(w.is_of_module for w in lost))
+        text = _text(changed, lost, source, has_option)
         source.warn(text, LostUpdateWarning)
 
 
@@ -148,13 +146,12 @@ class _Held:
 
 _SHOWN = 4  # paths in a warning
 
-_ARGUMENT = re.compile(r"(args|kwargs)\[(\d+|'\w*')\]")
 
-
-def _text(paths: Sequence[str], source: Source, has_option: bool, is_of_modules: bool) -> str:
+def _text(changed: Changed, lost: Sequence[Written], source: Source, has_option: bool) -> str:
+    paths = [changed.path(written.position) + written.name for written in lost]
     shown = ", ".join(paths[:_SHOWN])
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    option = " and ".join(_options(paths))
+    option = " and ".join(_options(changed, lost))
     cure = "Return what was changed."
     if all(path.startswith("self") for path in paths):
         cure += (
@@ -165,6 +162,7 @@ def _text(paths: Sequence[str], source: Source, has_option: bool, is_of_modules:
             f"Return what was changed; or say {option or 'update_argnums'}: then it is written "
             "into the caller's objects."
         )
+    is_of_modules = all(written.is_of_module for written in lost)
     what = "the changed object" if is_of_modules else "what it wrote there"
     return (
         f"{source.text} changed {shown}{more}, and the change is lost: {what} is not in its "
@@ -174,11 +172,11 @@ def _text(paths: Sequence[str], source: Source, has_option: bool, is_of_modules:
     )
 
 
-def _options(paths: Iterable[str]) -> Iterator[str]:
-    """The options by which the arguments that these paths lead into are updated."""
-    found = [match for path in paths if (match := _ARGUMENT.match(path))]
+def _options(changed: Changed, lost: Sequence[Written]) -> Iterator[str]:
+    """The options by which the arguments are updated in which these changes were made."""
+    found = dict.fromkeys(filter(None, (changed.argument(each.position) for each in lost)))
     for root, option in (("args", "update_argnums"), ("kwargs", "update_argnames")):
-        spots = list(dict.fromkeys(match[2] for match in found if match[1] == root))
+        spots = [repr(spot) for kind, spot in found if kind == root]
         if spots:
             yield f"{option}={spots[0] if len(spots) == 1 else '(' + ', '.join(spots) + ')'}"
 

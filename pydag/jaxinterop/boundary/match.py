@@ -3,10 +3,10 @@
 
 from typing import Any, NamedTuple
 
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.treatments import path_text, shortened
 from pydag.jaxinterop.refs.results import is_fresh
 from pydag.jaxinterop.refs.table import NO_REFS, RefNumber, RefTable
@@ -81,13 +81,13 @@ def check_alike(
         raise TypeError(_static_difference(what, root, one, other, table))
     for side, against in ((one, other), (other, one)):
         try:
-            side.dag.spec.flatten_up_to(against.dag.tree)
+            _core.match_at(side.dag.spec, against.dag.tree, root)
         except SharingError:
             pass
         except ValueError as error:
             raise TypeError(
                 f"{what} must be structured alike\n  {against.name} compared with {side.name}: "
-                f"{shortened(with_roots(str(error), root))}"
+                f"{shortened(str(error))}"
             ) from error
     for side, against in ((one, other), (other, one)):
         pair = _pair_of(side.dag.spec, against.dag.spec)

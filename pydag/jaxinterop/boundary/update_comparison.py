@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
+from pydag.jaxinterop.messages.roots import CALL, position_text
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
@@ -159,7 +159,7 @@ class UpdatedArguments:
                 raise cut_tie(self._text(one), self._text(other))
 
     def _text(self, position: int) -> str:
-        return shortened(with_roots(self._listing.path_text(position, "tree"), CALL))
+        return position_text(self._listing, position, CALL)
 
 
 def _crossings(listing: Listing, inside: set[int]) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ import jax
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.messages.roots import with_roots
+from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.difference import difference
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
@@ -113,13 +113,13 @@ def another_structure(
             error = ValueError
             break
     what = "what is shared in it" if error is SharingError else "its structure"
-    found = other_attributes(old, new) or _core.explain(old, new)
+    found = other_attributes(old, new, names) or _core.explain(old, new, roots=names)
     text = indent(found, "  ")
     return error(
         "an argument that is updated must keep its structure, but the function changes "
         f"{what}\n"
         "  (first: as it was given, second: as the function left it)\n"
-        f"{with_roots(text, names)}\n"
+        f"{text}\n"
         "  Leaves alone are written into the caller's objects. "
         + _cure(error is SharingError, makes_tie)
     )
@@ -153,7 +153,7 @@ def _changed_dags(
         return
     for accessor, a, b in zip(spec.accessors(), one, other, strict=True):
         if type(a) is Dag and a._take_apart()[0] != b._take_apart()[0]:
-            yield f"{with_roots(accessor.codify('tree'), names)}.tree", a, b
+            yield f"{place_text(accessor, names)}.tree", a, b
 
 
 def _static_otherwise(where: str, one: Untraced, other: Untraced) -> ValueError:

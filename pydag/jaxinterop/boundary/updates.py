@@ -6,15 +6,14 @@ written into the caller's objects at the end of a call. Static leaves that chang
 plan that says where to write.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import CALL, say_roots
+from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
 from pydag.typing import Leaf
 
@@ -77,19 +76,8 @@ def finished(returned: Any, call: tuple[Args, Kwargs], build: Callable[[Any], T]
     result = build(result_of(returned))
     if type(returned) is not _core.Updated:
         return result
-    with naming_arguments():
-        own: T = _core.update_arguments(returned, call, result)
+    own: T = _core.update_arguments(returned, call, result)
     return own
-
-
-@contextlib.contextmanager
-def naming_arguments() -> Iterator[None]:
-    """In it, errors of an update have the paths that the caller knows: `args[0].norm`."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        say_roots(error, CALL)
-        raise
 
 
 _NOTHING_WRITTEN = Update()
@@ -155,9 +143,9 @@ def update_of(
         writers=writer_of,
         then=found.attributes,
         returned=returned,
+        roots=CALL,
     )
     leaves = tuple(traced[position] for position in positions)
     if is_staged:
-        with naming_arguments():
-            _core.carry_out(plan, _core.unflatten(given.untraced.spec, given.leaves), leaves)
+        _core.carry_out(plan, _core.unflatten(given.untraced.spec, given.leaves), leaves)
     return Update(plan, leaves, positions)

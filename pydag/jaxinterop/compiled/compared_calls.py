@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.flax_private import static_attributes
-from pydag.jaxinterop.messages.roots import CALL, shortened, with_roots
+from pydag.jaxinterop.messages.roots import CALL, position_text, shortened
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced, put_in
 from pydag.jaxinterop.structure.pairing import Pairs, by_entry
-from pydag.structure.listing import Listing, Record, step_text
+from pydag.structure.listing import Listing, Record
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
@@ -81,9 +81,7 @@ class ComparedCall:
         return self.untraced == other.untraced
 
     def path(self, position: int) -> str:
-        listing = self.listing
-        way = "".join(step_text(listing.records[i]) for i in listing.way(position))
-        return shortened(with_roots(f"tree{way}", CALL))
+        return position_text(self.listing, position, CALL)
 
 
 def differences(old: ComparedCall, new: ComparedCall) -> list[Difference] | None:

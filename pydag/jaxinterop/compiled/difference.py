@@ -2,13 +2,13 @@
 """Why a call needs another compilation than those before, in words."""
 
 import logging
-import re
 from collections.abc import Iterable
 from typing import Any, cast
 
 import jax
 
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.difference import difference
 from pydag.jaxinterop.static.untraced import Untraced
@@ -18,10 +18,7 @@ _logger = logging.getLogger("pydag.jaxinterop")
 
 def why(first: Untraced, second: Untraced) -> str:
     """Where the arguments of two calls differ, in words."""
-    text = difference(first, second)
-    return shortened(
-        re.sub(r"\btree\[([01])\]", lambda m: ("args", "kwargs")[int(m[1])], text), 1600
-    )
+    return shortened(difference(first, second, CALL), 1600)
 
 
 def explain_cache_miss(source: Source, new: Untraced, seen: Iterable[Untraced]) -> None:

@@ -22,7 +22,7 @@ import jax
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import CALL, with_roots
+from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.static.lines import ORDERS, Line, first_difference, lines_of
 
 from .extra_results import Taken
@@ -93,7 +93,7 @@ def compare_programs(taken: Taken, source: Source, shardings: Any) -> None:
         return
     text = _ADDRESSES.sub(r"\1", taken.trace().lower().as_text())
     values = [getattr(leaf, "inner", leaf) for leaf in taken.leaves]  # of static arguments
-    lines = lines_of(values, taken.key.untraced.spec, "tree")
+    lines = lines_of(values, taken.key.untraced.spec, CALL)
     arguments, orders = (_digest(repr(part)) for part in (lines[:-1], lines[-1]))
     is_short = len(json.dumps(lines)) <= _MOST_CHARACTERS
     own = _Program(_digest(text), arguments, orders, lines if is_short else [])
@@ -166,9 +166,8 @@ def _difference(own: _Program, other: _Program, source: Source, index: int, proc
             f"  process {index}: {where[1]}\n  process {process}: {where[2]}"
         )
     else:
-        path = with_roots(where[0], CALL)
         text = (
-            f"their arguments differ in structure, sharing or statics at {path}\n"
+            f"their arguments differ in structure, sharing or statics at {where[0]}\n"
             f"  process {index}: {where[1]}\n  process {process}: {where[2]}"
         )
     return (

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of a walk, in paths that the user knows: `args[0]['w']` for `tree[0][0]['w']`."""
+"""Paths as Python text, such as `args[0]['w']`: every caller gives the name that it begins with."""
 
-import re
+from collections.abc import Sequence
 
 import optree
+
+from pydag.structure.listing import Listing, step_text
 
 Roots = str | tuple[str, ...]
 """What the user calls the tree that is walked, or each item of it where it is a tuple."""
@@ -11,41 +13,45 @@ Roots = str | tuple[str, ...]
 CALL: Roots = ("args", "kwargs")
 
 HELD = "__held__"
-"""The keyword by which a function is given what a callable holds, such as a method's object."""
+"""The keyword by which a function is given what a callable holds, such as a method's object.
 
-_HELD = f"kwargs['{HELD}']"
+In paths it is `self`; the core writes it so, too.
+"""
 
 LONGEST = 600  # characters of a path
 
-# A path, and not the word: what follows goes on with it, or what precedes says that it is a place.
-_PATH = re.compile(r"(?<![\w.'\"\[])tree(?:(?=\[|\.\w)|(?<=\bat tree)\b|(?<=ing tree)$)")
-_ITEM = re.compile(_PATH.pattern + r"\[(\d+)\]")
-
-
-def with_roots(text: str, roots: Roots) -> str:
-    """A text of the core's, in which each path begins with what the user knows."""
-    if isinstance(roots, str):
-        return _PATH.sub(lambda _: roots, text)
-    return _ITEM.sub(lambda match: roots[int(match[1])], text).replace(_HELD, "self")
-
 
 def place_text(accessor: optree.PyTreeAccessor, roots: Roots) -> str:
-    """A path as a Python expression, such as `args[0]['layers'][3].w`."""
+    """The path to a leaf."""
+    root, skipped = _beginning([entry.entry for entry in accessor[:2]], roots)
+    return shortened(accessor[skipped:].codify(root))
+
+
+def position_text(listing: Listing, position: int, roots: Roots) -> str:
+    """The path to a position in a listing."""
+    return way_text(listing, listing.way(position), roots)
+
+
+def way_text(listing: Listing, way: Sequence[int], roots: Roots) -> str:
+    """The path that leads along these positions in a listing."""
+    steps = [listing.records[position] for position in way]
+    root, skipped = _beginning([step.entry for step in steps[:2]], roots)
+    return shortened(root + "".join(map(step_text, steps[skipped:])))
+
+
+def _beginning(entries: Sequence[object], roots: Roots) -> tuple[str, int]:
+    """How a path begins, and how many of its steps that stands for."""
     if isinstance(roots, str):
-        return shortened(accessor.codify(roots))
-    text = accessor[1:].codify(roots[accessor[0].entry])
-    return shortened(text.replace(_HELD, "self"))
+        return roots, 0
+    if not entries:
+        return "tree", 0
+    if roots == CALL and entries[1:] == [HELD]:
+        return "self", 2
+    child = entries[0]
+    assert isinstance(child, int)  # in a tuple
+    return roots[child], 1
 
 
 def shortened(text: str, limit: int = LONGEST) -> str:
     """A text of readable length: the middle of a very long one is left out."""
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
-
-
-def say_roots(error: Exception, roots: Roots) -> None:
-    """Changes the paths in an error that a walk has raised, or in its note to a user's error."""
-    notes = getattr(error, "__notes__", None)
-    if notes and notes[-1].startswith("raised while "):
-        notes[-1] = with_roots(notes[-1], roots)
-    elif error.args and isinstance(error.args[0], str):
-        error.args = (with_roots(error.args[0], roots), *error.args[1:])

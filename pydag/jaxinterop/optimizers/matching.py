@@ -7,7 +7,6 @@ import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.dag import Dag
 from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
-from pydag.jaxinterop.messages.roots import with_roots
 from pydag.jaxinterop.prefixes.neutral import marked, neutral
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.untraced import Untraced
@@ -41,7 +40,7 @@ def check_state(state: Untraced, model: Untraced, root: str) -> None:
     """
     if state.spec == model.spec and state.positions == model.positions:
         return
-    shown = with_roots(_core.explain(state.spec, model.spec), root)
+    shown = _core.explain(state.spec, model.spec, roots=root)
     told = shortened(shown or "other leaves are arrays", 1400)
     for one, other in itertools.permutations((state, model)):
         try:

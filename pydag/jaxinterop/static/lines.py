@@ -8,6 +8,7 @@ from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.jaxinterop.messages.roots import Roots, position_text
 from pydag.structure.listing import Listing, Record, step_text
 from pydag.typing import Leaf
 
@@ -21,7 +22,7 @@ ORDERS = "the order of dicts and attributes"
 """What stands for a path in the last line."""
 
 
-def lines_of(leaves: Sequence[Leaf], spec: PyDagSpec, what: str) -> list[Line]:
+def lines_of(leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots) -> list[Line]:
     """Of each node its path and what stands there; at last the whole, with orders.
 
     They are the same text in every process that holds such a tree.
@@ -33,7 +34,7 @@ def lines_of(leaves: Sequence[Leaf], spec: PyDagSpec, what: str) -> list[Line]:
         at = number.get(position)
         text = _node(record) if at is None else _leaf(leaves[at])
         step = step_text(record) if position else ""
-        lines.append([listing.path_text(position, what), f"{step}: {text}"])
+        lines.append([position_text(listing, position, roots), f"{step}: {text}"])
     orders = _ADDRESS.sub("", repr(_core.spec_key(spec)))
     return [*lines, [ORDERS, orders]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
+from pydag.jaxinterop.messages.roots import Roots, position_text, shortened
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 
@@ -57,7 +57,7 @@ def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
     for position, record in enumerate(listing.records):
         for name, value in record.detail if record.kind == "fields" else ():
             if _holds_array(value):
-                where = with_roots(f"{listing.path_text(position, 'tree')}.{name}", roots)
+                where = f"{position_text(listing, position, roots)}.{name}"
                 raise TypeError(
                     f"{shortened(where)} is a meta field of {record.type!r}, and holds an array: "
                     f"{short_repr(value)}\n"

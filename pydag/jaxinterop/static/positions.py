@@ -11,8 +11,8 @@ from itertools import compress
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.messages.roots import Roots, shortened, with_roots
-from pydag.structure.listing import Listing, step_text
+from pydag.jaxinterop.messages.roots import Roots, way_text
+from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
 from .leaves import is_number, untraced_among
@@ -81,8 +81,7 @@ def _ways(spec: PyDagSpec, leaf: int, roots: Roots) -> Iterator[tuple[bool, str]
         owners = [listing.records[listing.target(step)] for step in way]
         registered = [o.type for o in owners if o.kind in ("fields", "custom type")]
         is_owned = bool(registered) and _core.is_module(registered[-1], spec.namespace)
-        text = "tree" + "".join(step_text(listing.records[step]) for step in way)
-        yield is_owned, shortened(with_roots(text, roots))
+        yield is_owned, way_text(listing, way, roots)
 
 
 def _two_treatments(spec: PyDagSpec, leaf: int, roots: Roots) -> SharingError:

@@ -16,8 +16,7 @@ import optree
 
 import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
-from pydag.errors import SharingError
-from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, say_roots
+from pydag.jaxinterop.messages.roots import CALL, Roots, place_text
 from pydag.jaxinterop.options import StaticOptions, TreeOptions, check_known
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.text import short_repr
@@ -277,10 +276,8 @@ class Untraced(NamedTuple):
             SharingError: It has different objects where this one has one.
         """
         try:
-            found = self.spec.flatten_up_to(tree)
+            found = _core.match_at(self.spec, tree, root)
         except ValueError as error:
-            if not isinstance(error, SharingError):  # that one is about both trees
-                say_roots(error, root)
             error.add_note(f"The tree that doesn't fit is {what}.")
             raise
         return [found[i] for i in self.traced_positions()] if self.positions else found

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/donation.h"
+#include "jit/donation.h"
 
 #include "base/object_set.h"
 

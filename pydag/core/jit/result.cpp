@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/result.h"
+#include "jit/result.h"
 
 #include "base/buffer.h"
 #include "base/constants.h"

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/jit_call.h"
+#include "jit/call.h"
 
 #include "base/constants.h"
 #include "base/hashed.h"
 #include "base/tuples.h"
+#include "jit/donation.h"
+#include "jit/recipe.h"
+#include "jit/ref_contents.h"
+#include "jit/result.h"
+#include "jit/running_key.h"
+#include "jit/update_plan.h"
 #include "spec/spec_key.h"
-#include "walks/donation.h"
 #include "walks/flatten.h"
-#include "walks/jit_recipe.h"
-#include "walks/ref_contents.h"
-#include "walks/result.h"
-#include "walks/running_key.h"
-#include "walks/update_plan.h"
 
 #include <algorithm>
 #include <functional>
@@ -172,7 +172,7 @@ nb::object make_flat_call(nb::handle function, nb::handle namespace_, nb::handle
 nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     const FlatCall &call = flat_call_of(object);
     FlattenOptions options = FlattenOptions::in(call.namespace_, nullptr, call.identity.ptr());
-    options.root = nb::borrow(constants.argument_names);
+    options.roots = Roots(constants.argument_names);
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     if constexpr (kFreeThreaded) {

@@ -18,7 +18,8 @@ struct UpdatePlan {
     nb::object writers;          // as in NewLeaves
     nb::object then;             // likewise
     nb::object returned;         // (result, arguments) -> the result with objects of the arguments in it; or None
-    auto python_refs() { return std::tie(spec, statics, writers, then, returned); }
+    nb::object roots;            // what the arguments are called in messages: see Roots
+    auto python_refs() { return std::tie(spec, statics, writers, then, returned, roots); }
 };
 using UpdatePlanBox = Box<UpdatePlan>;
 

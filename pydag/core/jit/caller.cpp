@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/jit_caller.h"
+#include "jit/caller.h"
 
 #include "base/buffer.h"
 #include "base/constants.h"
 #include "base/error.h"
 #include "base/tuples.h"
-#include "walks/jit_call.h"
+#include "jit/call.h"
 
 namespace pydag {
 namespace {

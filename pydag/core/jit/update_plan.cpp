@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/update_plan.h"
+#include "jit/update_plan.h"
 
 #include "base/error.h"
 #include "base/tuples.h"
+#include "jit/result.h"
 #include "spec/spec.h"
-#include "walks/result.h"
 #include "walks/write_leaves.h"
 
 namespace pydag {
@@ -74,7 +74,8 @@ void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
                         .space = *space,
                         .writers = plan.writers,
                         .writes_foreign = true,
-                        .then = plan.then});
+                        .then = plan.then,
+                        .roots = Roots(plan.roots)});
 }
 
 nb::object update_arguments(nb::handle object, nb::handle arguments, nb::object result) {

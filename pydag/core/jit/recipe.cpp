@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/jit_recipe.h"
+#include "jit/recipe.h"
 
 #include "base/constants.h"
+#include "jit/ref_contents.h"
 #include "spec/spec_key.h"
-#include "walks/ref_contents.h"
 
 #include <algorithm>
 

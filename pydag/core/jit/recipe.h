@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/threads.h"
-#include "walks/jit_call.h"
+#include "jit/call.h"
 
 namespace pydag {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/ref_contents.h"
+#include "jit/ref_contents.h"
 
 #include "base/constants.h"
 #include "base/error.h"
