@@ -166,6 +166,10 @@ def test_a_class_without_keys() -> None:
     assert pydag.dag_paths(Box(1.0, 2.0)) == [(0,), (1,)]
 
 
+class Text(str):
+    """A name of a class that isn't `str`."""
+
+
 class Named:
     """Its only child has a name of its own, of which aux_data says nothing."""
 
@@ -432,3 +436,43 @@ def test_import_without_jax() -> None:
         check=True,
     )
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("later", "path"),
+    [
+        (tree_util.GetAttrKey("other"), "other"),
+        (tree_util.DictKey("a key"), 0),
+        (tree_util.SequenceKey(7), 7),
+        (tree_util.FlattenedIndexKey(3), 0),
+        (tree_util.GetAttrKey(Text("text")), "text"),
+    ],
+    ids=["attribute", "dict key", "number", "flattened index", "subclass of str"],
+)
+def test_names_are_read_from_the_keys_of_each_instance(later: Any, path: Any) -> None:
+    """Also if keys of another kind come later; those that can't be told apart give numbers."""
+    cls = tree_util.register_pytree_with_keys_class(type("Own", (Named,), {}))
+    first = cls(tree_util.GetAttrKey("first"), 1.0)
+    assert pydag.dag_paths([first, first.__class__(tree_util.GetAttrKey("second"), 2.0)]) == [
+        (0, "first"),
+        (1, "second"),
+    ]
+    assert pydag.dag_paths([first, cls(later, 2.0)]) == [(0, "first"), (1, path)]
+    assert pydag.dag_paths([first, cls(tree_util.GetAttrKey("third"), 2.0)])[1] == (1, "third")
+
+
+def test_an_error_in_the_function_for_keys_is_raised() -> None:
+    """With the place; and the next walk, in which there is none, has the names."""
+
+    @tree_util.register_pytree_with_keys_class
+    class Failing(Named):
+        def tree_flatten_with_keys(self) -> Any:
+            if self.x is None:
+                raise ZeroDivisionError("no keys")
+            return super().tree_flatten_with_keys()
+
+    key = tree_util.GetAttrKey("a")
+    assert pydag.dag_paths([Failing(key, 1.0)]) == [(0, "a")]
+    with pytest.raises(ZeroDivisionError, match="no keys"):
+        pydag.dag_flatten([Failing(key, 1.0), Failing(key, None)])
+    assert pydag.dag_paths([Failing(key, 1.0)]) == [(0, "a")]

@@ -81,18 +81,37 @@ void bind_registry(nb::module_ &module) {
                 "resolve_fields: object, look_again: object, is_strict: bool, is_module: bool, leaves_are_values: "
                 "bool = False, /) -> object"));
     // Lets the core open the instances of a class of another library by the library's own function. `names` are those
-    // of the children of all instances, None if they have none, or (instance, count) -> the names or None.
+    // of the children of all instances, None if they have none, or (instance, count) -> the names or None. In the last
+    // case `open_with_keys` may open an instance with a key for each child: see Registration.
     module.def(
         "name_children",
-        [](nb::handle registration, nb::object flatten, nb::object names) {
+        [](nb::handle registration, nb::object flatten, nb::object names, nb::object open_with_keys) {
             if (!RegistrationBox::check(registration))
                 fail(PyExc_TypeError, "expected a registration, got %U.", short_repr(registration).ptr());
+            if (open_with_keys.is_none()) open_with_keys.reset();
             const Locked locked(registration.ptr());
             std::swap(RegistrationBox::of(registration).library_flatten, flatten);
             std::swap(RegistrationBox::of(registration).names, names);
+            std::swap(RegistrationBox::of(registration).open_with_keys, open_with_keys);
         },
-        nb::arg(), nb::arg(), nb::arg().none(),
-        nb::sig("def name_children(registration: object, flatten: object, names: object, /) -> None"));
+        nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none() = nb::none(),
+        nb::sig("def name_children(registration: object, flatten: object, names: object, "
+                "open_with_keys: object = None, /) -> None"));
+    // The core reads the names from keys of this class itself, of instances of the registered class from now on.
+    module.def(
+        "read_names_of_keys",
+        [](nb::handle registration, nb::handle key_class, nb::handle attribute, nb::handle name_class) {
+            if (!RegistrationBox::check(registration) || !PyType_Check(key_class.ptr()) ||
+                !is_exact_str(attribute.ptr()) || !PyType_Check(name_class.ptr()))
+                fail(PyExc_TypeError, "expected a registration, a class, a str and a class.");
+            nb::object added = nb::make_tuple(key_class, attribute, name_class);
+            const Locked locked(registration.ptr());
+            nb::object &known = RegistrationBox::of(registration).plain_keys;
+            nb::object all = known.is_valid() ? checked(PySequence_Concat(known.ptr(), added.ptr())) : std::move(added);
+            std::swap(known, all);
+        },
+        nb::sig("def read_names_of_keys(registration: object, key_class: type, attribute: str, name_class: type, /) "
+                "-> None"));
     // Sets the path entry type of a class of another library, which may be known only after the class was opened.
     module.def(
         "set_path_entry_type",

@@ -95,62 +95,6 @@ bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenO
     return true;
 }
 
-namespace {
-
-nb::object names_to_ask_for(PyObject *box) {
-    const Locked locked(box);
-    return RegistrationBox::of(box).names;
-}
-
-// The names of an instance's children, as the library says them that registered its class; or None.
-nb::object names_of(PyObject *object, PyObject *registration, Py_ssize_t count) {
-    nb::object names = names_to_ask_for(registration);
-    const bool are_known = names.is_valid() && (names.is_none() || PyTuple_CheckExact(names.ptr()));
-    if (names.is_valid() && !are_known) names = call(names, nb::handle(object), nb::int_(count));
-    const bool fit = names.is_valid() && PyTuple_CheckExact(names.ptr()) && PyTuple_GET_SIZE(names.ptr()) == count;
-    return fit ? names : nb::none();
-}
-
-}  // namespace
-
-}  // namespace detail
-
-Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &options) {
-    const nb::object type = class_of(object);
-    const Registration &known = RegistrationBox::of(registration);
-    const nb::object flatten = known.library_flatten.is_valid() ? known.library_flatten : known.flatten;
-    const nb::object parts = checked(PySequence_Tuple(call(flatten, nb::handle(object)).ptr()));
-    const Py_ssize_t size = PyTuple_GET_SIZE(parts.ptr());
-    if (size != 2 && size != 3)
-        fail(PyExc_RuntimeError, "PyTree custom flatten function for type %R should return a 2- or 3-tuple, got %zd.",
-             type.ptr(), size);
-    if (!is_filled(parts)) fail_unfilled();
-    PyObject *const children = PyTuple_GET_ITEM(parts.ptr(), 0);
-    if (!Py_TYPE(children)->tp_iter && !PySequence_Check(children))
-        fail(PyExc_TypeError,
-             "Object of type '%.200s' is not an instance of 'iterable': the children that the flatten "
-             "function for type %R returned",
-             Py_TYPE(children)->tp_name, type.ptr());
-    Said said = {checked(PySequence_Tuple(children)), nb::borrow(PyTuple_GET_ITEM(parts.ptr(), 1)), nb::none()};
-    const Py_ssize_t count = PyTuple_GET_SIZE(said.children.ptr());
-    if (options.wants_entries && size == 3 && PyTuple_GET_ITEM(parts.ptr(), 2) != Py_None) {
-        said.entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
-        if (PyTuple_GET_SIZE(said.entries.ptr()) != count)
-            fail(PyExc_RuntimeError,
-                 "PyTree custom flatten function for type %R returned inconsistent number of "
-                 "children (%zd) and number of entries (%zd).",
-                 type.ptr(), count, PyTuple_GET_SIZE(said.entries.ptr()));
-        if (!is_filled(said.entries)) fail_unfilled();
-    } else if (options.wants_entries && count > 0) {
-        said.entries = detail::names_of(object, registration, count);
-    }
-    detail::checked_count(object, count);
-    if (!is_filled(said.children)) fail_unfilled();
-    return said;
-}
-
-namespace detail {
-
 uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
     refs.push_borrowed(registration);  // so that it is owned: the function may take it out of all tables
     Said said = ask_function(object, registration, options);

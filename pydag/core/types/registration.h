@@ -31,6 +31,10 @@ struct Registration {
     // library's function, and the names that all instances give to their children, None if they give none, or
     // (object, count) -> these names where they may depend on the instance. Null for other classes.
     nb::object library_flatten, names;
+    // Of such a class whose names the library gives as keys beside the children: (object) -> (pairs, aux_data), or
+    // None; and which keys say a name, three items each: the class of the key, its attribute that has the name, and
+    // the class of the name. A name that isn't among them is asked for by `names`. Null for other classes.
+    nb::object open_with_keys, plain_keys;
     // Of another library's class that is opened by its fields: () -> whether these are still all that there is to an
     // instance, as long as the class isn't changed again. Null for other classes.
     nb::object look_again;
@@ -67,12 +71,12 @@ struct Registration {
     }
     auto python_refs() {
         return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names,
-                        library_flatten, names, look_again);
+                        library_flatten, names, open_with_keys, plain_keys, look_again);
     }
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
 // cycle. A stand-in holds strings, and what its library has for as long as it is loaded.
-static_assert(sizeof(Registration) == 11 * sizeof(nb::object) + 4 * sizeof(std::vector<int>) + sizeof(LearnedByWalks) +
+static_assert(sizeof(Registration) == 13 * sizeof(nb::object) + 4 * sizeof(std::vector<int>) + sizeof(LearnedByWalks) +
                                           8 + sizeof(std::shared_ptr<StandIn>) + 2 * sizeof(uint64_t),
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;

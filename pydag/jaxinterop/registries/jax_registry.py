@@ -2,8 +2,7 @@
 """JAX's registry, as the last place where pydag looks for a class."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import jax
@@ -54,11 +53,11 @@ class JaxField(JaxEntry, optree.GetAttrEntry):
     __slots__: ClassVar[tuple[()]] = ()
 
 
-# Of the keys that say what the entries do: how that is got, and how it is written.
-_PLAIN: dict[type, tuple[Callable[[Any], Any], str]] = {
-    tree_util.GetAttrKey: (attrgetter("name"), ".{}"),
-    tree_util.DictKey: (attrgetter("key"), "[{!r}]"),
-    tree_util.SequenceKey: (attrgetter("idx"), "[{!r}]"),
+# Of the keys that say what the entries do: the attribute that has it, and how it is written.
+_PLAIN: dict[type, tuple[str, str]] = {
+    tree_util.GetAttrKey: ("name", ".{}"),
+    tree_util.DictKey: ("key", "[{!r}]"),
+    tree_util.SequenceKey: ("idx", "[{!r}]"),
 }
 
 
@@ -110,9 +109,9 @@ class _Opener:
             if plain is None:
                 self.note_numbers(pairs)
                 return None
-            get, style = plain
-            name = get(key)
-            if self.styles.get(type(name)) != style and not self.add_style(type(name), style):
+            attribute, style = plain
+            name = getattr(key, attribute)
+            if self.styles.get(type(name)) != style and not self.add_style(key, name):
                 return None  # a key and an attribute, both strings: an entry would not tell which
             names.append(name)
         return tuple(names) if len(names) == count else None
@@ -123,12 +122,14 @@ class _Opener:
             self.names = None
             _core.name_children(self.registration, self.flatten, None)
 
-    def add_style(self, kind: type, style: str) -> bool:
+    def add_style(self, key: Any, name: Any) -> bool:
         """Notes how entries of a type are written; False where they are written otherwise."""
-        if self.styles.setdefault(kind, style) != style:
+        attribute, style = _PLAIN[type(key)]
+        if self.styles.setdefault(type(name), style) != style:
             return False
-        if kind is str:
+        if type(name) is str:
             self.write_as(style)
+        _core.read_names_of_keys(self.registration, type(key), attribute, type(name))
         return True
 
     def write_as(self, style: str) -> None:
@@ -203,7 +204,8 @@ def _registration(cls: type, entry: Any) -> object:
     )
     trial.registration = opener.registration
     if trial.how is None:
-        _core.name_children(opener.registration, opener.flatten, opener.names)
+        with_keys = jax_private.flatten_one_level_with_keys if callable(opener.names) else None
+        _core.name_children(opener.registration, opener.flatten, opener.names, with_keys)
     return opener.registration
 
 
