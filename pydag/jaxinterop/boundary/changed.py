@@ -133,7 +133,7 @@ class _Comparison:
 
     def __init__(self, changed: Changed) -> None:
         untraced = changed.given.untraced
-        self.before, self.after = Listing.of(untraced.spec), changed.listing
+        self.before, self.after = changed.given.listing, changed.listing
         self.old = dict(zip(self.before.leaves, changed.given.leaves, strict=True))
         self.new = dict(zip(self.after.leaves, changed.leaves, strict=True))
         were_static = {self.before.leaves[i] for i in untraced.positions}

@@ -14,6 +14,7 @@ from pydag.jaxinterop.prefixes.arguments import (
     argument_text,
     by_argument,
     joined,
+    roots_of,
 )
 from pydag.jaxinterop.refs.access import is_top_level, new_ref
 from pydag.jaxinterop.refs.contents import Lent
@@ -113,8 +114,7 @@ class DifferentiatedCall:
 
     def _wanted_numbers(self, listing: Listing) -> list[int]:
         """The numbers of the leaves of the wanted arguments, among all of the call's."""
-        args = listing.children(listing.children(0)[0])
-        return listing.leaves_below(*(args[i] for i in self._numbers))
+        return listing.leaves_below(*roots_of(listing, self._numbers))
 
     def _own_part(self, listing: Listing, whole: Call) -> tuple[Untraced, Sequence[Leaf]]:
         """The wanted arguments, taken apart. In them is static what is static in the call."""

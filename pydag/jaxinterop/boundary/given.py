@@ -12,6 +12,7 @@ from typing import Any
 
 from pydag.jaxinterop.messages.roots import CALL, Roots
 from pydag.jaxinterop.static.untraced import Untraced
+from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -29,12 +30,20 @@ class GivenTree:
         roots: What the user calls the tree.
     """
 
-    __slots__ = ("leaves", "roots", "tree", "untraced")
+    __slots__ = ("_listing", "leaves", "roots", "tree", "untraced")
 
     def __init__(self, untraced: Untraced, traced: Iterable[Leaf], roots: Roots) -> None:
         self.untraced, self.roots = untraced, roots
         self.leaves: Sequence[Leaf] = untraced.all_leaves(traced)
         self.tree: AnyDag = untraced.build_of(self.leaves)
+        self._listing: Listing | None = None
+
+    @property
+    def listing(self) -> Listing:
+        """The listing of the tree as it was given."""
+        if self._listing is None:
+            self._listing = Listing.of(self.untraced.spec)
+        return self._listing
 
     def changed(self, must_flatten: bool = False) -> Changed | None:
         """What the function has changed; None if nothing.

@@ -13,6 +13,8 @@ from pydag.jaxinterop.refs.table import NO_REFS, RefNumber, RefTable
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.structure.pairing import Pair, Pairs
+from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Path
 
@@ -32,26 +34,15 @@ class Side(NamedTuple):
         return self.dag._untraced.options
 
 
-def _aliases(spec: PyDagSpec) -> dict[Path, Path]:
-    """For each further path of a shared object, its first."""
-    return {path: shared.paths[0] for shared in spec.shared for path in shared.paths[1:]}
-
-
-def _resolved(path: Path, aliases: dict[Path, Path]) -> Path:
-    """The path through first occurrences alone: equal for two paths to one object."""
-    done: Path = ()
-    for entry in path:
-        done = (*done, entry)
-        done = aliases.get(done, done)
-    return done
-
-
-def _pair_of(one: PyDagSpec, other: PyDagSpec) -> tuple[Path, Path] | None:
-    """Two paths that lead to one object in `one` and to two in `other`."""
-    aliases = _aliases(other)
-    for path, first in _aliases(one).items():
-        if _resolved(path, aliases) != _resolved(first, aliases):
-            return first, path
+def _split(one: PyDagSpec, other: PyDagSpec) -> tuple[Path, Path] | None:
+    """Two paths that lead to one object in `one` and to two in `other`, which are alike else."""
+    met: dict[int, Pair] = {}
+    pairs = Pairs(Listing.of(one), Listing.of(other))
+    for pair in pairs:
+        first = met.setdefault(pair.one, pair)
+        if first.other != pair.other:
+            return pairs.one.path(first.slots[0]), pairs.one.path(pair.slots[0])
+        pairs.add(pairs.below(pair))
     return None
 
 
@@ -90,7 +81,7 @@ def check_alike(
                 f"{shortened(str(error))}"
             ) from error
     for side, against in ((one, other), (other, one)):
-        pair = _pair_of(side.dag.spec, against.dag.spec)
+        pair = _split(side.dag.spec, against.dag.spec)
         if pair is not None:
             first, second = (path_text(side.dag.tree, path, root, side.options) for path in pair)
             raise SharingError(

@@ -7,6 +7,7 @@ A derivative, say, is by an argument: the same model in another argument is a co
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from pydag.jaxinterop.prefixes.arguments import roots_of
 from pydag.jaxinterop.prefixes.treatments import Question, treatments
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.apart import apart
@@ -25,7 +26,8 @@ def parted_call(call: Call, groups: Sequence[Hashable]) -> Call:
         groups: For each positional argument, and then for each keyword argument.
     """
     listing = Listing.of(call._untraced.spec)
-    places = _places(listing, list(call.tree[1]))
+    args, kwargs = call.tree
+    places = roots_of(listing, [*range(len(args)), *kwargs])
     return _parted(call, listing, dict(zip(places, groups, strict=True)), Call)
 
 
@@ -33,13 +35,6 @@ def parted_arguments(by: InnerDag) -> InnerDag:
     """A tuple of arguments of which none has an object in common with another one."""
     listing = Listing.of(by._untraced.spec)
     return _parted(by, listing, {child: child for child in listing.children(0)}, InnerDag)
-
-
-def _places(listing: Listing, names: Sequence[str]) -> list[int]:
-    """Where the arguments of a call stand: the positional ones, and then those with these names."""
-    given, named = listing.children(0)
-    by_name = listing.named_children(named)
-    return [*listing.children(given), *(by_name[name] for name in names)]
 
 
 def _parted(dag: InnerDag, listing: Listing, groups: Mapping[int, Hashable], cls: type[D]) -> D:
@@ -73,7 +68,7 @@ def per_leaf_of_groups(
     args, kwargs = call.tree
     listing, arguments = Listing.of(call._untraced.spec), [*args, *kwargs.values()]
     roots = [f"args[{i}]" for i in range(len(args))] + [f"kwargs[{name!r}]" for name in kwargs]
-    places = _places(listing, list(kwargs))
+    places = list(roots_of(listing, [*range(len(args)), *kwargs]))
     found: dict[int, Any] = {}
     for group in dict.fromkeys(groups):
         spots = [i for i, each in enumerate(groups) if each == group]

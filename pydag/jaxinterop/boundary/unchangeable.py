@@ -7,12 +7,11 @@ from typing import Any
 
 from pydag.jaxinterop.equinox_private import is_equinox_module
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.prefixes.arguments import Spot
+from pydag.jaxinterop.prefixes.arguments import Spot, roots_of
 from pydag.jaxinterop.static.differentiable import is_ref
-from pydag.structure.listing import Listing, Record
+from pydag.structure.listing import Record
 
 from .given import GivenTree
-from .update_comparison import roots_of
 from .writers import writer_of
 
 _NOT_FROZEN = types.SimpleNamespace(frozen=False)
@@ -28,7 +27,7 @@ def warn_of_unchangeable(
         given: All arguments.
         spots: Those that are updated.
     """
-    listing = Listing.of(given.untraced.spec)
+    listing = given.listing
     leaves = dict(zip(listing.leaves, given.leaves, strict=True))
     static = {listing.leaves[i] for i in given.untraced.positions}
     for spot in spots:

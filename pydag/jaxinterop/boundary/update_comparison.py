@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.roots import CALL, position_text
-from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot
+from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot, roots_of
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
@@ -28,15 +27,6 @@ from .returned_objects import ReturnedObjects
 from .update_errors import another_structure, cut_tie, made_tie, of_another_trace, ref_put_in
 
 
-def roots_of(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
-    """Where the arguments stand in the listing of `(args, kwargs)`."""
-    args, kwargs = listing.children(0)
-    positional, named = listing.children(args), listing.children(kwargs)
-    names = {listing.records[position].entry: position for position in named}
-    for spot in spots:
-        yield positional[spot] if isinstance(spot, int) else names[spot]
-
-
 class Found(NamedTuple):
     """What changed: the new leaves by their positions, and static attributes."""
 
@@ -45,23 +35,13 @@ class Found(NamedTuple):
     attributes: Attributes | None
 
 
-def leaves_below(spec: PyDagSpec, spots: Iterable[Spot]) -> frozenset[int]:
-    """The leaves of some arguments of a call, by their positions among all.
-
-    Args:
-        spec: Of `(args, kwargs)`.
-    """
-    listing = Listing.of(spec)
-    return frozenset(listing.leaves_below(*roots_of(listing, spots)))
-
-
 class UpdatedArguments:
     """The arguments of a call that are updated."""
 
     def __init__(self, given: GivenTree, spots: Iterable[Spot]) -> None:
         self._given = given
         self._spots = sorted(spots, key=str)
-        self._listing = Listing.of(given.untraced.spec)
+        self._listing = given.listing
         self._reached = set(self._listing.below(*roots_of(self._listing, spots)))
         self.leaves = {i for i, p in enumerate(self._listing.leaves) if p in self._reached}
 

@@ -14,10 +14,16 @@ from pydag._core import Hashed, JitCaller, PyDagSpec, SpecKey
 from pydag.jaxinterop.boundary.dag import unhashable
 from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.boundary.update_choice import NOTHING
-from pydag.jaxinterop.boundary.update_comparison import leaves_below
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
-from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text, by_argument
+from pydag.jaxinterop.prefixes.arguments import (
+    Args,
+    Chosen,
+    Kwargs,
+    argument_text,
+    by_argument,
+    leaves_of,
+)
 from pydag.jaxinterop.prefixes.treatments import Question
 from pydag.jaxinterop.refs.access import access, refs_among
 from pydag.jaxinterop.refs.lending import blame_rule
@@ -296,7 +302,7 @@ class CompiledFunction:
             look = self._look_again(spec)
             groups = LeafGroups(spec_key, positions, flat_arguments, look, may_repeat)
             if donated and self.updated != NOTHING:
-                updated = leaves_below(spec, self.updated.spots(args, kwargs))
+                updated = leaves_of(spec, self.updated.spots(args, kwargs))
                 groups.donated_if_written = donated & updated
             if (spec_key, refs) in self.leaf_groups:
                 self.replaced.add(spec_key)

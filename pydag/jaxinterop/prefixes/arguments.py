@@ -3,15 +3,17 @@
 
 import inspect
 import operator
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import optree
 
+from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import CALL, place_text
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options
+from pydag.structure.listing import Listing
 
 from .treatments import Question, treatments
 
@@ -80,6 +82,24 @@ class Chosen(NamedTuple):
 def argument_text(accessor: optree.PyTreeAccessor) -> str:
     """A path into `(args, kwargs)` as a Python expression, such as `args[0]['layers'][3].w`."""
     return place_text(accessor, CALL)
+
+
+def roots_of(listing: Listing, spots: Iterable[Spot]) -> Iterator[int]:
+    """Where the arguments are in the listing of `(args, kwargs)`."""
+    args, kwargs = listing.children(0)
+    positional, named = listing.children(args), listing.named_children(kwargs)
+    for spot in spots:
+        yield positional[spot] if isinstance(spot, int) else named[spot]
+
+
+def leaves_of(spec: PyDagSpec, spots: Iterable[Spot]) -> frozenset[int]:
+    """The leaves of some arguments of a call, by their positions among all.
+
+    Args:
+        spec: Of `(args, kwargs)`.
+    """
+    listing = Listing.of(spec)
+    return frozenset(listing.leaves_below(*roots_of(listing, spots)))
 
 
 def wrap_static(chosen: Chosen, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
