@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from .files.save import save as save
     from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
     from .wrappers import debug as debug
+    from .wrappers.callback import io_callback as io_callback
     from .wrappers.callback import pure_callback as pure_callback
     from .wrappers.custom_jvp import custom_jvp as custom_jvp
     from .wrappers.custom_vjp import custom_vjp as custom_vjp
     from .wrappers.export import export as export
-    from .wrappers.io_callback import io_callback as io_callback
     from .wrappers.jacobian import hessian as hessian
     from .wrappers.jacobian import jacfwd as jacfwd
     from .wrappers.jacobian import jacrev as jacrev
@@ -88,7 +88,7 @@ else:  # to a type checker it would mean that the package has every name
             "export": "wrappers.export",
             "from_checkpoint": "files.checkpoints",
             "hessian": "wrappers.jacobian",
-            "io_callback": "wrappers.io_callback",
+            "io_callback": "wrappers.callback",
             "jacfwd": "wrappers.jacobian",
             "jacrev": "wrappers.jacobian",
             "jvp": "wrappers.linear",

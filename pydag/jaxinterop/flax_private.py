@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
+
 from pydag.registry.class_table import bases_of, inherits, names_in
 
 # The attribute that says which attributes of an instance are children. It is the first static one.
@@ -166,3 +168,59 @@ def _pytrees(cls: type, entry: Any) -> ByAttributes | None:
 def _trace_state() -> Callable[[], Any]:
     found: Callable[[], Any] = sys.modules["flax.nnx.tracers"].TraceState
     return found
+
+
+def is_state(tree: Any) -> bool:
+    """Whether it is what `nnx.state` gives."""
+    state = getattr(sys.modules.get("flax.nnx"), "State", None)
+    return state is not None and type(tree) is state
+
+
+def as_values(tree: Any) -> Any:
+    """A state of flax.nnx with the values of its variables in their places; else the tree."""
+    if not is_state(tree):
+        return tree
+    nnx: Any = sys.modules["flax.nnx"]
+    variable = nnx.Variable
+    found = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, variable))
+    return nnx.as_pure(tree) if any(isinstance(x, variable) for x in found) else tree
+
+
+# What flax hasn't been told of yet: a class, what makes a state of it, and what restores one.
+_waiting: list[tuple[type, Callable[[Any], Any], Callable[[Any, Any], Any]]] = []
+
+
+def serialized_by_flax(
+    cls: type, to_state: Callable[[Any], Any], from_state: Callable[[Any, Any], Any]
+) -> None:
+    """Says what `to_state_dict` and `from_state_dict` do with instances of a class.
+
+    Args:
+        to_state: Gives containers of arrays for an instance.
+        from_state: Gets an instance and such containers, and gives another instance.
+    """
+    _waiting.append((cls, to_state, from_state))
+    tell_flax()
+
+
+def tell_flax() -> None:
+    """Tells flax what it hasn't been told, if it is loaded. Called where Dags are made."""
+    if not _waiting:
+        return
+    register = getattr(sys.modules.get("flax.serialization"), "register_serialization_state", None)
+    while register is not None and _waiting:
+        register(*_waiting.pop(), override=True)
+
+
+def to_state(x: Any) -> Any:
+    """What flax makes of it; called by flax alone, which is loaded then."""
+    return sys.modules["flax.serialization"].to_state_dict(x)
+
+
+def from_state(like: Any, state: Any, name: str) -> Any:
+    """What flax restores; called by flax alone, which is loaded then.
+
+    Args:
+        name: Of the part, for errors.
+    """
+    return sys.modules["flax.serialization"].from_state_dict(like, state, name=name)

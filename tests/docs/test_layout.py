@@ -39,8 +39,6 @@ ROOMS = [
     "pydag.jaxinterop.chex_private",
     "pydag.jaxinterop.optax_private",
     "pydag.jaxinterop.flax_private",
-    "pydag.jaxinterop.flax_serialization",
-    "pydag.jaxinterop.flax_nnx",
     "pydag.jaxinterop.messages",
     "pydag.jaxinterop.static",
     "pydag.jaxinterop.structure",

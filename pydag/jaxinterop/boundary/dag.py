@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 from jax import tree_util
 
 from pydag._core import PyDagSpec, spec_key
-from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, tell_flax, to_state
+from pydag.jaxinterop.flax_private import from_state, serialized_by_flax, tell_flax, to_state
 from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.leaves import is_traced
-from pydag.jaxinterop.static.opened_names import opens_with_names
 from pydag.jaxinterop.static.option import is_array
-from pydag.jaxinterop.static.paths import keys_of, names_of, paths_of
+from pydag.jaxinterop.static.paths import keys_of, names_of, opens_with_names, paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, looked_through, take_apart
 from pydag.ops.select import flags_of, masks, select_matching, where_there
 from pydag.structure.text import bounded_repr

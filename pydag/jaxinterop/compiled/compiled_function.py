@@ -29,8 +29,8 @@ from pydag.jaxinterop.refs.access import access, refs_among
 from pydag.jaxinterop.refs.lending import blame_rule
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
+from pydag.jaxinterop.static.refused import check_weak
 from pydag.jaxinterop.static.untraced import Options, Untraced, untraced_of
-from pydag.jaxinterop.static.weak_references import check_weak
 from pydag.sharing.tie import note_untie
 from pydag.typing import Leaf
 

@@ -22,7 +22,7 @@ from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, own_content_of, pin_of, write
 from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.refs.table import both_texts
-from pydag.jaxinterop.static.carried import Carried
+from pydag.jaxinterop.static.leaves import Carried
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf

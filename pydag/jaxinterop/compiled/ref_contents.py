@@ -12,8 +12,8 @@ import jax
 import pydag._core as _core
 from pydag._core import Hashed
 from pydag.jaxinterop.refs.access import may_pass_contents, refs_around
-from pydag.jaxinterop.static.carried import Carried
 from pydag.jaxinterop.static.constants import State
+from pydag.jaxinterop.static.leaves import Carried
 from pydag.typing import Leaf
 
 from .extra_results import (

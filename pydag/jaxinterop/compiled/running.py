@@ -14,7 +14,7 @@ from typing import Any
 from pydag.jaxinterop.boundary.lost_update import LostUpdateWarning
 from pydag.jaxinterop.messages.at_call import CodeLine, line_of_call
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
+from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.static.untraced import Options
 

@@ -11,10 +11,10 @@ from pydag._core import PyDagSpec
 from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text
-from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
 from pydag.jaxinterop.prefixes.treatments import (
     Question,
     distinct,
+    is_one_sharding,
     one_level,
     shortened,
     treatments,

@@ -2,18 +2,19 @@
 """Gradients and states, matched with the model that they are for."""
 
 import itertools
+from typing import Any
+
+import jax
 
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.dag import Dag
-from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
+from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
 from pydag.jaxinterop.prefixes.neutral import marked, neutral
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
-
-from .no_update import or_none
 
 
 def matched(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf]:
@@ -95,3 +96,27 @@ def matched_gradient(untraced: Untraced, updates: AnyDag) -> list[Leaf]:
             f"the gradient is shared in another way than the model\n{error}\n"
             f"  {_tied_advice(_GRADIENT_ADVICE)}"
         ) from None
+
+
+class NoUpdate:
+    """Stands in a `Dag` of updates for what isn't trained: a parameter plus this is the parameter.
+
+    So `optax.apply_updates`, which knows no None there, takes Dags. A node without children.
+    """
+
+    __slots__ = ()
+
+    def __radd__(self, parameter: Any) -> Any:
+        return parameter
+
+    def __repr__(self) -> str:
+        return "NoUpdate()"
+
+
+jax.tree_util.register_pytree_node(NoUpdate, lambda _: ((), None), lambda _, __: NoUpdate())
+
+
+def or_none(leaf: Leaf) -> Leaf:
+    """An update; None where there is none."""
+    is_none = type(leaf) is NoUpdate or getattr(leaf, "dtype", None) == jax.dtypes.float0
+    return None if is_none else leaf

@@ -12,9 +12,8 @@ from pydag.jaxinterop import jax_private, optax_private
 from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.derivatives import Structures, derivative
 from pydag.jaxinterop.compiled.running import note_new
-from pydag.jaxinterop.flax_nnx import as_values, is_state
-from pydag.jaxinterop.flax_serialization import tell_flax
-from pydag.jaxinterop.messages.plain_trace import plain_trace_advice
+from pydag.jaxinterop.flax_private import as_values, is_state, tell_flax
+from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced
@@ -22,9 +21,7 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
 from .masks import fitted
-from .matching import check_state, matched, matched_gradient
-from .misused import MISSING, check_order, check_transformation
-from .no_update import NoUpdate
+from .matching import NoUpdate, check_state, matched, matched_gradient
 from .optimizer_view import (
     OptimizerView,
     Parts,
@@ -36,7 +33,7 @@ from .optimizer_view import (
     with_contents,
 )
 from .state import OptimizerState, Structure
-from .transformation import Optimizer
+from .transformation import MISSING, Optimizer, check_order, check_transformation
 from .unfolded import shown_to_functions
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from jax import tree_util
 
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.boundary.dag import Dag, rebuilt
-from pydag.jaxinterop.flax_serialization import from_state, serialized_by_flax, to_state
-from pydag.jaxinterop.static.opened_names import opens_with_names
+from pydag.jaxinterop.flax_private import from_state, serialized_by_flax, to_state
+from pydag.jaxinterop.static.paths import opens_with_names
 from pydag.jaxinterop.static.untraced import Untraced
 
 _MOST_LEVELS = 1000

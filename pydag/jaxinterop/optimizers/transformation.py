@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a type checker knows of an optimizer for DAGs."""
+"""The type of an optimizer for DAGs, and errors for what it is given by mistake."""
 
 from typing import Any, Protocol, TypeVar
 
+from pydag.structure.text import short_repr
 from pydag.typing import Dag
 
 from .state import OptimizerState
@@ -36,3 +37,46 @@ class Update(Protocol):
         self, updates: U, state: OptimizerState, params: Dag | None = None, **extra: Any
     ) -> tuple[U, OptimizerState]:
         """The updates, in the form of the gradient, and the next state."""
+
+
+def check_transformation(tx: Any) -> None:
+    """Checks what `optimizer` is made of.
+
+    Raises:
+        TypeError: It is no transformation of optax's.
+    """
+    if not callable(getattr(tx, "init", None)) or not callable(getattr(tx, "update", None)):
+        cure = "Call it: optimizer(optax.adam(1e-3))." if callable(tx) else ""
+        raise TypeError(
+            "optimizer takes a transformation of optax's, such as optax.adam(1e-3), not "
+            f"{short_repr(tx)}" + (f"\n  {cure}" if cure else "")
+        )
+
+
+MISSING: Any = object()
+"""Stands for an argument that a call doesn't give."""
+
+
+def check_order(updates: Any, state: Any, params: Any) -> None:
+    """Checks that `update` got the gradient, its state and its model in their places.
+
+    Raises:
+        TypeError: The gradient or the state is missing, two arguments are swapped, or the state is
+            all that `update` returned.
+    """
+    if type(updates) is OptimizerState:
+        raise TypeError(
+            "update takes the gradient before the state: update(updates, state, params)"
+        )
+    if updates is MISSING or state is MISSING:
+        what = "a gradient and the state" if updates is MISSING else "the state, which init returns"
+        raise TypeError(
+            f"update needs {what}\n  updates, state = opt.update(gradient, state, model)"
+        )
+    if type(params) is OptimizerState and type(state) is not OptimizerState:
+        raise TypeError("update takes the state before the model: update(updates, state, params)")
+    if type(state) is tuple and any(type(part) is OptimizerState for part in state):
+        raise TypeError(
+            "update got a tuple as the state, with a state in it\n"
+            "  `update` returns two things: updates, state = opt.update(gradient, state, model)"
+        )

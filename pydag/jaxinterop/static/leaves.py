@@ -4,6 +4,7 @@
 import dataclasses
 import enum
 import types
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,9 +21,8 @@ from pydag.registry.class_table import (
     inherits,
     names_in,
 )
+from pydag.registry.names import class_name
 from pydag.structure.text import bounded_repr
-
-from .stable_hash import stable_hash
 
 # The commonest of the dtypes that JAX takes.
 _dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
@@ -262,3 +262,64 @@ def copy_of_array(array: Any) -> Any:
     if getattr(array, "weak_type", False):
         copied = jax_private.convert_element_type(copied, copied.dtype, weak_type=True)
     return copied
+
+
+class Carried:
+    """Carries a value along with a key without being part of it: all instances are equal."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Carried)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+
+
+# Hashes of static leaves that are the same in every process. Python's own hash of text differs from
+# process to process, and that of a class or a function is its address. Processes that compile one
+# program compare structures, and caches are shared.
+
+
+def text_hash(text: str) -> int:
+    """A number that depends on what a text says."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def stable_hash(value: Any) -> int:
+    """A hash for values that are equal if they are of one type and equal, tuples item by item.
+
+    It is the same in every process for text, numbers, classes, functions, members of enums, and
+    tuples and frozensets of such values. Of any other class, it is the one that the class gives.
+
+    Raises:
+        TypeError: The value can't be hashed.
+    """
+    cls = type(value)
+    if cls is str:
+        return text_hash(value)
+    if cls is int or cls is bool:
+        return hash(value)
+    if value is None:
+        return 0
+    if isinstance(value, tuple):
+        return hash(tuple(map(stable_hash, value)))
+    if isinstance(value, frozenset):
+        return hash(frozenset(map(stable_hash, value)))
+    if cls is bytes:
+        return zlib.crc32(value)
+    if isinstance(value, type):
+        return text_hash(class_name(value))
+    if isinstance(value, _FUNCTIONS):
+        return text_hash(value.__qualname__)
+    if isinstance(value, enum.Enum):
+        return text_hash(value.name)
+    if isinstance(value, float | complex | np.inexact) and (value != value or value == 0):
+        return text_hash(repr(value))  # the hash of NaN is an address
+    return hash(value)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paths of the leaves that JAX traces."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax import tree_util
@@ -72,3 +72,10 @@ def leaf_keys_of(untraced: Untraced) -> list[LeafKey]:
     positions = untraced.traced_positions()
     texts = paths_of(untraced)
     return [LeafKey(text, str(paths[i][-1])) for i, text in zip(positions, texts, strict=True)]
+
+
+OpenWithNames = Callable[[Any], tuple[Sequence[Any], Any, Sequence[Any]]]
+"""Gives the children of an object, its aux_data, and attributes (text) or indices (numbers)."""
+
+opens_with_names: WeakTable[OpenWithNames] = WeakTable()
+"""How objects of a class are opened; the names are those that the class's keys have, too."""

@@ -23,14 +23,12 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .bare_arrays import separated, without_bare
-from .carried import Carried
 from .constants import with_state
-from .leaves import Static, are_arrays_of_jax
-from .meta_arrays import check_meta_fields
+from .leaves import Carried, Static, are_arrays_of_jax
 from .option import Shape, StaticOption
 from .positions import static_positions, without_static
+from .refused import check_meta_fields, check_weak, holds_weak
 from .unregistered import check_leaf, is_lazy, lazy_text
-from .weak_references import check_weak, holds_weak
 
 Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
 
@@ -224,7 +222,7 @@ class Untraced(NamedTuple):
         return self._replace(statics=tuple(x if i in skipped else with_state(x) for i, x in pairs))
 
     def check_weak(self, tree: Dag, roots: Roots) -> None:
-        """`weak_references.check_weak` of the tree that this was taken from."""
+        """`refused.check_weak` of the tree that this was taken from."""
         if any(holds_weak(static.inner) for static in self.statics):
             leaves, spec = self.options.flatten(tree, roots)
             check_weak(tree, leaves, spec, self.options.identity, roots)

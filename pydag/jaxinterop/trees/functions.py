@@ -10,9 +10,8 @@ from pydag.ops.broadcast import broadcast_prefix
 from pydag.public.swapped import check_function
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
-from .key_paths import KeyPath, key_path
-from .leaf_paths import TakesPath, by_path
 from .opened import built, data_of, mapped, opened
+from .paths import KeyPath, TakesPath, by_path, key_path
 from .rests import matched
 from .structure import Structure
 

@@ -11,7 +11,6 @@ from pydag.jaxinterop.boundary.call import Call, kept_staged
 from pydag.jaxinterop.boundary.dag import Outcome, rebuilt
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.meet import meet
-from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
@@ -20,6 +19,7 @@ from pydag.jaxinterop.refs.lending import lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 
+from .checks import check_callable
 from .coming_apart import warn_of_modules
 from .holding import Holding
 

@@ -2,7 +2,7 @@
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import jax
 
@@ -22,8 +22,39 @@ from pydag.jaxinterop.refs.lending import blame_rule
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Leaf
 
-from .gradient_types import A, Aux, Differentiated, Gradient, P, R
-from .has_aux import pair
+from .checks import pair
+
+# The first argument. The gradient has its type, though None stands where nothing is derived.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    A = TypeVarWithDefault("A", bound=Any, default=Any)  # so that a lambda may do anything with it
+else:
+    A = TypeVar("A")
+Aux = TypeVar("Aux")
+P = ParamSpec("P")
+R = TypeVar("R")
+A_contra = TypeVar("A_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Differentiated(Protocol[A_contra, P, R_co]):
+    """A function of at least one argument; by `Concatenate`, mypy would refuse some lambdas."""
+
+    def __call__(self, first: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class Gradient(Protocol[A_contra, P, R_co]):
+    """A function that is called as the function is, and returns its gradient by the first."""
+
+    def __call__(self, first: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    # As an attribute of a class it is a method.
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> "Gradient[A_contra, P, R_co]": ...
+    @overload
+    def __get__(self, instance: object, owner: type, /) -> Callable[P, R_co]: ...
+    def __get__(self, instance: Any, owner: type, /) -> Any: ...
 
 
 @overload

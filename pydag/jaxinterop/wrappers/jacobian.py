@@ -18,7 +18,7 @@ from pydag.jaxinterop.options import JacobianOptions, with_wrapper_options
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Leaf
 
-from .has_aux import pair
+from .checks import pair
 
 P = ParamSpec("P")
 

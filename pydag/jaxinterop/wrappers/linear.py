@@ -29,7 +29,7 @@ from pydag.jaxinterop.prefixes.flags import flags
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 
-from .has_aux import pair
+from .checks import pair
 from .linear_map import LinearMap, takes_grad_refs, types_of
 
 R = TypeVar("R")

@@ -11,13 +11,13 @@ from pydag.jaxinterop.boundary.blame import blaming_value
 from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, signature_like
 from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 
 from .bodies import Get, Step, body_of, looped
+from .checks import check_callable
 from .holding import Holding
 
 C = TypeVar("C")

@@ -11,7 +11,6 @@ from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of
 from pydag.jaxinterop.boundary.held import fresh
 from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.messages.callables import check_callable
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.options import StaticOptions, TreeOptions, with_wrapper_options
@@ -19,6 +18,7 @@ from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 
 from .bodies import Get, Step, body_of, looped
+from .checks import check_callable
 from .coming_apart import with_the_sharing_that_holds
 from .holding import Holding
 from .keep_sharing import keep_sharing

@@ -18,8 +18,7 @@ from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
-from pydag.jaxinterop.prefixes.same_treatment import is_one_sharding
-from pydag.jaxinterop.prefixes.treatments import Question
+from pydag.jaxinterop.prefixes.treatments import Question, is_one_sharding
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf

@@ -17,7 +17,7 @@ from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
 from pydag.jaxinterop.static.untraced import Options
 
-from .has_aux import pair
+from .checks import pair
 
 T = TypeVar("T")
 

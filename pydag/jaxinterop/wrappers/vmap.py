@@ -23,8 +23,14 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
 from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import argument_text
-from pydag.jaxinterop.prefixes.same_treatment import is_one_axis_in, is_one_axis_out
-from pydag.jaxinterop.prefixes.treatments import COPIES, Question, one_level, shortened
+from pydag.jaxinterop.prefixes.treatments import (
+    COPIES,
+    Question,
+    is_one_axis_in,
+    is_one_axis_out,
+    one_level,
+    shortened,
+)
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options, Untraced

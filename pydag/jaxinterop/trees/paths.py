@@ -1,14 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`is_leaf` that takes a path: asked from the root down, and then kept by identity."""
+"""Paths of leaves as `jax.tree` has them, and functions that get them."""
 
 from collections.abc import Callable
 from typing import Any
 
+import optree
+from jax import tree_util
+
 import pydag._core as _core
+from pydag.jaxinterop.trees.opened import OPTIONS
 from pydag.typing import Dag, IsLeaf
 
-from .key_paths import KeyPath, key_path
-from .opened import OPTIONS
+KeyPath = tuple[Any, ...]
+
+_FLAT = "[<flat index "
+
+
+def key_path(accessor: optree.PyTreeAccessor) -> KeyPath:
+    """The keys of JAX's for the steps of an accessor."""
+    return tuple(map(_key, accessor))
+
+
+def _key(step: optree.PyTreeEntry) -> Any:
+    text = step.codify("")
+    if text.startswith("."):
+        return tree_util.GetAttrKey(text[1:])
+    if text.startswith(_FLAT):
+        return tree_util.FlattenedIndexKey(step.entry)
+    if isinstance(step, optree.SequenceEntry):
+        return tree_util.SequenceKey(step.entry)
+    return tree_util.DictKey(step.entry)
+
 
 TakesPath = Callable[[KeyPath, Any], bool]
 
