@@ -21,14 +21,14 @@ except ImportError as error:
 
 from . import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from . import tree as tree
-from .boundary.dag import Dag as Dag
-from .boundary.lost_update import LostUpdateWarning as LostUpdateWarning
 from .compiled.jit import jit as jit
-from .compiled.lost_tie import LostTieWarning as LostTieWarning
 from .derived.derived import Derived as Derived
+from .notices.lost_tie import LostTieWarning as LostTieWarning
+from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
+from .notices.parallel_copies import SharedSelectionWarning as SharedSelectionWarning
 from .optimizers.optimizer import apply_updates as apply_updates
 from .optimizers.optimizer import optimizer as optimizer
-from .prefixes.parallel_copies import SharedSelectionWarning as SharedSelectionWarning
+from .packed.dag import Dag as Dag
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.module import Module as Module
 from .registries.register import register as register

@@ -245,7 +245,7 @@ def test_what_is_not_told(name: str) -> None:
 
 def test_a_cached_call_looks_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compiled for is looked at when a key is made, and at no other call."""
-    from pydag.jaxinterop.compiled.changes import Changes
+    from pydag.jaxinterop.notices.compiled_again import Changes
 
     seen = []
     add = Changes.add

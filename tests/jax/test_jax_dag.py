@@ -457,7 +457,7 @@ def test_what_is_written_into_a_registered_instance() -> None:
 
 def test_nothing_is_remembered_of_the_dead() -> None:
     """What is known about an instance goes with it."""
-    from pydag.jaxinterop.boundary.seen import _built
+    from pydag.jaxinterop.packed.seen import _built
 
     before = len(_built)
     pair = jax.tree.map(lambda _: "x", Pair(jnp.ones(2), jnp.zeros(2)))

@@ -370,7 +370,7 @@ def test_a_ref_that_is_held_is_written() -> None:
 
 def test_loops_with_fresh_functions_keep_nothing() -> None:
     """A loop of functions that are made for the call, and perhaps a method, leaves nothing."""
-    from pydag.jaxinterop.boundary import function_cache
+    from pydag.jaxinterop import function_cache
 
     net = Net()
 

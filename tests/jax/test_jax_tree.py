@@ -253,7 +253,7 @@ def test_who_changes_a_mask_has_changed_it() -> None:
 
 def test_a_mask_dies() -> None:
     """What is remembered of an instance goes with it."""
-    from pydag.jaxinterop.boundary.seen import _built
+    from pydag.jaxinterop.packed.seen import _built
 
     gc.collect()
     before = len(_built)  # of what other tests hold

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import optree
 
+from pydag.jaxinterop.notices.blame import type_text
+from pydag.jaxinterop.notices.parallel_copies import Divided, divided
 from pydag.jaxinterop.prefixes.arguments import Args, as_numbers
-from pydag.jaxinterop.prefixes.parallel_copies import Divided, divided
 from pydag.jaxinterop.prefixes.treatments import COPIES, Question, shortened
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.state_variables import are_state
@@ -15,8 +16,6 @@ from pydag.jaxinterop.static.untraced import Untraced
 from pydag.ops.select import select, where_there
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
-
-from .blame import type_text
 
 QUESTION = Question(
     "argnums",

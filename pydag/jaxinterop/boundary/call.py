@@ -9,8 +9,12 @@ from typing import Any, NamedTuple
 
 from jax import tree_util
 
+from pydag.jaxinterop.function_cache import cached_for_function, kept_with_function
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.notices.blame import blame_value
+from pydag.jaxinterop.packed.dag import InnerDag, Outcome, Role, dag_of, rebuilt
+from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
     Chosen,
@@ -24,13 +28,8 @@ from pydag.jaxinterop.refs.lending import check_around
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.updates.update import Update, update_of
 from pydag.typing import Leaf
-
-from .blame import blame_value
-from .dag import InnerDag, Outcome, Role, dag_of, rebuilt
-from .function_cache import cached_for_function, kept_with_function
-from .given import GivenTree
-from .updates import Update, update_of
 
 _NONE = Chosen((), ())
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.notices.blame import blame_write
+from pydag.jaxinterop.packed.dag import rebuilt
+from pydag.jaxinterop.packed.derivatives import Structures, derivative
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
     Chosen,
@@ -23,16 +26,13 @@ from pydag.jaxinterop.refs.table import RefNumber, RefTable
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
+from pydag.jaxinterop.updates.update import Update, result_of
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf, Where
 
 from .argnums import QUESTION, Argnums, WantedArguments
-from .blame import blame_write
 from .call import Call, argument_paths, kept_staged
-from .dag import rebuilt
-from .derivatives import Structures, derivative
 from .parted import parted_call
-from .updates import Update, result_of
 
 
 class DifferentiatedCall:

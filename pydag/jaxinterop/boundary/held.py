@@ -13,18 +13,17 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
 
 import pydag._core as _core
+from pydag.jaxinterop.function_cache import cached_for_function
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, name_of, named
 from pydag.jaxinterop.messages.roots import HELD
+from pydag.jaxinterop.notices.lost_update import tell_lost
+from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options, take_apart
 from pydag.registry.weak_table import WeakTable
-
-from .function_cache import cached_for_function
-from .given import GivenTree
-from .lost_update import tell_lost
 
 W = TypeVar("W", bound=Callable[..., Any])
 

@@ -7,6 +7,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.packed.dag import Dag, InnerDag, dag_of, rebuilt
 from pydag.jaxinterop.prefixes.treatments import path_text, shortened
 from pydag.jaxinterop.refs.results import is_fresh
 from pydag.jaxinterop.refs.table import NO_REFS, RefNumber, RefTable
@@ -18,7 +19,6 @@ from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Path
 
-from .dag import Dag, InnerDag, dag_of, rebuilt
 from .meet import meet
 
 

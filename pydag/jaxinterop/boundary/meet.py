@@ -7,13 +7,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import pydag._core as _core
+from pydag.jaxinterop.packed.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.jaxinterop.structure.pairing import Pair, Pairs
 from pydag.structure.apart import apart
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf
-
-from .dag import Dag, InnerDag, rebuilt
 
 
 class Meeting(NamedTuple):

@@ -7,6 +7,7 @@ A derivative, say, is by an argument: the same model in another argument is a co
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from pydag.jaxinterop.packed.dag import InnerDag, rebuilt
 from pydag.jaxinterop.prefixes.arguments import roots_of
 from pydag.jaxinterop.prefixes.treatments import Question, treatments
 from pydag.jaxinterop.static.untraced import Options
@@ -14,7 +15,6 @@ from pydag.structure.apart import apart
 from pydag.structure.listing import Listing
 
 from .call import Call
-from .dag import InnerDag, rebuilt
 
 D = TypeVar("D", bound=InnerDag)
 

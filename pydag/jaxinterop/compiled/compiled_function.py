@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 import pydag._core as _core
 from pydag._core import Hashed, JitCaller, PyDagSpec, SpecKey
-from pydag.jaxinterop.boundary.dag import unhashable
-from pydag.jaxinterop.boundary.function_cache import cached_for_function, frozen
-from pydag.jaxinterop.boundary.update_choice import NOTHING
+from pydag.jaxinterop.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.notices.compiled_again import Changes
+from pydag.jaxinterop.notices.difference import explain_cache_miss
+from pydag.jaxinterop.packed.dag import unhashable
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
     Chosen,
@@ -31,12 +32,11 @@ from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.refused import check_weak
 from pydag.jaxinterop.static.untraced import Options, Untraced, untraced_of
+from pydag.jaxinterop.updates.choice import NOTHING
 from pydag.sharing.tie import note_untie
 from pydag.typing import Leaf
 
-from .changes import Changes
 from .deleted import DELETED, blame_deleted, is_about_deleted, note_donor
-from .difference import explain_cache_miss
 from .extra_results import (
     Taken,
     WritesMoreError,

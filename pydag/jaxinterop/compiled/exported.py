@@ -15,14 +15,14 @@ from jax import tree_util
 
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.dag import Dag, dag_of, rebuilt
-from pydag.jaxinterop.boundary.update_choice import NOTHING
 from pydag.jaxinterop.messages.naming import COUNTED, named
+from pydag.jaxinterop.packed.dag import Dag, dag_of, rebuilt
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, put_in
+from pydag.jaxinterop.updates.choice import NOTHING
 from pydag.typing import Leaf
 
 from .compiled_function import CompiledFunction

@@ -17,13 +17,13 @@ import jax
 import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, own_content_of, pin_of, write
 from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.refs.table import both_texts
 from pydag.jaxinterop.static.leaves import Carried
 from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.updates.update import finished
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 

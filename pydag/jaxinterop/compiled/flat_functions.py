@@ -16,27 +16,27 @@ import jax
 from jax import tree_util
 
 from pydag._core import Hashed, running_key
-from pydag.jaxinterop.boundary.blame import blaming_value
-from pydag.jaxinterop.boundary.given import GivenTree
-from pydag.jaxinterop.boundary.packed import Packed
-from pydag.jaxinterop.boundary.result import is_result_itself
-from pydag.jaxinterop.boundary.result import result as plain_result
-from pydag.jaxinterop.boundary.update_choice import NOTHING
-from pydag.jaxinterop.boundary.updates import update_of
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.path_texts import path_texts
 from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.notices.blame import blaming_value
+from pydag.jaxinterop.notices.lost_tie import Ties
+from pydag.jaxinterop.notices.running import RunningCall
+from pydag.jaxinterop.packed.given import GivenTree
+from pydag.jaxinterop.packed.packed import Packed
+from pydag.jaxinterop.packed.result import is_result_itself
+from pydag.jaxinterop.packed.result import result as plain_result
 from pydag.jaxinterop.prefixes.arguments import Chosen
 from pydag.jaxinterop.refs.results import Given, given_refs
 from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.updates.choice import NOTHING
+from pydag.jaxinterop.updates.update import update_of
 from pydag.sharing.tie import num_unties
 from pydag.typing import Dag
 
 from .extra_results import run_with_contents
 from .flat_arguments import FlatArguments
 from .key import Key, unwrapped
-from .lost_tie import Ties
-from .running import RunningCall
 from .several_processes import check_trace
 from .shardings import Shardings
 

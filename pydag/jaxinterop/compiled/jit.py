@@ -8,12 +8,12 @@ from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 import jax
 
 from pydag.jaxinterop.boundary.held import Held, held_by, plain
-from pydag.jaxinterop.boundary.update_choice import chosen_updates
 from pydag.jaxinterop.messages.attributes import set_own, wraps
 from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.updates.choice import chosen_updates
 from pydag.typing import Identity, Where
 
 from .compiled_function import CompiledFunction, compiled_for

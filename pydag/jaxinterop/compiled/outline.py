@@ -4,11 +4,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pydag.jaxinterop.boundary.updates import result_of
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.refs.access import ref_kinds
 from pydag.jaxinterop.refs.results import built
 from pydag.jaxinterop.static.differentiable import shape_of
+from pydag.jaxinterop.updates.update import result_of
 from pydag.typing import Dag, Leaf
 
 from .extra_results import Taken

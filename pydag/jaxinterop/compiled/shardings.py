@@ -8,8 +8,8 @@ import jax
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.messages.roots import HELD
+from pydag.jaxinterop.packed.outputs import Outputs
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text
 from pydag.jaxinterop.prefixes.treatments import (
     Question,

@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.derivatives import Structures, said
 from pydag.jaxinterop.messages.roots import HELD
+from pydag.jaxinterop.packed.derivatives import Structures, said
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, wrap_static
 from pydag.jaxinterop.static.untraced import take_apart
 from pydag.typing import Dag

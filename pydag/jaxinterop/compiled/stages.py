@@ -11,12 +11,12 @@ from jax import stages
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.messages.roots import HELD
+from pydag.jaxinterop.notices.difference import why
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
 from .compiled_function import CompiledFunction
-from .difference import why
 from .exported import Exported
 from .extra_results import Taken
 from .outline import Outline

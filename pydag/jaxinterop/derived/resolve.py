@@ -9,10 +9,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.dag import Dag
-from pydag.jaxinterop.compiled.lost_tie import LostTieWarning
 from pydag.jaxinterop.messages.at_call import warn_at_call
+from pydag.jaxinterop.notices.lost_tie import LostTieWarning
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.dag import Dag
 from pydag.registry.weak_table import WeakTable
 from pydag.sharing.refs import is_ref
 

@@ -8,7 +8,7 @@ import numpy as np
 import pydag._core as _core
 from pydag.files.arrays import is_array
 from pydag.files.fill import Filler
-from pydag.jaxinterop.boundary.dag import Dag
+from pydag.jaxinterop.packed.dag import Dag
 from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 

@@ -15,8 +15,8 @@ import numpy as np
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.optimizers.state import OptimizerState
+from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 

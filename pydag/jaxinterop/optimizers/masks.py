@@ -15,7 +15,7 @@ import numpy as np
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop import optax_private
-from pydag.jaxinterop.boundary.dag import Dag, rebuilt
+from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.jaxinterop.prefixes.neutral import neutral
 from pydag.jaxinterop.prefixes.treatments import Question, one_level, treatments
 from pydag.jaxinterop.static.untraced import Options, Untraced

@@ -8,8 +8,8 @@ import jax
 
 import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.dag import Dag
 from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
+from pydag.jaxinterop.packed.dag import Dag
 from pydag.jaxinterop.prefixes.neutral import marked, neutral
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.untraced import Untraced

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop import jax_private, optax_private
-from pydag.jaxinterop.boundary.dag import rebuilt
-from pydag.jaxinterop.boundary.derivatives import Structures, derivative
-from pydag.jaxinterop.compiled.running import note_new
 from pydag.jaxinterop.flax_private import as_values, is_state, tell_flax
 from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
+from pydag.jaxinterop.notices.running import note_new
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.dag import rebuilt
+from pydag.jaxinterop.packed.derivatives import Structures, derivative
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag

@@ -14,9 +14,9 @@ import numpy as np
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.argnums import select_among
-from pydag.jaxinterop.boundary.dag import Dag, rebuilt
 from pydag.jaxinterop.messages.at_call import warn_at_call
-from pydag.jaxinterop.prefixes.parallel_copies import SharedSelectionWarning, divided
+from pydag.jaxinterop.notices.parallel_copies import SharedSelectionWarning, divided
+from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.jaxinterop.refs.access import is_top_level
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.state_variables import are_state

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop.boundary.dag import rebuilt
+from pydag.jaxinterop.packed.dag import rebuilt
 from pydag.jaxinterop.static.leaves import is_number, is_traced
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.ops.select import joined_flags

@@ -8,10 +8,10 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.derivatives import opens_as_pydag
-from pydag.jaxinterop.boundary.seen import see, seen, seen_in_derivative
 from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.derivatives import opens_as_pydag
+from pydag.jaxinterop.packed.seen import see, seen, seen_in_derivative
 from pydag.jaxinterop.static.paths import leaf_keys_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.fields import module_listeners

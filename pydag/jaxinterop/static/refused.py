@@ -14,14 +14,15 @@ from typing import Any
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots, place_text, position_text, shortened
-from pydag.jaxinterop.static.leaves import is_of_jax
-from pydag.jaxinterop.static.option import is_array
-from pydag.jaxinterop.static.parts import readers_of
-from pydag.jaxinterop.static.search import search
 from pydag.registry.class_table import inherits
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf
+
+from .leaves import is_of_jax
+from .option import is_array
+from .parts import readers_of
+from .search import search
 
 # The classes of most values in meta fields; looked up by class, since each call asks.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, type, types.FunctionType)))

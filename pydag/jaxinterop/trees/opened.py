@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.derivatives import with_seen
-from pydag.jaxinterop.boundary.seen import (
+from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.packed.derivatives import with_seen
+from pydag.jaxinterop.packed.seen import (
     Seen,
     holds_registered,
     is_any_derivative_seen,
@@ -18,7 +19,6 @@ from pydag.jaxinterop.boundary.seen import (
     see,
     seen,
 )
-from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.leaves import Static, are_arrays_of_jax, is_number
 from pydag.jaxinterop.static.positions import are_data, static_positions, without_static
 from pydag.jaxinterop.static.untraced import (

@@ -8,8 +8,9 @@ import optree
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop.trees.opened import OPTIONS
 from pydag.typing import Dag, IsLeaf
+
+from .opened import OPTIONS
 
 KeyPath = tuple[Any, ...]
 

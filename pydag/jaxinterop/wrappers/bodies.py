@@ -8,10 +8,10 @@ carries its content, and after the loop that is written into the ref.
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from pydag.jaxinterop.boundary.dag import InnerDag
-from pydag.jaxinterop.boundary.function_cache import cached_for_function
+from pydag.jaxinterop.function_cache import cached_for_function
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.packed.dag import InnerDag
 from pydag.jaxinterop.refs.contents import Lent, OfContents
 from pydag.jaxinterop.refs.lending import check_around, check_own_way, lending, may_lend
 from pydag.jaxinterop.refs.table import RefNumber, RefTable

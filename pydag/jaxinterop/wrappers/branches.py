@@ -8,12 +8,12 @@ import jax
 
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.call import Call, kept_staged
-from pydag.jaxinterop.boundary.dag import Outcome, rebuilt
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.boundary.meet import meet
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import Outcome, rebuilt
 from pydag.jaxinterop.refs.contents import Lent
 from pydag.jaxinterop.refs.lending import lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable

@@ -10,9 +10,9 @@ from jax import experimental
 
 import pydag._core as _core
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of, rebuilt
 from pydag.jaxinterop.boundary.described import described
 from pydag.jaxinterop.messages.naming import Source, name_of, named
+from pydag.jaxinterop.packed.dag import InnerDag, Role, dag_of, rebuilt
 from pydag.jaxinterop.static.untraced import Options, Untraced
 
 

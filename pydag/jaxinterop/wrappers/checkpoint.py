@@ -8,8 +8,6 @@ import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_staged, per_leaf
 from pydag.jaxinterop.boundary.held import held_by
-from pydag.jaxinterop.boundary.update_choice import chosen_updates
-from pydag.jaxinterop.boundary.updates import finished
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
@@ -21,6 +19,8 @@ from pydag.jaxinterop.refs.lending import lending, may_lend
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.updates.choice import chosen_updates
+from pydag.jaxinterop.updates.update import finished
 
 P = ParamSpec("P")
 R = TypeVar("R")

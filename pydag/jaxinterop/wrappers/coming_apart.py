@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pydag.jaxinterop.boundary.dag import InnerDag
 from pydag.jaxinterop.boundary.match import SharedOtherwiseError
 from pydag.jaxinterop.boundary.meet import Meeting, meet
-from pydag.jaxinterop.compiled.lost_tie import LostTieWarning, loses_a_tie
 from pydag.jaxinterop.messages.at_call import warn_at_call
+from pydag.jaxinterop.notices.lost_tie import LostTieWarning, loses_a_tie
+from pydag.jaxinterop.packed.dag import InnerDag
 
 R = TypeVar("R")
 

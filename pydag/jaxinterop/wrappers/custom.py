@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
 import jax.numpy as jnp
 
 from pydag.jaxinterop.boundary.argnums import QUESTION
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Outcome, Role, dag_of
-from pydag.jaxinterop.boundary.derivatives import derivative, without_float0
-from pydag.jaxinterop.boundary.given import GivenTree
-from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
+from pydag.jaxinterop.notices.lost_update import tell_lost
+from pydag.jaxinterop.packed.dag import Dag, InnerDag, Outcome, Role, dag_of
+from pydag.jaxinterop.packed.derivatives import derivative, without_float0
+from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.refs.contents import exchange, read

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from pydag.jaxinterop.boundary.dag import Dag, Outcome, rebuilt
-from pydag.jaxinterop.boundary.derivatives import derivative, tangents_for
-from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
+from pydag.jaxinterop.notices.lost_update import tell_lost
+from pydag.jaxinterop.packed.dag import Dag, Outcome, rebuilt
+from pydag.jaxinterop.packed.derivatives import derivative, tangents_for
 from pydag.jaxinterop.refs.rules import RefCall
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.differentiable import is_differentiable

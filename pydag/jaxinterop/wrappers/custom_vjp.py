@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
-from pydag.jaxinterop.boundary.derivatives import without_float0
-from pydag.jaxinterop.boundary.lost_update import tell_lost
 from pydag.jaxinterop.boundary.match import matched
-from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
+from pydag.jaxinterop.notices.lost_update import tell_lost
+from pydag.jaxinterop.packed.dag import Dag, InnerDag, rebuilt
+from pydag.jaxinterop.packed.derivatives import without_float0
+from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.refs.lending import ask_for_refs
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs

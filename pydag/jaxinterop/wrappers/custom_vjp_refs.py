@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 
-from pydag.jaxinterop.boundary.dag import Dag, rebuilt
-from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
+from pydag.jaxinterop.packed.dag import Dag, rebuilt
+from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.refs.lending import OutOfReachError, asking, is_asking
 from pydag.jaxinterop.refs.rules import RefCall, without_marks
 from pydag.jaxinterop.refs.table import RefTable

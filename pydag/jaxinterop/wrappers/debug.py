@@ -9,8 +9,8 @@ import jax
 from jax import tree_util
 
 from pydag.jaxinterop.boundary.call import Call, flat
-from pydag.jaxinterop.boundary.dag import InnerDag, rebuilt
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.packed.dag import InnerDag, rebuilt
 from pydag.jaxinterop.static.untraced import Options, take_apart
 
 __all__ = ["callback", "print"]

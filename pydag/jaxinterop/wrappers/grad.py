@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, Un
 import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums
-from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
-from pydag.jaxinterop.boundary.dag import dag_of
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
-from pydag.jaxinterop.boundary.divided import tell_divided
 from pydag.jaxinterop.boundary.held import held_by
-from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
-from pydag.jaxinterop.boundary.updates import finished
-from pydag.jaxinterop.compiled.running import RunningCall, check_tied
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.notices.blame import blame_gradient, differentiable
+from pydag.jaxinterop.notices.parallel_copies import tell_divided
+from pydag.jaxinterop.notices.running import RunningCall, check_tied
 from pydag.jaxinterop.options import GradOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import dag_of
 from pydag.jaxinterop.refs.lending import blame_rule
 from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.updates.choice import NOTHING, chosen_updates
+from pydag.jaxinterop.updates.update import finished
 from pydag.typing import Leaf
 
 from .checks import pair

@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.held import Held, held_by
 from pydag.jaxinterop.compiled.jit import jit
+from pydag.jaxinterop.function_cache import cached_for_function
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.refs.access import is_top_level

@@ -7,14 +7,14 @@ from typing import Any, ParamSpec, Unpack
 import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums
-from pydag.jaxinterop.boundary.blame import blame_gradient, differentiable
-from pydag.jaxinterop.boundary.dag import Dag, dag_of
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
-from pydag.jaxinterop.boundary.divided import tell_divided
 from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
+from pydag.jaxinterop.notices.blame import blame_gradient, differentiable
+from pydag.jaxinterop.notices.parallel_copies import tell_divided
 from pydag.jaxinterop.options import JacobianOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import Dag, dag_of
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Leaf
 

@@ -7,10 +7,10 @@ from typing import Any, Unpack
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, owning_flat
-from pydag.jaxinterop.boundary.dag import Dag
 from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import Dag
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
 

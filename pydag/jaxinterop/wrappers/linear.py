@@ -9,22 +9,22 @@ from typing import Any, Literal, TypeVar, Unpack, cast, overload
 import jax
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.blame import blame_tangent
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, Role, dag_of, rebuilt
-from pydag.jaxinterop.boundary.derivatives import (
+from pydag.jaxinterop.boundary.held import fresh
+from pydag.jaxinterop.boundary.match import matched
+from pydag.jaxinterop.boundary.parted import parted_arguments
+from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
+from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.notices.blame import blame_tangent
+from pydag.jaxinterop.notices.lost_update import tell_lost
+from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import Dag, InnerDag, Role, dag_of, rebuilt
+from pydag.jaxinterop.packed.derivatives import (
     Structures,
     derivative,
     tangents_for,
     without_float0,
 )
-from pydag.jaxinterop.boundary.given import GivenTree
-from pydag.jaxinterop.boundary.held import fresh
-from pydag.jaxinterop.boundary.lost_update import tell_lost
-from pydag.jaxinterop.boundary.match import matched
-from pydag.jaxinterop.boundary.parted import parted_arguments
-from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
-from pydag.jaxinterop.messages.roots import place_text
-from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
+from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.prefixes.flags import flags
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options

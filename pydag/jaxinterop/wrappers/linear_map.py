@@ -11,16 +11,16 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.blame import blame_tangent
-from pydag.jaxinterop.boundary.dag import Dag, InnerDag, rebuilt
-from pydag.jaxinterop.boundary.derivatives import (
+from pydag.jaxinterop.boundary.match import matched
+from pydag.jaxinterop.notices.blame import blame_tangent
+from pydag.jaxinterop.packed.dag import Dag, InnerDag, rebuilt
+from pydag.jaxinterop.packed.derivatives import (
     Structures,
     derivative,
     said,
     tangents_for,
     without_float0,
 )
-from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.refs.access import new_ref
 from pydag.jaxinterop.static.differentiable import is_ref, shape_of
 from pydag.jaxinterop.static.untraced import Untraced

@@ -7,12 +7,12 @@ from typing import Any, TypeVar, Unpack
 import jax
 
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.blame import blaming_value
-from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of
-from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, signature_like
+from pydag.jaxinterop.notices.blame import blaming_value
+from pydag.jaxinterop.notices.lost_update import run_on
 from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import InnerDag, Role, dag_of
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 

@@ -6,14 +6,14 @@ from typing import Any, TypeVar, Unpack, cast
 
 import jax
 
-from pydag.jaxinterop.boundary.blame import blame_sizes, blaming_value
-from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of
 from pydag.jaxinterop.boundary.held import fresh
-from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.notices.blame import blame_sizes, blaming_value
+from pydag.jaxinterop.notices.lost_update import run_on
 from pydag.jaxinterop.options import StaticOptions, TreeOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import InnerDag, Role, dag_of
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options
 

@@ -11,13 +11,13 @@ import jax
 from jax.sharding import PartitionSpec
 
 from pydag.jaxinterop.boundary.call import Call, per_leaf
-from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.boundary.held import fresh
-from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.boundary.packed import Packed
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import rebuilt
+from pydag.jaxinterop.packed.outputs import Outputs
+from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.treatments import Question, is_one_sharding
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced

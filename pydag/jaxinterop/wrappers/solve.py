@@ -10,11 +10,11 @@ from typing import Any, TypeVar, Unpack
 
 import jax
 
-from pydag.jaxinterop.boundary.dag import InnerDag, Role, dag_of, rebuilt
-from pydag.jaxinterop.boundary.lost_update import run_on
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
+from pydag.jaxinterop.notices.lost_update import run_on
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
+from pydag.jaxinterop.packed.dag import InnerDag, Role, dag_of, rebuilt
 from pydag.jaxinterop.static.untraced import Options
 
 from .checks import pair

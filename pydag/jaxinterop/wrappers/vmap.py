@@ -10,18 +10,17 @@ import optree
 
 import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.blame import blame_axes
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
-from pydag.jaxinterop.boundary.function_cache import cached_for_function
 from pydag.jaxinterop.boundary.held import held_by
-from pydag.jaxinterop.boundary.outputs import Outputs
 from pydag.jaxinterop.boundary.parted import parted_call, per_leaf_of_groups
-from pydag.jaxinterop.boundary.result import is_result_itself
-from pydag.jaxinterop.boundary.update_choice import NOTHING, chosen_updates
+from pydag.jaxinterop.function_cache import cached_for_function
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
+from pydag.jaxinterop.notices.blame import blame_axes
 from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
+from pydag.jaxinterop.packed.outputs import Outputs
+from pydag.jaxinterop.packed.result import is_result_itself
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.prefixes.treatments import (
     COPIES,
@@ -34,6 +33,7 @@ from pydag.jaxinterop.prefixes.treatments import (
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.updates.choice import NOTHING, chosen_updates
 
 from .vmap_leaves import MappedLeaves
 from .vmap_updates import MappedUpdates

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.dag import rebuilt
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
+from pydag.jaxinterop.packed.dag import rebuilt
 from pydag.jaxinterop.static.differentiable import holds_ref
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf

@@ -6,14 +6,14 @@ from typing import Any
 
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.boundary.blame import type_text
 from pydag.jaxinterop.boundary.call import Call
-from pydag.jaxinterop.boundary.outputs import Outputs
-from pydag.jaxinterop.boundary.packed import Packed
-from pydag.jaxinterop.boundary.updates import Update, finished
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL, place_text
+from pydag.jaxinterop.notices.blame import type_text
+from pydag.jaxinterop.packed.outputs import Outputs
+from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.updates.update import Update, finished
 from pydag.typing import Leaf
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.jaxinterop.flax_private import is_state_of_module, static_attributes
 from pydag.jaxinterop.messages.roots import CALL, HELD, position_text
 from pydag.jaxinterop.static.leaves import Static, is_number, is_traced
 from pydag.jaxinterop.static.positions import static_positions
@@ -17,8 +18,6 @@ from pydag.jaxinterop.structure.pairing import Pairs, by_entry
 from pydag.structure.kinds import MAPPINGS
 from pydag.structure.listing import Listing, Record
 from pydag.typing import Leaf
-
-from .attributes import static_fields
 
 if TYPE_CHECKING:
     from .given import GivenTree
@@ -237,6 +236,15 @@ def _numbers_in_fields(
         are_counts = is_count(were[name]) and is_count(now[name])
         if are_counts and Static(were[name]) != Static(now[name]):
             yield Written(position, None, now[name], False, position, True, f".{name}")
+
+
+def static_fields(record: Record) -> dict[str, Any] | None:
+    """The static attributes of an object by name; None for an object without any to write."""
+    if record.kind == "fields":
+        return dict(record.detail)
+    if record.kind != "custom type":
+        return None
+    return {} if is_state_of_module(record.type) else static_attributes(record.detail)
 
 
 def is_count(x: Any) -> bool:

@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.roots import CALL, position_text
+from pydag.jaxinterop.packed.changed import Changed
+from pydag.jaxinterop.packed.dag import unhashable
+from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot, roots_of
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
@@ -20,11 +23,8 @@ from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
 from .attributes import Attributes
-from .changed import Changed
-from .dag import unhashable
-from .given import GivenTree
+from .errors import another_structure, cut_tie, made_tie, of_another_trace, ref_put_in
 from .returned_objects import ReturnedObjects
-from .update_errors import another_structure, cut_tie, made_tie, of_another_trace, ref_put_in
 
 
 class Found(NamedTuple):

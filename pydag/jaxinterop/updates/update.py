@@ -14,15 +14,15 @@ from jax import tree_util
 import pydag._core as _core
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.notices.lost_update import tell_lost_change
+from pydag.jaxinterop.notices.unchangeable import warn_of_unchangeable
+from pydag.jaxinterop.packed.given import GivenTree
+from pydag.jaxinterop.packed.writers import writer_of
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, roots_of
 from pydag.typing import Leaf
 
-from .given import GivenTree
-from .lost_update import tell_lost_change
-from .unchangeable import warn_of_unchangeable
-from .update_choice import NOTHING
-from .update_comparison import Found, UpdatedArguments
-from .writers import writer_of
+from .choice import NOTHING
+from .comparison import Found, UpdatedArguments
 
 T = TypeVar("T")
 

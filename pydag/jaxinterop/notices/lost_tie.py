@@ -15,13 +15,14 @@ from pydag._core import PyDagSpec
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
-from pydag.jaxinterop.prefixes.parallel_copies import parallel_copies
 from pydag.jaxinterop.static.leaves import Static, is_traced
 from pydag.jaxinterop.static.untraced import Options
 from pydag.jaxinterop.structure.pairing import Pair, Pairs, numbers_of_alike
 from pydag.structure.listing import Listing, shorten
 from pydag.structure.walk import Walk
 from pydag.typing import Leaf
+
+from .parallel_copies import parallel_copies
 
 
 class LostTieWarning(UserWarning):

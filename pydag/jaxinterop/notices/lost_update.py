@@ -13,16 +13,14 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.packed.changed import Changed, Written, is_module, static_fields
+from pydag.jaxinterop.packed.dag import Dag
+from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.structure.pairing import numbers_of_alike
 from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
-
-from .attributes import static_fields
-from .changed import Changed, Written, is_module
-from .dag import Dag
-from .given import GivenTree
 
 
 class LostUpdateWarning(UserWarning):

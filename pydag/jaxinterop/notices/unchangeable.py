@@ -7,12 +7,11 @@ from typing import Any
 
 from pydag.jaxinterop.equinox_private import is_equinox_module
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.packed.given import GivenTree
+from pydag.jaxinterop.packed.writers import writer_of
 from pydag.jaxinterop.prefixes.arguments import Spot, roots_of
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.structure.listing import Record
-
-from .given import GivenTree
-from .writers import writer_of
 
 _NOT_FROZEN = types.SimpleNamespace(frozen=False)
 _FIXED = ("leaf", "None", "tuple", "namedtuple", "struct sequence", "frozendict")

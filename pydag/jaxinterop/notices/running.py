@@ -11,7 +11,6 @@ updated, that alone changes nothing for the caller.
 import threading
 from typing import Any
 
-from pydag.jaxinterop.boundary.lost_update import LostUpdateWarning
 from pydag.jaxinterop.messages.at_call import CodeLine, line_of_call
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
@@ -19,6 +18,7 @@ from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.static.untraced import Options
 
 from .lost_tie import LostTieWarning, Ties
+from .lost_update import LostUpdateWarning
 
 
 class _Running(threading.local):

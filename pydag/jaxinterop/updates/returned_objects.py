@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pydag._core as _core
+from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.listing import Listing
 
-from .given import GivenTree
 from .ways import Step, follow, way_to
 
 Ways = tuple[list[Step], list[Step]]

@@ -5,11 +5,14 @@ Such as `{"policy": model, "reference": model}`. JAX gives the same array back f
 `asarray` and `device_put`, so a copy that was made that way is none, and its ties aren't meant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.jaxinterop.function_cache import cached_for_function, frozen
+from pydag.jaxinterop.messages.at_call import warn_at_call
+from pydag.jaxinterop.refs.access import is_top_level
 from pydag.jaxinterop.structure.pairing import from_leaves_up, numbers_of_alike
 from pydag.ops.select import is_prefix, select
 from pydag.structure.apart import apart
@@ -129,3 +132,28 @@ def _text(listing: Listing, position: int, index: int, depth: int, roots: Sequen
     steps = (_core.step_text(listing.records[i].entry, listing.records[i].attribute) for i in way)
     root = roots[listing.children(0).index(way[0])] if depth else roots[0]
     return root + "".join(list(steps)[depth:])
+
+
+def tell_divided(
+    fun: Callable[..., Any], wrt: Where | None, spec: PyDagSpec, find: Callable[[], Divided | None]
+) -> None:
+    """Warns at each trace; outside of one, once for each function, selection and structure.
+
+    Args:
+        spec: Of what is selected in.
+        find: Finds such a leaf.
+    """
+    if wrt is None or not spec.num_shared:
+        return
+    if is_top_level():
+        known: set[Any] = cached_for_function(fun, "divided", lambda _: set())[1]
+        try:
+            key = spec, frozen(wrt)
+            if key in known:
+                return
+            known.add(key)
+        except TypeError:  # a selection that can't be hashed
+            pass
+    found = find()
+    if found is not None:
+        warn_at_call(found.text("wrt"), SharedSelectionWarning)

@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.flax_private import (
-    is_state_of_module,
     metadata_of,
     replace_metadata,
     static_attributes,
 )
 from pydag.jaxinterop.messages.roots import Roots, position_text
+from pydag.jaxinterop.packed.changed import static_fields
+from pydag.jaxinterop.packed.dag import Dag
+from pydag.jaxinterop.packed.writers import write_dag
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.listing import Listing, Record
 from pydag.typing import Leaf
 
-from .dag import Dag
 from .ways import Step, follow, held, way_to
-from .writers import write_dag
 
 Undo = Callable[[], None]
 
@@ -151,15 +151,6 @@ def _changes_of_dags(one: Untraced, other: Untraced) -> Sequence[_Content] | Non
 
 def _shape(record: Record) -> tuple[Any, ...]:
     return record.kind, record.number, record.num_children, Static(record.entry), record.type
-
-
-def static_fields(record: Record) -> dict[str, Any] | None:
-    """The static attributes of an object by name; None for an object without any to write."""
-    if record.kind == "fields":
-        return dict(record.detail)
-    if record.kind != "custom type":
-        return None
-    return {} if is_state_of_module(record.type) else static_attributes(record.detail)
 
 
 def other_attributes(old: PyDagSpec, new: PyDagSpec, roots: Roots) -> str | None:
