@@ -13,6 +13,7 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import tied_under
 from wrappers import WRAPPERS
 
 from pydag import jaxinterop
@@ -35,10 +36,7 @@ def compilations(call: Callable[[], Any]) -> int:
     return sum("backend_compile" in name for name in compiled)
 
 
-def tied() -> dict[str, Any]:
-    """One array at two places, and a leaf that JAX can't trace."""
-    w = jnp.ones((2, 2, 2))
-    return {"a": w, "b": w, "name": "net"}
+tied = tied_under("a", "b", lambda: jnp.ones((2, 2, 2)), name="net")
 
 
 def double(tree: Any) -> Any:

@@ -13,6 +13,7 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import number, tied_under
 
 from pydag import jaxinterop
 
@@ -61,10 +62,7 @@ def product_vjp() -> Any:
     return f
 
 
-def tied(value: float = 3.0) -> dict[str, Any]:
-    """One number at two places, and a leaf that JAX can't trace."""
-    w = jnp.float32(value)
-    return {"a": w, "b": w, "name": "net"}
+tied = tied_under("a", "b", number, name="net")
 
 
 @pytest.mark.parametrize("make", [product_jvp, product_vjp])
@@ -315,17 +313,6 @@ def test_wrong_rules() -> None:
         g(1.0, y=2.0)
     with pytest.raises(TypeError, match="defjvps and nondiff_argnums"):
         jaxinterop.custom_jvp(lambda x, y: x, nondiff_argnums=(1,)).defjvps(None)
-
-
-def test_the_text_stays() -> None:
-    """The function is known by its name and docstring."""
-
-    def plain(x: Any) -> Any:
-        """Gives x."""
-        return x
-
-    f: Any = jaxinterop.custom_jvp(plain)
-    assert (f.__name__, f.__doc__) == ("plain", "Gives x.")
 
 
 def test_a_cotangent_for_each_place_of_a_result() -> None:

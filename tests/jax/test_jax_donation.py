@@ -13,14 +13,11 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import tied_under
 
 from pydag import jaxinterop
 
-
-def tied() -> dict[str, Any]:
-    """One weight, used twice."""
-    w = jnp.ones((2, 2))
-    return {"a": w, "b": w}
+tied = tied_under("a", "b", lambda: jnp.ones((2, 2)))
 
 
 def step(params: Any, state: Any, x: Any = 1.0) -> Any:

@@ -18,6 +18,7 @@ pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 from jax import export
+from small_models import tied_under
 
 import pydag.jaxinterop as pj
 from pydag.jaxinterop.static.untraced import Untraced
@@ -27,10 +28,7 @@ jit: Any = pj.jit  # the type of what it returns isn't that of JAX's
 export_of: Any = export.export
 
 
-def tied() -> dict[str, Any]:
-    """One matrix at two places."""
-    w = jnp.array([[1.0, 2.0], [3.0, 4.0]])
-    return {"a": w, "b": w}
+tied = tied_under("a", "b", lambda: jnp.array([[1.0, 2.0], [3.0, 4.0]]))
 
 
 def product(params: Any, x: Any) -> Any:

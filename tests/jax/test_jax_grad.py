@@ -14,14 +14,11 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import number, tied_under
 
 from pydag import jaxinterop
 
-
-def tied(value: float = 3.0) -> dict[str, Any]:
-    """One number at two places."""
-    w = jnp.float32(value)
-    return {"a": w, "b": w}
+tied = tied_under("a", "b", number)
 
 
 def product(params: Any) -> Any:
@@ -232,32 +229,6 @@ def test_the_gradient_of_a_shared_array_is_computed_once() -> None:
     """The compiled gradient has one output for it."""
     traced = jaxinterop.jit(jaxinterop.grad(product)).trace(tied())
     assert len(traced.jaxpr.out_avals) == 1
-
-
-def test_a_raising_function() -> None:
-    """The exception passes through, and the arguments are as they were."""
-
-    def f(params: Any) -> Any:
-        raise KeyError("mine")
-
-    params = tied()
-    with pytest.raises(KeyError, match="mine"):
-        jaxinterop.grad(f)(params)
-    assert params == tied()
-    assert params["a"] is params["b"]
-
-
-def test_name_and_text_stay() -> None:
-    """The gradient function is known by the function's name, and has nothing else of it."""
-
-    @jaxinterop.jit
-    def loss(x: Any) -> Any:
-        """A loss."""
-        return x
-
-    gradient = jaxinterop.grad(loss)
-    assert (gradient.__name__, gradient.__doc__) == ("loss", "A loss.")
-    assert not hasattr(gradient, "lower")
 
 
 def test_a_namespace() -> None:

@@ -10,6 +10,7 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import tied_under
 
 from pydag import jaxinterop
 
@@ -17,10 +18,7 @@ structure: Any = jax.tree.structure
 BOTH = pytest.mark.parametrize("jacobian", [jaxinterop.jacfwd, jaxinterop.jacrev])
 
 
-def tied() -> dict[str, Any]:
-    """One vector at two places."""
-    w = jnp.array([1.0, 2.0])
-    return {"a": w, "b": w}
+tied = tied_under("a", "b", lambda: jnp.array([1.0, 2.0]))
 
 
 @BOTH

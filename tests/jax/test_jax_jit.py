@@ -18,14 +18,11 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import tied_under
 
 from pydag import jaxinterop
 
-
-def tied() -> dict[str, Any]:
-    """One weight, used twice."""
-    w = jnp.ones((2, 2))
-    return {"encoder": w, "decoder": w}
+tied = tied_under("encoder", "decoder", lambda: jnp.ones((2, 2)))
 
 
 def untied() -> dict[str, Any]:

@@ -13,14 +13,11 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import tied_under
 
 from pydag import jaxinterop
 
-
-def tied() -> dict[str, Any]:
-    """One vector at two places, and a leaf that JAX can't trace."""
-    w = jnp.arange(3.0)
-    return {"a": w, "b": w, "name": "net"}
+tied = tied_under("a", "b", lambda: jnp.arange(3.0), name="net")
 
 
 def double(tree: Any) -> Any:

@@ -12,14 +12,11 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import tied_under
 
 from pydag import jaxinterop
 
-
-def tied(value: float = 1.0) -> dict[str, Any]:
-    """One number at two places, and a leaf that JAX can't trace."""
-    w = jnp.float32(value)
-    return {"a": w, "b": w, "name": "net"}
+tied = tied_under("a", "b", lambda value=1.0: jnp.float32(value), name="net")
 
 
 def double(tree: Any) -> Any:

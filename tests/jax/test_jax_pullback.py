@@ -13,6 +13,7 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import number, tied_under
 
 from pydag import jaxinterop as pj
 
@@ -27,10 +28,7 @@ def product(params: Any, x: Any) -> Any:
     return jnp.sin(params["a"]) * params["b"] * x
 
 
-def tied() -> dict[str, Any]:
-    """One number at two places, and a leaf that JAX can't trace."""
-    w = jnp.float32(3.0)
-    return {"a": w, "b": w, "name": "net"}
+tied = tied_under("a", "b", number, name="net")
 
 
 def marks_of(pullback: Any) -> list[str]:

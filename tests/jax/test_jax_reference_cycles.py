@@ -14,6 +14,7 @@ import pydag
 pytest.importorskip("jax")
 
 import jax.numpy as jnp
+from small_models import tied_under
 from wrappers import APART, WRAPPERS
 
 from pydag import jaxinterop as pj
@@ -45,10 +46,7 @@ def closing_over(data: Any) -> Callable[[Any], Any]:
     return f
 
 
-def tied() -> dict[str, Any]:
-    """One array at two places."""
-    w = jnp.ones((2, 2, 2))
-    return {"a": w, "b": w}
+tied = tied_under("a", "b", lambda: jnp.ones((2, 2, 2)))
 
 
 @pytest.mark.parametrize("name", [n for n in EVERY if n not in OF_JAX])

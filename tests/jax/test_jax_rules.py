@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,50 +27,73 @@ def two(tree: Any) -> Any:
     return [tree[0] + 1, tree[1] + 2]
 
 
-def test_identity_of_nodes_only() -> None:
+def with_rule(f: Any) -> Any:
+    """The function, with a rule that nobody asks for."""
+    if isinstance(f, jaxinterop.custom_jvp):
+        f.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
+    else:
+        f.defvjp(lambda x: (f(x), None), lambda saved, ct: (ct,))
+    return f
+
+
+j: Any = jaxinterop
+
+# By way of each wrapper, with options, what a function of a tree gives that returns a tree like it.
+WITH_OPTIONS: dict[str, Callable[..., Any]] = {
+    "jit": lambda f, tree, **how: j.jit(f, **how)(tree),
+    "vmap": lambda f, tree, **how: j.vmap(f, **how)(tree),
+    "checkpoint": lambda f, tree, **how: j.checkpoint(f, **how)(tree),
+    "vjp": lambda f, tree, **how: j.vjp(f, tree, **how)[0],
+    "jvp": lambda f, tree, **how: j.jvp(f, (tree,), (tree,), **how)[0],
+    "linearize": lambda f, tree, **how: j.linearize(f, tree, **how)[0],
+    "cond": lambda f, tree, **how: j.cond(True, f, f, tree, **how),
+    "switch": lambda f, tree, **how: j.switch(0, [f, f], tree, **how),
+    "scan": lambda f, tree, **how: j.scan(lambda c, _: (f(c), None), tree, length=1, **how)[0],
+    "fori_loop": lambda f, tree, **how: j.fori_loop(0, 1, lambda _, c: f(c), tree, **how),
+    "while_loop": lambda f, tree, **how: j.while_loop(
+        lambda c: c[-1] < 1, lambda c: [*f(c[:-1]), c[-1] + 1], [*tree, 0], **how
+    )[:-1],
+    "map": lambda f, tree, **how: j.map(f, tree, **how),
+    "custom_jvp": lambda f, tree, **how: j.jit(with_rule(j.custom_jvp(f, **how)), **how)(tree),
+    "custom_vjp": lambda f, tree, **how: j.jit(with_rule(j.custom_vjp(f, **how)), **how)(tree),
+    "keep_sharing": lambda f, tree, **how: j.keep_sharing(jax.jit, **how)(f)(tree),
+    "custom_linear_solve": lambda f, tree, **how: j.custom_linear_solve(
+        lambda t: t, tree, lambda _, t: f(t), symmetric=True, **how
+    ),
+    "custom_root": lambda f, tree, **how: j.custom_root(
+        f, tree, lambda _, t: f(t), lambda _, t: t, **how
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_OPTIONS)
+def test_identity_of_nodes_only(name: str) -> None:
     """With `identity="nodes"` arrays that are shared by accident go in apart: everywhere."""
     z = jnp.zeros(2)
+    found = WITH_OPTIONS[name](two, [z, z], identity="nodes")
+    assert [leaf.tolist() for leaf in found] == [[1.0, 1.0], [2.0, 2.0]]
+
+
+def test_identity_of_nodes_only_in_derivatives() -> None:
+    """So does what they are differentiated by, and what is added to them."""
+    z, how = jnp.zeros(2), {"identity": "nodes"}
     tree = [z, z]
-    how = {"identity": "nodes"}
-    j: Any = jaxinterop
-    results = {
-        "jit": j.jit(two, **how)(tree),
-        "vmap": j.vmap(two, **how)(tree),
-        "checkpoint": j.checkpoint(two, **how)(tree),
-        "vjp": j.vjp(two, tree, **how)[0],
-        "jvp": j.jvp(two, (tree,), (tree,), **how)[0],
-        "linearize": j.linearize(two, tree, **how)[0],
-        "cond": j.cond(True, two, two, tree, **how),
-        "switch": j.switch(0, [two, two], tree, **how),
-        "scan": j.scan(lambda c, _: (two(c), None), tree, length=1, **how)[0],
-        "fori_loop": j.fori_loop(0, 1, lambda _, c: two(c), tree, **how),
-        "while_loop": j.while_loop(lambda c: c[0][0] < 1, two, tree, **how),
-        "map": j.map(two, tree, **how),
-        "custom_jvp": j.jit(with_rule(j.custom_jvp(two, **how)), **how)(tree),
-        "custom_vjp": j.jit(with_rule(j.custom_vjp(two, **how)), **how)(tree),
-        "keep_sharing": j.keep_sharing(jax.jit, **how)(two)(tree),
-        "apply_updates": j.apply_updates(tree, [z + 1, z + 2], **how),
-        "custom_linear_solve": j.custom_linear_solve(
-            lambda t: [x / 2 for x in t], tree, lambda _, t: two(t), symmetric=True, **how
-        ),
-        "custom_root": j.custom_root(two, tree, lambda _, t: two(t), lambda _, t: t, **how),
-    }
-    for name, result in results.items():
-        assert [leaf.tolist() for leaf in result] == [[1.0, 1.0], [2.0, 2.0]], name
+    added = j.apply_updates(tree, [z + 1, z + 2], **how)
+    assert [leaf.tolist() for leaf in added] == [[1.0, 1.0], [2.0, 2.0]]
     assert len(j.make_jaxpr(two, **how)(tree).in_avals) == 2
     gradient = j.grad(lambda t: jnp.sum(t[0] * 3 + t[1] * 5), **how)(tree)
     assert [leaf.tolist() for leaf in gradient] == [[3.0, 3.0], [5.0, 5.0]]
     for jacobian in (j.jacfwd, j.jacrev):
         rows = jacobian(lambda t: t[0][0] * 3 + t[1][0] * 5, **how)(tree)
         assert [row.tolist() for row in rows] == [[3.0, 0.0], [5.0, 0.0]]
-    covered = {*results, "make_jaxpr", "grad", "value_and_grad", "jacfwd", "jacrev"}
+    covered = {*WITH_OPTIONS, "apply_updates", "make_jaxpr", "grad", "value_and_grad"}
     named = {
         name
         for name in dir(jaxinterop)
         if inspect.isfunction(wrapper := getattr(jaxinterop, name))
         and "identity" in inspect.signature(wrapper).parameters
     }
-    assert named - covered == {
+    assert named - covered - {"jacfwd", "jacrev"} == {
         "hessian",
         "shard_map",
         "associative_scan",
@@ -80,43 +104,39 @@ def test_identity_of_nodes_only() -> None:
     }
 
 
-def with_rule(f: Any) -> Any:
-    """The function, with a rule that nobody asks for."""
-    if isinstance(f, jaxinterop.custom_jvp):
-        f.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
-    else:
-        f.defvjp(lambda x: (f(x), None), lambda saved, ct: (ct,))
-    return f
+class Box:
+    """A node in the namespace `boxes` alone."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
 
 
-def test_a_namespace() -> None:
-    """Classes of a namespace are nodes where a wrapper is told so."""
+pydag.register_fields(Box, namespace="boxes")
 
-    class Box:
-        def __init__(self, content: Any) -> None:
-            self.content = content
 
-    pydag.register_fields(Box, namespace="boxes")
-    w = jnp.arange(2.0)
-    shared = Box(w)
+@pytest.mark.parametrize("name", WITH_OPTIONS)
+def test_a_namespace(name: str) -> None:
+    """Classes of a namespace are nodes where a wrapper gets its name."""
+    shared = Box(jnp.arange(2.0))
 
     def f(pair: Any) -> Any:
         assert pair[0] is pair[1]
         assert type(pair[0]) is Box
         return pair
 
-    how: dict[str, Any] = {"namespace": "boxes"}
-    for found in (
-        jaxinterop.vmap(f, **how)([shared, shared]),
-        jaxinterop.scan(lambda c, _: (f(c), None), [shared, shared], length=1, **how)[0],
-        jaxinterop.cond(True, f, f, [shared, shared], **how),
-        jaxinterop.map(f, [shared, shared], **how),
-    ):
-        assert found[0] is found[1]
-        assert found[0].content.tolist() == [0.0, 1.0]
-    apart = jaxinterop.scan(lambda c, _: ([c[0], Box(w)], None), [shared, shared], length=1, **how)[
-        0
-    ]
+    found = WITH_OPTIONS[name](f, [shared, shared], namespace="boxes")
+    assert found[0] is found[1]
+    assert type(found[0]) is Box
+    assert found[0].content.tolist() == [0.0, 1.0]
+
+
+def test_what_comes_apart_in_a_namespace() -> None:
+    """A body that makes two objects of its classes for one gives two."""
+    w = jnp.arange(2.0)
+    shared = Box(w)
+    apart = j.scan(
+        lambda c, _: ([c[0], Box(w)], None), [shared, shared], length=1, namespace="boxes"
+    )[0]
     assert [type(box) for box in apart] == [Box, Box]
     assert apart[0] is not apart[1]
 

@@ -11,14 +11,11 @@ import pydag
 pytest.importorskip("jax")
 
 import jax.numpy as jnp
+from small_models import tied_under
 
 from pydag import jaxinterop
 
-
-def tied() -> dict[str, Any]:
-    """Four numbers at two places, and a leaf that JAX can't trace."""
-    w = jnp.arange(4.0)
-    return {"a": w, "b": w, "name": "net"}
+tied = tied_under("a", "b", lambda: jnp.arange(4.0), name="net")
 
 
 def add(x: Any, y: Any) -> Any:

@@ -13,6 +13,7 @@ pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding
+from small_models import tied_under
 from wrappers import MESH
 
 from pydag import jaxinterop
@@ -20,10 +21,7 @@ from pydag import jaxinterop
 P: Any = jax.sharding.PartitionSpec
 
 
-def tied() -> dict[str, Any]:
-    """One vector at two places, and leaves that JAX can't trace."""
-    w = jnp.arange(4.0)
-    return {"a": w, "b": w, "name": "net", "function": jnp.sin}
+tied = tied_under("a", "b", lambda: jnp.arange(4.0), name="net", function=jnp.sin)
 
 
 def double(tree: Any) -> Any:

@@ -12,15 +12,12 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import tied_under
 
 from pydag import jaxinterop
 from pydag.jaxinterop.boundary.call import per_leaf
 
-
-def tied(n: int = 3) -> dict[str, Any]:
-    """One row of numbers at two places."""
-    w = jnp.arange(float(n))
-    return {"a": w, "b": w}
+tied = tied_under("a", "b", lambda n=3: jnp.arange(float(n)))
 
 
 def test_inside_and_outside() -> None:

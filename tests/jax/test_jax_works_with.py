@@ -18,6 +18,7 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from small_models import tied_under
 
 from pydag import jaxinterop as pj
 from pydag.jaxinterop import Dag
@@ -31,9 +32,7 @@ def library(name: str) -> Any:
     return pytest.importorskip(name)
 
 
-def tied() -> dict[str, Any]:
-    w = jnp.array([[1.0, 0.5], [-0.5, 2.0]])
-    return {"encoder": w, "decoder": w}
+tied = tied_under("encoder", "decoder", lambda: jnp.array([[1.0, 0.5], [-0.5, 2.0]]))
 
 
 def loss(model: Any) -> Any:
