@@ -500,3 +500,45 @@ def test_recipes_that_somebody_changed() -> None:
     assert compiled.call(small) is NotImplemented
     recipes[key(TREE)] = good
     assert compiled.call() == (5, 6)
+
+
+class Statics:
+    """Leaves of a result that JAX doesn't trace."""
+
+    def __init__(self, positions: Any, values: Any) -> None:
+        self.positions, self.values = positions, values
+
+
+def test_a_result_with_static_leaves() -> None:
+    """They are put in their places among the leaves, also beside objects of the caller's."""
+    spec = pydag.dag_structure([0, 1, {"a": 2, "b": 3}])
+    statics = Statics((0, 3), ("first", "last"))
+    result = _core.make_result((spec, None, statics), (5, 6))
+    assert _core.open_result(result) == ((5, 6), (spec, None, statics))
+    assert _core.build_result(result) == ["first", 5, {"a": 6, "b": "last"}]
+    given = _core.make_result((spec, (1, -1), statics), [6])
+    assert _core.fill_result(given, ("zero", "one"), None) == [
+        "first",
+        "one",
+        {"a": 6, "b": "last"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("positions", "values", "error", "text"),
+    [
+        ((0,), ("a", "b"), ValueError, "a value for each position"),
+        ([0], ("a",), TypeError, "expected a tuple"),
+        ((0, 9), ("a", "b"), IndexError, "too few leaves"),
+        ((3, 0), ("a", "b"), IndexError, "too few leaves"),
+        (("x", 1), ("a", "b"), TypeError, "integer"),
+    ],
+    ids=["numbers differ", "list", "out of range", "descending", "no number"],
+)
+def test_static_leaves_that_fit_nowhere(
+    positions: Any, values: Any, error: type[Exception], text: str
+) -> None:
+    """They are refused."""
+    spec = pydag.dag_structure([0, 1, 2, 3])
+    with pytest.raises(error, match=text):
+        _core.build_result(_core.make_result((spec, None, Statics(positions, values)), (5, 6)))

@@ -62,10 +62,12 @@ void make_constants() {
     made.maxlen = interned("maxlen");
     made.memory_space = interned("memory_space");
     made.module = interned("__module__");
+    made.positions = interned("positions");
     made.refs = interned("_refs");
     made.sharding = interned("_sharding");
     made.tree = interned("tree");
     made.value = interned("value");
+    made.values = interned("values");
     constants = made;
 }
 

@@ -14,16 +14,19 @@ struct Result {
     // Where refs are among the leaves, a tuple of a number for each leaf: of the object of the caller's that
     // stands there; or one of the following. Else None. `leaves` are then without the caller's objects.
     nb::object sources;
-    auto python_refs() { return std::tie(spec, leaves, sources); }
+    // Where leaves that JAX doesn't trace are among the leaves, an object with two tuples: `positions`, ascending, and
+    // the `values` that stand there. Else None. `leaves` and `sources` are then without these.
+    nb::object statics;
+    auto python_refs() { return std::tie(spec, leaves, sources, statics); }
 };
-static_assert(sizeof(Result) == 3 * sizeof(nb::object), "list the new member in python_refs()");
+static_assert(sizeof(Result) == 4 * sizeof(nb::object), "list the new member in python_refs()");
 using ResultBox = Box<Result>;
 
 inline constexpr Py_ssize_t kSourceArray = -1;   // the next of `leaves`
 inline constexpr Py_ssize_t kSourceNewRef = -2;  // a fresh ref with the next of `leaves` as its content
 
-// `structure`: a PyDagSpec, or a tuple of one and the sources; `leaves`: a tuple or a list. TypeError for
-// anything else.
+// `structure`: a PyDagSpec, or a tuple of one, the sources, and the statics; `leaves`: a tuple or a list. TypeError
+// for anything else.
 nb::object make_result(nb::handle structure, nb::handle leaves);
 // (leaves, structure)
 nb::object open_result(nb::handle result);

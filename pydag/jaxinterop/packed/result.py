@@ -9,7 +9,8 @@ from jax import tree_util
 import pydag._core as _core
 from pydag.jaxinterop.refs.results import Given, without_refs
 from pydag.jaxinterop.static.differentiable import is_ref
-from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.static.paths import paths_of
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -36,15 +37,39 @@ def result(tree: AnyDag, options: Options, given: Given) -> Any:
     """
     dag = dag_of(tree, options, cls=Outcome)
     leaves, sources = without_refs(dag._leaves, given)
-    if dag._untraced.positions or dag._untraced.seen is not None:
+    if dag._untraced.seen is not None:
         return dag if sources is None else Packed(leaves, Content(dag._untraced, sources))
-    return _core.make_result(dag.spec if sources is None else (dag.spec, sources), leaves)
+    statics = StaticLeaves(dag._untraced) if dag._untraced.positions else None
+    is_plain = sources is None and statics is None
+    return _core.make_result(dag.spec if is_plain else (dag.spec, sources, statics), leaves)
+
+
+class StaticLeaves:
+    """The leaves of a result that JAX doesn't trace, for the core, which puts them in their places.
+
+    Equal where the untraced parts of two results are.
+    """
+
+    __slots__ = ("positions", "untraced", "values")
+
+    def __init__(self, untraced: Untraced) -> None:
+        self.untraced, self.positions = untraced, untraced.positions
+        self.values = tuple(static.value for static in untraced.statics)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StaticLeaves) and self.untraced == other.untraced
+
+    def __hash__(self) -> int:
+        return hash(self.untraced)
+
+    def __repr__(self) -> str:
+        return repr(self.untraced)
 
 
 def _with_keys(result: Any) -> tuple[list[tuple[Any, Leaf]], Any]:
     leaves, structure = _core.open_result(result)
-    spec, sources = structure if isinstance(structure, tuple) else (structure, None)
-    paths = _core.path_texts(spec, "")
+    spec, sources, statics = structure if isinstance(structure, tuple) else (structure, None, None)
+    paths = _core.path_texts(spec, "") if statics is None else paths_of(statics.untraced)
     if sources is not None:
         paths = [path for path, source in zip(paths, sources, strict=True) if source < 0]
     return list(zip(paths, leaves, strict=True)), structure
