@@ -16,16 +16,15 @@ from pydag.jaxinterop.prefixes.arguments import (
     Kwargs,
     argument_text,
     by_argument,
-    joined,
     roots_of,
 )
 from pydag.jaxinterop.refs.access import is_top_level, new_ref
 from pydag.jaxinterop.refs.contents import Lent
 from pydag.jaxinterop.refs.lending import lending, may_lend
-from pydag.jaxinterop.refs.table import RefNumber, RefTable
+from pydag.jaxinterop.refs.table import RefTable, numbers_of_refs
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_ref
-from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
+from pydag.jaxinterop.static.untraced import Options, Untraced, put_in, take_apart, untraced_of
 from pydag.jaxinterop.updates.update import Update, result_of
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf, Where
@@ -165,7 +164,7 @@ class DifferentiatedCall:
                 inside[number] = new_ref(content)
             table = RefTable(inside)
         by = by[: len(self.picked)]
-        call = rebuilt(self.call._untraced, joined(self.picked, by, others), Call)
+        call = rebuilt(self.call._untraced, put_in(others, zip(self.picked, by, strict=True)), Call)
         try:
             if self._is_staged and may_lend(table.refs):
                 return *self._run_lent(fun, call, table, updated), table
@@ -208,11 +207,8 @@ class DifferentiatedCall:
     def ref_paths(self) -> list[str]:
         """The paths of the refs among the arguments."""
         untraced = self.call._untraced
-        pairs = zip(untraced.positions, untraced.statics, strict=True)
-        found = [position for position, static in pairs if type(static.value) is RefNumber]
-        if not found:
-            return []
-        accessors = untraced.spec.accessors()
+        found = numbers_of_refs(untraced)
+        accessors = untraced.spec.accessors() if found else []
         return [argument_text(accessors[position]) for position in found]
 
     def gradient(self, leaves: Sequence[Any]) -> Any:

@@ -8,9 +8,9 @@ import jax
 
 import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec
-from pydag.jaxinterop.prefixes.arguments import joined
 from pydag.jaxinterop.static.leaves import copy_of_array
-from pydag.jaxinterop.static.untraced import Picker, picker
+from pydag.jaxinterop.static.untraced import Picker, picker, put_in
+from pydag.jaxinterop.structure.groups import in_order
 from pydag.typing import Leaf
 
 Tag = list[Any]
@@ -119,7 +119,7 @@ def join(
     """
     donated = donated[1] if donated else ()
     if order is None:
-        return joined(picked, donated, kept)
+        return put_in(kept, zip(picked, donated, strict=True))
     chosen = frozenset(picked)
-    waiting: list[list[Any]] = [list(map(iter, groups)) for groups in (kept, donated)]
-    return [next(waiting[i in chosen][group]) for i, group in enumerate(order)]
+    groups = [group + len(kept) if i in chosen else group for i, group in enumerate(order)]
+    return in_order((*kept, *donated), groups)

@@ -12,6 +12,7 @@ from pydag.jaxinterop.prefixes.treatments import Question, distinct, one_level, 
 from pydag.jaxinterop.refs.results import Given, Sources, without_refs
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.structure.groups import grouped
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -52,9 +53,7 @@ class Outputs:
             leaves, sources = without_refs(leaves, given)
         chosen = tuple(self.values.index(treated[i]) for i in dag._untraced.traced_positions())
         content = Content(dag._untraced, sources, chosen)
-        groups: list[list[Leaf]] = [[] for _ in self.values]
-        for group, leaf in zip(content.order(), leaves, strict=True):
-            groups[group].append(leaf)
+        groups = grouped(leaves, content.order(), len(self.values))
         return Packed((Packed((), content), *(Packed(g, content, i) for i, g in enumerate(groups))))
 
     @staticmethod

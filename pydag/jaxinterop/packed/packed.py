@@ -11,6 +11,7 @@ from pydag.jaxinterop.refs.results import ARRAY, Sources, with_refs
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.structure.groups import in_order
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -91,8 +92,7 @@ class Packed:
         if content is None:
             shell, *parts = leaves
             content = shell.content
-            waiting = [iter(part.leaves) for part in parts]
-            leaves = tuple(next(waiting[group]) for group in content.order())
+            leaves = tuple(in_order((part.leaves for part in parts), content.order()))
         untraced = table.shown(content.untraced)
         return untraced.build(with_refs(leaves, content.sources, given, make))
 

@@ -3,7 +3,7 @@
 
 import inspect
 import operator
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -142,11 +142,3 @@ def by_argument(
         options,
         only,
     )
-
-
-def joined(picked: Sequence[int], chosen: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """The sequence that has `chosen` at the positions `picked`, and `others` in between."""
-    items = list(others)
-    for position, item in zip(picked, chosen, strict=True):
-        items.insert(position, item)
-    return items

@@ -25,7 +25,7 @@ from pydag.jaxinterop.static.untraced import Untraced
 from .access import new_ref, refs_around
 from .interpret import UnknownStepError, run_pure
 from .lending import NeedsRefsError, ask_for_refs, distinct, staging
-from .table import RefNumber, RefTable, both_texts
+from .table import RefTable, both_texts, numbers_of_refs
 
 R = TypeVar("R")
 
@@ -219,8 +219,8 @@ class Lent:
         """Raises what JAX raises where a ref of a call is taken from around a function, too."""
         for number, ref in enumerate(self.table.refs):
             if function.takes(ref):
-                pairs = zip(self.untraced.positions, self.untraced.statics, strict=True)
-                position = next(i for i, x in pairs if x.value == RefNumber(number))
+                found = numbers_of_refs(self.untraced)
+                position = next(p for p, known in found.items() if known == number)
                 where = place_text(self.untraced.spec.accessors()[position], self.roots)
                 raise ValueError(both_texts(name, where))
 

@@ -137,6 +137,12 @@ NO_REFS = RefTable()
 """An empty table, to which nobody adds."""
 
 
+def numbers_of_refs(untraced: Untraced) -> dict[int, int]:
+    """The numbers that stand for refs, by their positions among all leaves."""
+    pairs = zip(untraced.positions, untraced.statics, strict=True)
+    return {position: x.value.number for position, x in pairs if type(x.value) is RefNumber}
+
+
 class TracedRefs(NamedTuple):
     """An untraced part in which refs count as traced leaves: a derivative has arrays for them.
 
@@ -150,8 +156,8 @@ class TracedRefs(NamedTuple):
     @classmethod
     def of(cls, untraced: Untraced) -> "TracedRefs":
         """The refs whose numbers are static in this untraced part."""
-        pairs = list(zip(untraced.positions, untraced.statics, strict=True))
-        known = {p: x.value.number for p, x in pairs if type(x.value) is RefNumber}
+        known = numbers_of_refs(untraced)
+        pairs = zip(untraced.positions, untraced.statics, strict=True)
         kept = [(p, x) for p, x in pairs if p not in known]
         shown = untraced._replace(
             positions=tuple(p for p, _ in kept), statics=tuple(x for _, x in kept)

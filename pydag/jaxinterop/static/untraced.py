@@ -106,7 +106,7 @@ class Options(NamedTuple):
         return _core.leaves(tree, namespace=self.namespace, identity=self.identity)
 
 
-class Seen(Protocol):
+class SeenDerivatives(Protocol):
     """What JAX sees of the derivatives in a DAG: the structures of what they are for."""
 
     def note(self, tree: Dag, options: Options) -> None:
@@ -139,7 +139,7 @@ class Untraced(NamedTuple):
     positions: tuple[int, ...]  # of the static leaves, among all
     statics: tuple[Static, ...]
     options: Options  # with which the DAG was, and will be, flattened
-    seen: Seen | None = None  # what JAX sees of the derivatives in it
+    seen: SeenDerivatives | None = None  # what JAX sees of the derivatives in it
 
     @property
     def spec(self) -> PyDagSpec:

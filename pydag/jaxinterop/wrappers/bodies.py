@@ -14,7 +14,7 @@ from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.packed.dag import InnerDag
 from pydag.jaxinterop.refs.contents import Lent, OfContents
 from pydag.jaxinterop.refs.lending import check_around, check_own_way, lending, may_lend
-from pydag.jaxinterop.refs.table import RefNumber, RefTable
+from pydag.jaxinterop.refs.table import RefTable, numbers_of_refs
 
 from .coming_apart import with_the_sharing_that_holds
 
@@ -107,6 +107,5 @@ def looped(
 def _place(bare: InnerDag, root: str) -> str | None:
     """The path of the first ref in a carry."""
     untraced = bare._untraced
-    pairs = zip(untraced.positions, untraced.statics, strict=True)
-    position = next(i for i, static in pairs if type(static.value) is RefNumber)
+    position = next(iter(numbers_of_refs(untraced)))
     return place_text(untraced.spec.accessors()[position], root)

@@ -21,7 +21,7 @@ from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.treatments import Question, is_one_sharding
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.typing import Leaf
+from pydag.jaxinterop.structure.groups import grouped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,10 +58,9 @@ class _Argument(NamedTuple):
 def parts_of(call: Call, count: int) -> tuple[Packed, ...]:
     """For each of so many arguments the leaves that no earlier one has: `shard_map` counts them."""
     untraced, paths = call._untraced, call.spec.paths()
-    leaves: list[list[Leaf]] = [[] for _ in range(count)]
-    for position, leaf in zip(untraced.traced_positions(), call._leaves, strict=True):
-        leaves[paths[position][1]].append(leaf)
-    return tuple(Packed(part, _Argument(untraced), i) for i, part in enumerate(leaves))
+    order = [paths[position][1] for position in untraced.traced_positions()]
+    parts = grouped(call._leaves, order, count)
+    return tuple(Packed(part, _Argument(untraced), i) for i, part in enumerate(parts))
 
 
 class Decorator(Protocol):

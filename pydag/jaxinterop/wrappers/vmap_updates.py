@@ -13,8 +13,8 @@ from pydag.jaxinterop.notices.blame import type_text
 from pydag.jaxinterop.packed.outputs import Outputs
 from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.structure.groups import grouped, in_order
 from pydag.jaxinterop.updates.update import Update, finished
-from pydag.typing import Leaf
 
 
 class MappedUpdates:
@@ -48,10 +48,8 @@ class MappedUpdates:
     def _run(self, call: Call) -> Any:
         result, update = call.run_and_update(self._fun, self._updated)
         self._check(call, update)
-        groups: list[list[Leaf]] = [[] for _ in self._groups]
         order = [self._groups.index(self._axes.get(p)) for p in update.positions]
-        for group, leaf in zip(order, update.leaves, strict=True):
-            groups[group].append(leaf)
+        groups = grouped(update.leaves, order, len(self._groups))
         return self._outputs.pack(result), Packed((), (update.plan, order)), tuple(groups)
 
     def _check(self, call: Call, update: Update) -> None:
@@ -78,7 +76,5 @@ class MappedUpdates:
         """Writes the changes into the arguments, and returns the result."""
         packed, shell, groups = returned
         plan, order = shell.content
-        waiting = list(map(iter, groups))
-        leaves = tuple(next(waiting[group]) for group in order)
-        update = Update(plan, leaves)
+        update = Update(plan, tuple(in_order(groups, order)))
         return finished(update.beside(packed), (args, kwargs), _core.build_result)
