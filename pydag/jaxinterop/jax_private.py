@@ -8,12 +8,14 @@ another one is opened by the same code. What JAX says in its errors is here, too
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import jax
 from jax import export
 
 from pydag.registry.optree_private import look_up
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _of_jax(module: str, name: str) -> Any:
@@ -46,6 +48,27 @@ def _optional(module: str, name: str) -> Any:
         return _of_jax(module, name)
     except ImportError:
         return None
+
+
+hide_in_tracebacks: Callable[[str], object] = (
+    _optional("jax._src.traceback_util", "register_exclusion") or bool
+)
+"""Says that JAX leaves out frames in files whose names begin so where it shortens a traceback."""
+
+_api_boundary: Any = _optional("jax._src.traceback_util", "api_boundary")
+
+
+def shortens_tracebacks(fun: F) -> F:
+    """A function below which tracebacks are shortened, as those of JAX's own functions are.
+
+    `JAX_TRACEBACK_FILTERING=off` shows every frame.
+    """
+    shortened: F = fun if _api_boundary is None else _api_boundary(fun)
+    return shortened
+
+
+shortening_code: object = getattr(shortens_tracebacks(lambda: None), "__code__", None)
+"""The code that `shortens_tracebacks` puts around a function."""
 
 
 differentiates_refs = _optional("jax._src.api", "_vjp_accum") is not None

@@ -89,6 +89,8 @@ class _ShortRepr(reprlib.Repr):
             return f"<{cls.__name__} of {len(x)} that isn't filled yet>"
         if cls in (tuple, list, dict, set, frozenset, collections.deque, str, bytes, int):
             return super().repr1(x, level)
+        if _module(cls).startswith("pydag.") and hasattr(cls, "_brief_repr"):
+            return self.shortened(x._brief_repr())
         if isinstance(x, tuple) and (names := self._names(cls)) is not None:
             is_namedtuple = hasattr(cls, "_fields")
             name = cls.__name__ if is_namedtuple else f"{_module(cls)}.{cls.__qualname__}"
@@ -106,8 +108,6 @@ class _ShortRepr(reprlib.Repr):
         if cls is collections.defaultdict:
             factory = self.repr1(x.default_factory, level - 1)
             return f"defaultdict({factory}, {self.repr_dict(x, level)})"
-        if cls is getattr(sys.modules.get("pydag._core"), "PyDagSpec", None):
-            return self.shortened(x._brief_repr())
         if (foreign := _FOREIGN_SPECS.get(f"{_module(cls)}.{cls.__qualname__}")) is not None:
             return foreign
         is_brief = _module(cls).partition(".")[0] in _BRIEF_MODULES

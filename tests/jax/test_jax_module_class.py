@@ -218,3 +218,31 @@ def test_inference_mode_of_equinox() -> None:
             self.w = jnp.ones(2)
 
     assert eqx.nn.inference_mode([Plain(), eqx.nn.Dropout(0.5)])[1].inference is True
+
+
+def test_annotated_fields_without_init() -> None:
+    """Annotations make no `__init__`: an error about arguments says which decorator does."""
+
+    class Layer(jaxinterop.Module):
+        w: Any
+        b: Any
+
+    class Bare(jaxinterop.Module):
+        pass
+
+    class Base:
+        def __init__(self, w: Any) -> None:
+            self.w = w
+
+    class Mixed(jaxinterop.Module, Base):
+        pass
+
+    cure = r"annotated fields \(w, b\) make none\n  Decorate it with @dataclasses.dataclass"
+    for make in (lambda: Layer(1, 2), lambda: Layer(w=1)):
+        with pytest.raises(TypeError, match=cure):
+            make()
+    with pytest.raises(TypeError, match=r"Bare\(\) takes no arguments: the class has no __init__$"):
+        Bare(1)  # type: ignore[call-arg]
+    assert dataclasses.dataclass(Layer)(1, b=2).b == 2
+    assert Mixed(3).w == 3
+    assert vars(Bare()) == {}

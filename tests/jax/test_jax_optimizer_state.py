@@ -198,3 +198,14 @@ def test_multi_steps_take_extra_arguments() -> None:
     w = jnp.array([1.0, 2.0])
     updates, _ = opt.update(2 * w, opt.init(w), w, value=jnp.sum(w**2))
     assert updates.tolist() == [-0.5, -1.0]
+
+
+def test_a_view_of_a_state_is_in_words() -> None:
+    """It says for what the state is, without the inner objects by which pydag knows it."""
+    model = {"w": jnp.ones(2), "n": 3, "b": jnp.ones(2)}
+    for options in ({}, {"wrt": "w"}):
+        state = pj.optimizer(optax.adam(0.1), **options).init(model)
+        shown = str(pydag.view({"model": model, "optimizer": state}))
+        assert "for a model of 2 arrays and 1 static" in shown
+        assert " object at 0x" not in shown
+        assert "spec_key" not in shown

@@ -291,3 +291,20 @@ def test_sixty_levels_of_sharing() -> None:
         assert out[0] is out[1]
         out = out[0]
     assert out.shape == (2,)
+
+
+def test_a_dict_is_no_prefix_of_a_module() -> None:
+    """The error says how the prefix of an object is made, by `dag_mask`; what it says works."""
+
+    class Scale(jaxinterop.Module):
+        def __init__(self) -> None:
+            self.w, self.b = jnp.ones((2, 3)), jnp.ones(3)
+
+    cure = r"pydag.dag_map\(lambda chosen: 0 if chosen else None, pydag.dag_mask\(obj, 'w'\)\)"
+    scale = Scale()
+    with pytest.raises(ValueError, match=cure):
+        jaxinterop.vmap(lambda scale: scale.w + scale.b, in_axes=({"w": 0},))(scale)
+    with pytest.raises(ValueError, match="if chosen else None"):
+        jaxinterop.vmap(lambda x: Scale(), out_axes={"w": 0, "b": None})(jnp.ones(2))
+    axes = pydag.dag_map(lambda chosen: 0 if chosen else None, pydag.dag_mask(scale, "w"))
+    assert jaxinterop.vmap(lambda scale: scale.w + scale.b, in_axes=(axes,))(scale).shape == (2, 3)

@@ -3,6 +3,7 @@
 
 #include "base/constants.h"
 #include "base/error.h"
+#include "structure/class_difference.h"
 #include "structure/node_fit.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -31,11 +32,10 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
         PyObject *const registration = CustomRefs{refs}.registration_box();
         if (info.registration && info.kind == node.kind && same_registration(registration, info.registration)) return;
         const nb::object expected = RegistrationBox::of(registration).type;
-        const char *const why = !type.is(expected)  ? ""
-                                : info.registration ? kRegisteredAnew
-                                                    : "; the class is not registered any more";
+        const bool is_gone = type.is(expected) && !info.registration;
+        const std::string why = is_gone ? "; the class is not registered any more" : class_difference(expected, type);
         fail(PyExc_ValueError, "Custom node type mismatch; expected type: %R, got type: %R%s; value: %U.",
-             expected.ptr(), type.ptr(), why, short_repr(object).ptr());
+             expected.ptr(), type.ptr(), why.c_str(), short_repr(object).ptr());
     }
     const bool fits = info.kind == node.kind || (traits(info.kind).is_mapping && traits(node.kind).is_mapping);
     if (!fits) fail(PyExc_ValueError, "Expected %s, got %U.", expected_name(node.kind), short_repr(object).ptr());
@@ -47,8 +47,8 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
     if (static_cast<size_t>(size) != node.count)
         fail(PyExc_ValueError, "%s arity mismatch; expected: %zu, got: %zd; tuple: %U.", name, size_t{node.count}, size,
              short_repr(object).ptr());
-    fail(PyExc_ValueError, "%s type mismatch; expected type: %R, got type: %R; tuple: %U.", name, expected, type.ptr(),
-         short_repr(object).ptr());
+    fail(PyExc_ValueError, "%s type mismatch; expected type: %R, got type: %R%s; tuple: %U.", name, expected,
+         type.ptr(), class_difference(expected, type).c_str(), short_repr(object).ptr());
 }
 
 // Whether an opened object of the node's kind and class fits the node. What a flatten function gives is compared

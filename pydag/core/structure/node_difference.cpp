@@ -2,6 +2,7 @@
 #include "structure/node_difference.h"
 
 #include "base/error.h"
+#include "structure/class_difference.h"
 #include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -121,7 +122,8 @@ Words difference(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_
     const Kind kind = a.kind;
     const Words outlines = {outline(a, refs_a), outline(b, refs_b)};
     if (kind != b.kind || num_refs(a) == 0) return outlines;
-    if (!type_of(kind, refs_a).is(type_of(kind, refs_b))) return outlines;
+    const nb::object type = type_of(kind, refs_a), other = type_of(kind, refs_b);
+    if (!type.is(other)) return {outlines.first, outlines.second + class_difference(type, other)};
     if (has_keys(kind) && !equal_keys(keys_box_of(kind, refs_a), keys_box_of(kind, refs_b)))
         return key_difference(kind, refs_a, refs_b);
     if (a.count != b.count) return outlines;

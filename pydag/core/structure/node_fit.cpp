@@ -2,6 +2,7 @@
 #include "structure/node_fit.h"
 
 #include "base/error.h"
+#include "structure/class_difference.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/key_match.h"
@@ -69,7 +70,7 @@ std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *c
         return std::string(is_registered(a.kind) ? "Custom node" : noun_of(a.kind)) +
                " type mismatch; expected type: " + class_text(a.kind, refs_a) +
                ", got type: " + class_text(b.kind, refs_b) +
-               (type_of(a.kind, refs_a).is(type_of(b.kind, refs_b)) ? kRegisteredAnew : "");
+               class_difference(type_of(a.kind, refs_a), type_of(b.kind, refs_b));
     if (fit == Fit::kOtherKeys)
         return std::string(traits(a.kind).is_mapping ? "dictionary" : "fields") + " key mismatch; " +
                key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b));

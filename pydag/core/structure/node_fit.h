@@ -18,9 +18,6 @@ enum class Fit { kFits, kOtherKind, kOtherCount, kOtherClass, kOtherKeys, kOther
 // same. Neither node is a leaf or an alias. Keys and aux_data are compared by identity, then `==`.
 Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, std::vector<uint32_t> &order);
 
-// What an error adds where both sides have one class.
-constexpr const char *kRegisteredAnew = "; the class was registered anew between the two";
-
 // In words, why they don't fit; no full stop.
 std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b);
 

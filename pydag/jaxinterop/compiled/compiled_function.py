@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pydag._core as _core
 from pydag._core import Hashed, JitCaller, PyDagSpec, SpecKey
+from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
@@ -118,6 +119,7 @@ class CompiledFunction:
                 raise
         return self._run(args, kwargs)
 
+    @jax_private.shortens_tracebacks
     def _run(self, args: Args, kwargs: Kwargs) -> Any:
         try:
             return self.with_taken(Taken.run, args, kwargs)
@@ -130,6 +132,7 @@ class CompiledFunction:
         compare_programs(taken, self.source, given)
         return taken.run()
 
+    @jax_private.shortens_tracebacks
     def with_taken(self, use: Callable[[Taken], R], args: Args, kwargs: Kwargs) -> R:
         """Takes a call apart, and returns what `use` makes of it."""
         while True:

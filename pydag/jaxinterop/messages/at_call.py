@@ -8,6 +8,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from pydag.jaxinterop import jax_private
+
 _PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 
 
@@ -28,13 +30,18 @@ def is_of_pydag(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_PACKAGE)
 
 
+def _is_between(frame: FrameType) -> bool:
+    """Whether a frame is JAX's, around a function of this package."""
+    return frame.f_code is jax_private.shortening_code
+
+
 def user_frame() -> tuple[FrameType, int]:
     """The innermost frame of the user's, and the `stacklevel` of a warning that points at it.
 
     The `stacklevel` counts from the function that calls this one.
     """
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and is_of_pydag(frame):
+    while frame.f_back is not None and (is_of_pydag(frame) or _is_between(frame)):
         frame, level = frame.f_back, level + 1
     return frame, level
 

@@ -22,7 +22,9 @@ from pydag.jaxinterop import jax_private
 F = TypeVar("F", bound=Callable[..., Any])
 
 # JAX says where a value was made, or a function called, by the innermost frame that is the user's.
-jax_private.hide_frames_of(f"{Path(__file__).parents[2]}{os.sep}")
+_PYDAG = f"{Path(__file__).parents[2]}{os.sep}"
+jax_private.hide_frames_of(_PYDAG)
+jax_private.hide_in_tracebacks(_PYDAG)
 
 
 def name_of(fun: Callable[..., Any]) -> str:

@@ -46,6 +46,9 @@ class Structure:
     def __repr__(self) -> str:
         return "Structure()" if self.untraced is None else f"Structure({self.untraced})"
 
+    def _brief_repr(self) -> str:
+        return "for a model of " + ("any kind" if self.untraced is None else self.untraced.size())
+
 
 class OptimizerState:
     """Optax's state, whose attributes and items are reached as if it were that state itself.

@@ -104,11 +104,27 @@ def _regions(
             raise ValueError(
                 f"{question.name} must be a tree prefix of the corresponding value, but for "
                 f"{shortened(where)}, which is {shortened(value)}, there is "
-                f"{shortened(repr(prefix))}"
+                f"{shortened(repr(prefix))}{_made_of_object(prefix, tree, question)}"
             ) from None
         positions = _children_at(listing, position, [entry[0].entry for entry in entries])
         ways = (accessor + entry for entry in entries)
         walk.add(list(zip(parts, children, positions, ways, strict=True)))
+
+
+def _made_of_object(prefix: Any, tree: Dag, question: Question) -> str:
+    """What to do where a dict was given for an object that isn't one; else nothing."""
+    if not isinstance(prefix, dict) or isinstance(tree, dict | list | tuple) or tree is None:
+        return ""
+    axes = [x for x in prefix.values() if type(x) is int]
+    names = [name for name, x in prefix.items() if x is not None]
+    chosen = repr(names[0] if len(names) == 1 else names) if names else "pattern"
+    answer = axes[0] if axes else "sharding" if "sharding" in question.name else 0
+    name = type(tree).__name__
+    return (
+        f"\n  The prefix of an object of the class {name} is another {name}, or one answer for all "
+        f"of it. Make it of the object: pydag.dag_map(lambda chosen: {answer} if chosen else None, "
+        f"pydag.dag_mask(obj, {chosen}))."
+    )
 
 
 def _children_at(listing: Listing, position: int, entries: list[Any]) -> list[int]:

@@ -152,6 +152,7 @@ def blame_rule(error: Exception, where: Callable[[], Sequence[str]]) -> None:
         raise _out_of_reach(f"{', '.join(paths)} is lent to what is differentiated") from error
 
 
+@jax_private.shortens_tracebacks
 def lending(run: Callable[[list[Any] | None], R]) -> R:
     """Runs what stages a function; if that needs refs from around it, runs it again with these.
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Module`: a base class for models of one's own."""
 
-from typing import Any, ClassVar
+import inspect
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydag.registry.fields import register_module
 from pydag.views.view import view
+
+_SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 
 
 class Module:
@@ -48,8 +51,30 @@ class Module:
             cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # so that `@dataclass` writes none
         register_module(cls)
 
+    if not TYPE_CHECKING:  # there, a class without `__init__` takes no arguments
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            classes = type(self).__mro__
+            if (args or kwargs) and classes[classes.index(Module) + 1] is object:
+                raise TypeError(_no_init(type(self)))
+            super().__init__(*args, **kwargs)
+
+        __init__.__signature__ = inspect.Signature([_SELF])
+
     def __repr__(self) -> str:
         try:
             return str(view(self))
         except Exception:  # an instance that isn't whole, such as in `__init__`
             return object.__repr__(self)
+
+
+def _no_init(cls: type) -> str:
+    """The text of an error about arguments for a class that has no `__init__`."""
+    text = f"{cls.__name__}() takes no arguments: the class has no __init__"
+    fields = list(vars(cls).get("__annotations__", ()))
+    if not fields:
+        return text
+    return (
+        f"{text}, and annotated fields ({', '.join(fields[:3])}{', ...' * (len(fields) > 3)}) make "
+        "none\n  Decorate it with @dataclasses.dataclass, or write an __init__."
+    )

@@ -154,6 +154,15 @@ class Untraced(NamedTuple):
     def __repr__(self) -> str:
         return self.describe(lambda accessor: accessor.codify(""))
 
+    def _brief_repr(self) -> str:
+        return f"a structure of {self.size()}"
+
+    def size(self) -> str:
+        """How many leaves of each kind there are, in words."""
+        arrays = self.spec.num_leaves - len(self.positions)
+        text = f"{arrays} array" + "s" * (arrays != 1)
+        return text + (f" and {len(self.positions)} static" if self.positions else "")
+
     def describe(self, text: Callable[[optree.PyTreeAccessor], str]) -> str:
         """The structure; and the static leaves with their paths, such as `['name']: 'net'`."""
         structure = repr(self.spec_key).removeprefix("SpecKey(PyDagSpec(").removesuffix("))")

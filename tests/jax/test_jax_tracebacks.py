@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of a traceback is pydag's, where the user's own code fails under a wrapper."""
+
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+
+import pydag
+import pydag.jaxinterop as pj
+
+PYDAG = str(Path(pydag.__file__).parent) + os.sep
+OPTIMIZER = pj.optimizer(optax.add_decayed_weights(0.1))
+
+
+class Net(pj.Module):
+    """A model for two inputs, which fails for three."""
+
+    def __init__(self) -> None:
+        self.w = jnp.ones(2)
+
+    def __call__(self, x: Any) -> Any:
+        return jnp.sum(self.w * x)
+
+    def step(self, carry: Any, x: Any) -> Any:
+        return carry, self(x)
+
+
+def loss(net: Any, x: Any) -> Any:
+    """Fails by its shapes."""
+    return net(x)
+
+
+def _custom_vjp(net: Any, x: Any) -> Any:
+    f = pj.custom_vjp(loss)
+    f.defvjp(lambda net, x: (loss(net, x), None), lambda _, g: (None, None))
+    return f(net, x)
+
+
+def _custom_jvp(net: Any, x: Any) -> Any:
+    f = pj.custom_jvp(loss)
+    f.defjvp(lambda primals, tangents: (loss(*primals), tangents[1].sum()))
+    return pj.grad(f, argnums=1)(net, x)
+
+
+WAYS: dict[str, Callable[[Any, Any], Any]] = {
+    "jit": pj.jit(loss),
+    "lower": lambda net, x: pj.jit(loss).lower(net, x),
+    "method": lambda net, x: pj.jit(net)(x),
+    "grad": pj.grad(loss),
+    "value_and_grad": pj.value_and_grad(loss),
+    "jacrev": pj.jacrev(loss),
+    "jacfwd": pj.jacfwd(loss),
+    "hessian": pj.hessian(loss),
+    "vjp": lambda net, x: pj.vjp(loss, net, x),
+    "jvp": lambda net, x: pj.jvp(loss, (net, x), (net, x)),
+    "linearize": lambda net, x: pj.linearize(loss, net, x),
+    "vmap": lambda net, x: pj.vmap(loss, in_axes=(None, 0))(net, x[None]),
+    "checkpoint": pj.checkpoint(loss),
+    "cond": lambda net, x: pj.cond(True, loss, loss, net, x),
+    "switch": lambda net, x: pj.switch(0, [loss, loss], net, x),
+    "scan": lambda net, x: pj.scan(lambda net, x: (net, net(x)), net, x[None]),
+    "scan of a method": lambda net, x: pj.scan(net.step, x, x[None]),
+    "map": lambda net, x: pj.map(net, x[None]),
+    "while_loop": lambda net, x: pj.while_loop(lambda c: c[0](c[1]) > 0, lambda c: c, [net, x]),
+    "fori_loop": lambda net, x: pj.fori_loop(0, 2, lambda i, c: [c[0], c[0](c[1])], [net, x]),
+    "custom_jvp": _custom_jvp,
+    "custom_vjp": _custom_vjp,
+    "eval_shape": lambda net, x: pj.eval_shape(loss, net, x),
+    "make_jaxpr": lambda net, x: pj.make_jaxpr(loss)(net, x),
+    "keep_sharing": pj.keep_sharing(jax.jit)(loss),
+    "optimizer": lambda net, x: OPTIMIZER.update(
+        pj.tree.map(lambda _: x, net), OPTIMIZER.init(net), net
+    ),
+    "apply_updates": lambda net, x: pj.apply_updates(net, pj.tree.map(lambda _: x, net)),
+}
+NESTED: dict[str, Callable[[Any, Any], Any]] = {
+    "jit of grad": pj.jit(pj.grad(loss)),
+    "grad of jit": pj.grad(pj.jit(loss)),
+    "jit of grad of scan": pj.jit(
+        lambda net, x: pj.grad(lambda net: pj.scan(net.step, x, x[None])[1].sum())(net)
+    ),
+    "vmap of checkpoint of cond": lambda net, x: pj.vmap(
+        pj.checkpoint(lambda net, x: pj.cond(x.sum() > 0, loss, loss, net, x)), in_axes=(None, 0)
+    )(net, x[None]),
+}
+
+
+def frames_of_ours(fails: Callable[[Any, Any], Any]) -> int:
+    """How many frames of pydag's a user sees."""
+    with pytest.raises((TypeError, ValueError)) as info:
+        fails(Net(), jnp.ones(3))
+    frames = traceback.extract_tb(info.value.__traceback__)
+    return sum(frame.filename.startswith(PYDAG) for frame in frames)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_shape_error_has_few_frames_of_pydag(name: str) -> None:
+    """At most three, in each wrapper."""
+    assert frames_of_ours(WAYS[name]) <= 3
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_nested_wrappers_add_few_frames(name: str) -> None:
+    """At most six, where wrappers are nested."""
+    assert frames_of_ours(NESTED[name]) <= 6
+
+
+def test_the_users_own_frames_are_there() -> None:
+    """The frames of the functions that the user wrote stay, innermost last."""
+    with pytest.raises(TypeError) as info:
+        WAYS["jit"](Net(), jnp.ones(3))
+    own = [f.name for f in traceback.extract_tb(info.value.__traceback__) if f.filename == __file__]
+    assert own[-2:] == ["loss", "__call__"]
+
+
+def test_every_frame_can_be_seen() -> None:
+    """`JAX_TRACEBACK_FILTERING=off` shows pydag's frames as it shows JAX's."""
+    program = (
+        "import traceback, jax.numpy as jnp, pydag.jaxinterop as pj\n"
+        "try: pj.jit(lambda x: x + jnp.ones(3))(jnp.ones(2))\n"
+        "except TypeError as e: print(sum('jaxinterop' in f.filename for f in "
+        "traceback.extract_tb(e.__traceback__)))\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "JAX_TRACEBACK_FILTERING": "off", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert int(found.stdout) > 3
