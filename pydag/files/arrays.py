@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .tensors import is_tensor_class, tensor_dtype, tensor_to_numpy
+from .tensors import check_plain, is_tensor_class, tensor_dtype, tensor_to_numpy
 
 # The types that NumPy and the format share: NumPy's name, then the format's.
 DTYPES = {
@@ -107,36 +107,44 @@ def _stored_as_they_are() -> tuple[Any, type, frozenset[Any], type]:
     return np, np.ndarray, dtypes, np.ma.MaskedArray
 
 
-def to_numpy(leaf: Any) -> Any:
-    """The array as NumPy's: contiguous, little-endian, of a type that the format has.
+host_copies: dict[type, Callable[[Any], Any]] = {}
+"""How arrays of a class are copied to the host, where `numpy.asarray` would leave a copy there."""
+
+
+def storable(leaf: Any) -> tuple[str, tuple[int, ...]]:
+    """The type that an array has in the format, and its shape.
 
     Raises:
-        TypeError: There is no such array.
+        TypeError: It can't be stored.
     """
-    np, plain, dtypes, masked = _stored_as_they_are()
+    _, plain, _, masked = _stored_as_they_are()
+    is_tensor = is_tensor_class(type(leaf))
+    if isinstance(leaf, masked):
+        raise TypeError("a masked array would lose its mask")
+    if is_tensor:
+        check_plain(leaf)
+    elif type(leaf) is not plain and not hasattr(type(leaf), "__array__"):
+        raise TypeError(f"an object of {type(leaf)!r} only describes an array")
+    short = DTYPES.get(dtype_name(leaf.dtype))
+    if short is None:
+        what = "tensors" if is_tensor else "arrays"
+        raise TypeError(f"a safetensors file can't store {what} of type {leaf.dtype}")
+    return short, tuple(leaf.shape)
+
+
+def to_numpy(leaf: Any) -> Any:
+    """An array that is `storable` as NumPy's: contiguous, little-endian."""
+    np, plain, dtypes, _ = _stored_as_they_are()
     array = leaf
+    if is_tensor_class(type(leaf)):
+        return tensor_to_numpy(leaf, numpy_dtype(DTYPES[tensor_dtype(leaf)]))
     if type(leaf) is not plain:
-        if isinstance(leaf, masked):
-            raise TypeError("a masked array would lose its mask")
-        if is_tensor_class(type(leaf)):
-            return _tensor_to_numpy(leaf)
-        if not hasattr(type(leaf), "__array__"):
-            raise TypeError(f"an object of {type(leaf)!r} only describes an array")
-        array = np.asarray(leaf)
+        array = host_copies.get(type(leaf), np.asarray)(leaf)
     if array.dtype in dtypes and array.flags.c_contiguous:
         return array
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))
-    if dtype_name(array.dtype) not in DTYPES:
-        raise TypeError(f"a safetensors file can't store arrays of type {array.dtype}")
     return np.require(array, requirements=["C"])
-
-
-def _tensor_to_numpy(tensor: Any) -> Any:
-    name = tensor_dtype(tensor)
-    if name not in DTYPES:
-        raise TypeError(f"a safetensors file can't store tensors of type {tensor.dtype}")
-    return tensor_to_numpy(tensor, numpy_dtype(DTYPES[name]))
 
 
 def signature(leaf: Any) -> tuple[str, tuple[int, ...]]:

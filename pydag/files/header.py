@@ -30,7 +30,7 @@ def _item_size(short: str) -> int:
     return int(bits[0]) // 8 if bits else 1
 
 
-_ITEM_SIZES = {short: _item_size(short) for short in NUMPY_NAMES}  # bytes of one number
+ITEM_SIZES = {short: _item_size(short) for short in NUMPY_NAMES}  # bytes of one number
 
 
 class Run(NamedTuple):
@@ -86,7 +86,7 @@ def _runs(entries: Mapping[str, Entry], room: int) -> list[Run] | None:
         if len(entry) != 3 or begin != end or type(begin) is not int or type(stop) is not int:
             return None
         if not runs or shape != last_shape or dtype != last_dtype:
-            size = _ITEM_SIZES[dtype] * math.prod(max(n, 1) for n in shape)
+            size = ITEM_SIZES[dtype] * math.prod(max(n, 1) for n in shape)
             if type(shape) is not list or size > _MOST_BYTES or min(shape, default=0) < 0:
                 return None
             size = size if all(shape) else 0

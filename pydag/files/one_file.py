@@ -2,22 +2,17 @@
 """Writes arrays that have names to one safetensors file."""
 
 import itertools
+import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import IO, Any, NamedTuple
 
-import pydag._core as _core
-
-from .arrays import dtype_name
-from .header import LARGEST
+from .header import ITEM_SIZES, LARGEST
 from .package import package
 
 
 def check_size(metadata: Mapping[str, str], names: Iterable[str]) -> None:
     """Raises ValueError where a header would be too large."""
-    import json
-
     size = sum(len(name) + 120 for name in names)
     most = 12 * sum(map(len, itertools.chain(*metadata.items())))  # a character may need as many
     if size + most > LARGEST:
@@ -29,50 +24,91 @@ def check_size(metadata: Mapping[str, str], names: Iterable[str]) -> None:
         )
 
 
+class Content(NamedTuple):
+    """An array that is to be written.
+
+    Args:
+        dtype: Its type, as the format calls it.
+        shape: Its shape.
+        nbytes: How many bytes it has.
+        pieces: Makes them, in order; called when the array is written.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    pieces: Callable[[], Iterable[Any]]
+
+
+def write_contents(
+    path: str, contents: Mapping[str, Content], metadata: Mapping[str, str], bar: Any
+) -> None:
+    """Writes a file, one array after the other, and waits until it is on the disk.
+
+    Args:
+        path: Where; it is replaced.
+        contents: The arrays by name, in the order in which they will lie.
+        metadata: Goes into the header.
+        bar: Is told how many bytes were written; None: there is none.
+
+    Raises:
+        ValueError: The header would be too large.
+    """
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for name, (dtype, shape, nbytes, _) in contents.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": (end, end + nbytes)}
+        end += nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > LARGEST:
+        raise ValueError(f"the header needs {len(text)} bytes, and may have {LARGEST}")
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for content in contents.values():
+            _write(file, content, bar)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _write(file: IO[bytes], content: Content, bar: Any) -> None:
+    for piece in content.pieces():
+        file.write(piece)
+        if bar is not None:
+            bar.update(len(piece))
+
+
 def write_file(
     temporary: str,
-    arrays: Mapping[str, Any],
+    arrays: Mapping[str, Content],
     metadata: Mapping[str, str],
     path: str | os.PathLike[str],
+    bar: Any,
 ) -> None:
-    """Writes a file, and reads its header back.
+    """Writes a file of arrays that NumPy has, and reads its header back.
+
+    The arrays lie as the safetensors package would put them: those with the longest numbers first,
+    so that each begins at a multiple of its number's size.
 
     Args:
         temporary: Where.
-        arrays: Contiguous arrays of NumPy by name.
+        arrays: The arrays by name.
         metadata: Goes into the header.
         path: Where it will be, for messages.
+        bar: Is told how many bytes were written; None: there is none.
     """
     safetensors = package()
-    entries = _entries(safetensors.TensorSpec, arrays)
+
+    def place(item: tuple[str, Content]) -> tuple[int, str, str]:
+        return -ITEM_SIZES[item[1].dtype], item[1].dtype, item[0]
+
     try:
-        safetensors.serialize_file(entries, temporary, metadata=dict(metadata) or None)
+        write_contents(temporary, dict(sorted(arrays.items(), key=place)), metadata, bar)
         with safetensors.safe_open(temporary, framework="np"):
             pass  # reading it back proves that it is whole
     except safetensors.SafetensorError as error:
-        raise _system_error(error, path) from error
-
-
-def _entries(make: Callable[..., Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """What safetensors gets for each array, which must live until it is written."""
-    dtypes: dict[Any, str] = {}
-    entries = {}
-    for name, array in arrays.items():
-        dtype = array.dtype
-        if dtype not in dtypes:
-            dtypes[dtype] = dtype_name(dtype)
-        entries[name] = make(
-            dtype=dtypes[dtype],
-            shape=array.shape,
-            data_ptr=_core.buffer_address(array),
-            data_len=array.nbytes,
-        )
-    return entries
-
-
-def _system_error(error: Exception, path: str | os.PathLike[str]) -> Exception:
-    """An OSError if the system refused; else a ValueError."""
-    number = re.search(r"os error (\d+)", str(error))
-    if number is None:
-        return ValueError(f"{os.fspath(path)!r} can't be written: {error}")
-    return OSError(int(number[1]), os.strerror(int(number[1])), os.fspath(path))
+        raise ValueError(f"{os.fspath(path)!r} can't be written: {error}") from error
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error

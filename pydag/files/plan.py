@@ -3,8 +3,9 @@
 
 import itertools
 import json
+import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydag._core import PyDagSpec
@@ -14,10 +15,19 @@ from pydag.structure.listing import Listing, shorten
 from pydag.structure.values import UnwritableError, encode_leaf
 from pydag.typing import Identity, Leaf
 
-from .arrays import is_array_class, is_scalar_class, of_class, signature_text, to_numpy
+from .arrays import (
+    NUMPY_NAMES,
+    is_array_class,
+    is_scalar_class,
+    of_class,
+    signature_text,
+    storable,
+    to_numpy,
+)
+from .header import ITEM_SIZES
 from .memory import one_each
 from .names import leaf_names, other_ways
-from .one_file import check_size, write_file
+from .one_file import Content, check_size, write_file
 from .package import KINDS
 from .tensors import check_no_modules
 
@@ -97,23 +107,26 @@ class Plan:
         """How many bytes an array has; 0 of one that can't be written."""
         return int(getattr(self.leaves[self.numbers[name]], "nbytes", 0))
 
-    def arrays(self, names: Iterable[str], bar: Any) -> dict[str, Any]:
-        """Arrays of NumPy, as they are written.
+    def _content(self, name: str) -> Content:
+        """An array as it is written, copied to the host when its turn comes."""
+        i = self.numbers[name]
+        try:
+            dtype, shape = storable(self.leaves[i])
+        except Exception as error:  # a class's own attributes may raise anything
+            raise TypeError(self._refusal(i, error)) from error
+        size = math.prod(shape) * ITEM_SIZES[dtype]
 
-        Args:
-            names: Their names.
-            bar: Is told of the bytes of each.
-        """
-        found = {}
-        for name in names:
-            i = self.numbers[name]
+        def pieces() -> Iterator[Any]:
             try:
-                found[name] = array = to_numpy(self.leaves[i])
+                array = to_numpy(self.leaves[i])
             except Exception as error:  # `__array__` may raise anything
                 raise TypeError(self._refusal(i, error)) from error
-            if bar is not None:
-                bar.update(array.nbytes)
-        return found
+            if (array.dtype.name, array.shape) != (NUMPY_NAMES[dtype], shape):
+                wrong = TypeError(f"its numbers are {signature_text(array)}")
+                raise TypeError(self._refusal(i, wrong))
+            yield array.reshape(-1).view("u1").data  # Python's buffers don't know each type
+
+        return Content(dtype, shape, size, pieces)
 
     def names(self) -> Iterable[str]:
         """The names of all arrays."""
@@ -128,9 +141,9 @@ class Plan:
         bar: Any,
     ) -> None:
         """Writes some arrays to one file: see `shards.Writable`."""
-        arrays = self.arrays(names, bar)
+        arrays = {name: self._content(name) for name in names}
         check_size(metadata, arrays)
-        write_file(temporary, arrays, metadata, path)
+        write_file(temporary, arrays, metadata, path, bar)
 
     def _refusal(self, leaf: int, error: Exception) -> str:
         where = shorten(self._listing.path_text(self._listing.leaves[leaf], "tree"))

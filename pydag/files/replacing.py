@@ -3,37 +3,110 @@
 
 import contextlib
 import os
+import re
 import stat
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_MOST = 100  # characters of a name
+_NEW = re.compile(r"\.(.+)\.pydag-[0-9a-f]{16}", re.DOTALL)
 
 
-class NewFile(NamedTuple):
-    """A file that isn't in its place yet."""
+class NewFile:
+    """A file that isn't in its place yet.
 
-    path: str
-    mode: int  # that the umask gives it
+    It is locked while its writer lives, where the system has such locks. So the next writer knows
+    what a writer that was killed has left.
+
+    Args:
+        path: Its own.
+        mode: What the umask gives it.
+        lock: A handle of the file that is locked; None where there are no locks.
+    """
+
+    def __init__(self, path: str, mode: int, lock: int | None) -> None:
+        self.path, self._mode, self._lock = path, mode, lock
 
     @classmethod
     def beside(cls, folder: str, name: str) -> "NewFile":
         """A new, empty file in a folder, with another name than `name`."""
-        path = os.path.join(folder, f".{name[:100]}.{os.urandom(8).hex()}")
-        # So that the umask decides on the mode: safetensors sets one of its own.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        return cls(path, os.stat(path).st_mode)
+        while True:
+            path = os.path.join(folder, f".{name[:_MOST]}.pydag-{os.urandom(8).hex()}")
+            # So that the umask decides on the mode.
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            if fcntl is None:
+                os.close(handle)
+                return cls(path, os.stat(path).st_mode, None)
+            if _is_taken(handle, path):  # by one who tidies up, before it was locked
+                os.close(handle)
+                continue
+            return cls(path, os.fstat(handle).st_mode, handle)
 
     def replace(self, target: str) -> None:
         """Makes it the file at `target`, whose mode it takes if there is one."""
-        mode = self.mode
+        mode = self._mode
         with contextlib.suppress(FileNotFoundError):
             mode = os.stat(target).st_mode
         os.chmod(self.path, stat.S_IMODE(mode))
         os.replace(self.path, target)
+        self._unlock()
 
     def remove(self) -> None:
         """Deletes it, if it is still there."""
         with contextlib.suppress(OSError):
             os.unlink(self.path)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _is_taken(handle: int, path: str) -> bool:
+    """Locks a new file; True if another one locked it first. Where nobody can lock, nobody has."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    try:
+        return not os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return True
+
+
+def remove_leftovers(folder: str, is_ours: Callable[[str], bool]) -> None:
+    """Deletes the new files of writers that were killed.
+
+    Files of a writer that is alive, and all of other names, are left alone; so is every file where
+    the system has no locks.
+
+    Args:
+        is_ours: Whether files are written under a name: the first hundred characters of it.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder) if fcntl is not None else ():
+            found = _NEW.fullmatch(name)
+            if found is not None and is_ours(found[1]):
+                _remove_if_unlocked(os.path.join(folder, name))
+
+
+def _remove_if_unlocked(path: str) -> None:
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_WRONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(handle)
 
 
 def flush(path: str) -> None:
@@ -56,6 +129,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Gives the name of a new file beside `path`, which replaces it at the end."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
+    remove_leftovers(folder, name[:_MOST].__eq__)
     new = NewFile.beside(folder, name)
     try:
         yield new.path

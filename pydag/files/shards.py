@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from .header import LARGEST
 from .index import INDEX, read_index
 from .package import STRUCTURE
-from .replacing import NewFile, flush, flush_folder
+from .replacing import NewFile, flush, flush_folder, remove_leftovers
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *(?:([KMGT])(i?))?B?", re.IGNORECASE)
 _SHARD = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
@@ -97,6 +97,8 @@ def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar
     is_new = not os.path.isdir(folder)
     if is_new:
         os.mkdir(folder)
+    else:
+        remove_leftovers(folder, lambda name: name == INDEX or bool(_SHARD.fullmatch(name)))
     aliases: dict[str, dict[str, str]] = {name: {} for name in names}
     for alias, array in plan.aliases.items():
         aliases[files[array]][alias] = array

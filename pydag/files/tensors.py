@@ -71,15 +71,10 @@ def tensor_dtype(tensor: Any) -> str:
 
 
 def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:
-    """A tensor's numbers as an array of NumPy: contiguous, of this type, on the host.
-
-    Raises:
-        TypeError: It has none, or keeps them elsewhere.
-    """
+    """The numbers of a tensor that is plain, as an array of NumPy's: contiguous, of this type."""
     import numpy as np
 
     torch: Any = sys.modules["torch"]
-    check_plain(tensor)
     plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
     # As bytes, for NumPy may not know the type.
     flat = plain.reshape(-1).view(torch.uint8).numpy().view(np.dtype(numpy_type))

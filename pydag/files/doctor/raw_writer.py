@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a safetensors file of arrays that lie in other files, piece by piece."""
 
-import json
-import os
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydag.files.arrays import numpy_dtype
-from pydag.files.header import LARGEST
+from pydag.files.one_file import Content, write_contents
 
 from .stored import Stored, bits_of
 from .torch_file import View
@@ -31,25 +30,11 @@ def write_raw(
     """
     # The widest first, so that each begins at a multiple of its size.
     names = sorted(arrays, key=lambda name: (-(bits_of(arrays[name].dtype) or 0), name))
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    end = 0
-    for name in names:
-        array = arrays[name]
-        offsets = [end, end + array.nbytes]
-        header[name] = {"dtype": array.dtype, "shape": array.shape, "data_offsets": offsets}
-        end += array.nbytes
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    if len(text) > LARGEST:
-        raise ValueError(f"the header needs {len(text)} bytes, and may have {LARGEST}")
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for name in names:
-            for piece in _contents(arrays[name]):
-                file.write(piece)
-                bar.update(len(piece))
-        file.flush()
-        os.fsync(file.fileno())
+    contents = {
+        name: Content(array.dtype, array.shape, array.nbytes, functools.partial(_contents, array))
+        for name, array in ((name, arrays[name]) for name in names)
+    }
+    write_contents(path, contents, metadata, bar)
 
 
 def _contents(array: Stored) -> Iterator[bytes]:

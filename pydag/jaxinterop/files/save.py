@@ -19,6 +19,7 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 
+from . import host as host  # it says how arrays are copied to the host
 from .opened import Opened, content, is_plain, kind_of
 
 
