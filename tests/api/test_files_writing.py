@@ -55,8 +55,9 @@ def test_the_bytes_of_the_safetensors_package(tmp_path: Path) -> None:
     save_file(arrays, tmp_path / "theirs")
     names = [str(tmp_path / name) for name in ("ours", "theirs")]
     ours, theirs = (safetensors.safe_open(name, "np") for name in names)
-    assert sorted(ours.keys()) == sorted(theirs.keys())
-    for name in ours.keys():  # noqa: SIM118  # it isn't a mapping
+    found = sorted(ours.keys())
+    assert found == sorted(theirs.keys())
+    for name in found:
         assert ours.get_tensor(name).tobytes() == theirs.get_tensor(name).tobytes()
     sizes = [os.path.getsize(name) for name in names]
     assert sizes[0] == sizes[1]
