@@ -7,13 +7,11 @@ This is the mechanism of every wrapper but `jit`, which does the same with less 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from jax import tree_util
-
 from pydag.jaxinterop.function_cache import cached_for_function, kept_with_function
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.notices.blame import blame_value
-from pydag.jaxinterop.packed.dag import InnerDag, Outcome, Role, dag_of, rebuilt
+from pydag.jaxinterop.packed.dag import InnerDag, Outcome, Role, dag_of, opened_by_jax, rebuilt
 from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.prefixes.arguments import (
     Args,
@@ -36,6 +34,7 @@ _NONE = Chosen((), ())
 Maker = Callable[[Callable[[], Callable[..., Any]]], Callable[["Call"], Outcome]]
 
 
+@opened_by_jax
 class Call(InnerDag):
     """The arguments of a call: one identity table spans them all. Its tree is `(args, kwargs)`."""
 
@@ -100,14 +99,6 @@ class Call(InnerDag):
 def argument_paths(untraced: Untraced) -> Sequence[str]:
     """The path of each traced leaf of a call, such as `args[0]['layers'][3].w`."""
     return paths_of(untraced, CALL)
-
-
-tree_util.register_pytree_with_keys(
-    Call,
-    lambda call: (tuple(call.with_paths()), call._untraced),
-    lambda untraced, leaves: rebuilt(untraced, leaves, Call),
-    lambda call: (call._leaves, call._untraced),
-)
 
 
 def flat(

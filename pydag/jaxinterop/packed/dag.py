@@ -168,6 +168,21 @@ def rebuilt(untraced: Untraced, leaves: Iterable[Leaf], cls: type[D] = Dag) -> D
     return dag
 
 
+Inner = TypeVar("Inner", bound="InnerDag")
+
+
+def opened_by_jax(cls: type[Inner]) -> type[Inner]:
+    """Lets JAX open a class of Dags with the paths of their leaves. A decorator."""
+    tree_util.register_pytree_with_keys(
+        cls,
+        lambda dag: (tuple(dag.with_paths()), dag._untraced),
+        lambda untraced, leaves: rebuilt(untraced, leaves, cls),
+        lambda dag: (dag._leaves, dag._untraced),
+    )
+    return cls
+
+
+@opened_by_jax
 class InnerDag(Dag):
     """A Dag that a wrapper hands to JAX, which sees the paths of its tree.
 
@@ -197,9 +212,6 @@ class Outcome(InnerDag):
     """
 
     __slots__ = ()
-
-
-Inner = TypeVar("Inner", bound=InnerDag)
 
 
 class Role(enum.Enum):
@@ -326,12 +338,6 @@ masks[Dag] = _mask
 opens_with_names.set(Dag, _open_with_names)
 serialized_by_flax(Dag, _to_state, _from_state)
 tree_util.register_pytree_with_keys(Dag, _dag_with_keys, rebuilt, _open)
-tree_util.register_pytree_with_keys(
-    InnerDag,
-    lambda dag: (list(dag.with_paths()), dag._untraced),
-    lambda untraced, leaves: rebuilt(untraced, leaves, InnerDag),
-    lambda dag: (dag._leaves, dag._untraced),
-)
 tree_util.register_pytree_with_keys(
     Outcome,
     lambda dag: (list(dag.with_paths()), dag._untraced.content),

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax import tree_util
 
 from pydag.jaxinterop.boundary.call import Call, flat
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.packed.dag import InnerDag, rebuilt
+from pydag.jaxinterop.packed.dag import InnerDag, opened_by_jax, rebuilt
 from pydag.jaxinterop.static.untraced import Options, take_apart
 
 __all__ = ["callback", "print"]
@@ -54,6 +53,7 @@ def _later(function: Any, name: str, args: Any, kwargs: Any, options: Any) -> An
     return functools.partial(function, _options=options)
 
 
+@opened_by_jax
 class Shown(InnerDag):
     """A DAG as a format string sees it: as the tree itself."""
 
@@ -73,13 +73,6 @@ class Shown(InnerDag):
 
     def __getitem__(self, key: Any) -> Any:
         return self.tree[key]
-
-
-tree_util.register_pytree_node(
-    Shown,
-    lambda dag: (dag._leaves, dag._untraced),
-    lambda untraced, leaves: rebuilt(untraced, leaves, Shown),
-)
 
 
 def _shown(tree: Any, root: str) -> Any:
