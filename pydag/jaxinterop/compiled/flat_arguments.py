@@ -16,11 +16,11 @@ from pydag.typing import Leaf
 Tag = list[Any]
 """An empty list, which belongs to one structure: see `FlatNames`."""
 
-MOST_SPREAD = 1000
+MOST_SPREAD = 16
 """Leaves that are passed one by one, at most.
 
-That spares each call a tuple, 3 to 6 % of its time. A trace, in which JAX makes a tree of each
-argument, takes a quarter to a half longer.
+That spares each call a tuple, less than a microsecond. A trace, in which JAX makes a tree of each
+argument, takes longer by 8 microseconds a leaf.
 """
 
 

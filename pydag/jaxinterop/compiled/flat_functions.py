@@ -7,6 +7,7 @@ Where no leaf is donated, and all get one sharding, JAX is given the leaves one 
 """
 
 import inspect
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -71,6 +72,24 @@ class WrittenLeaves:
         return self._known.get(untraced, frozenset())
 
 
+class Made:
+    """Something that is made when it is first asked for.
+
+    Attributes:
+        found: It, once it was made.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._lock = make, threading.Lock()
+        self.found: tuple[Any, ...] = ()
+
+    def __call__(self) -> Any:
+        if not self.found:
+            with self._lock:
+                self.found = self.found or (self._make(),)
+        return self.found[0]
+
+
 class FlatFunctions:
     """What `jax.jit` made of a function with options.
 
@@ -132,33 +151,36 @@ class FlatFunctions:
             return flat(hashed, (), leaves)
 
         def with_extras(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
-            return run_with_contents(inner, hashed.value, donated, kept, writes.of)
+            return run_with_contents(inner(), hashed.value, donated, kept, writes.of)
 
         self.source = source
-        self.names = FlatNames()
-        inner: Any = jax.jit(named(flat, source, self.names), static_argnums=0)
-        self.inner = inner
-        self.jitted: Any = jax.jit(
-            named(flat, source, self.names),
-            static_argnums=0,
-            donate_argnums=1,
-            **shardings.for_jax(options, updates=updated != NOTHING),
-            **jax_options,
-        )
+        names = self.names = FlatNames()
         self.may_spread = not shardings.has_given_in and "abstracted_axes" not in jax_options
-        self.spread: Any = jax.jit(
-            named(spread, source, SpreadNames()),
-            static_argnums=0,
-            **shardings.for_jax(options, updates=updated != NOTHING),
-            **jax_options,
-        )
-        self.with_extras: Any = jax.jit(
-            named(with_extras, source, self.names),
-            static_argnums=0,
-            donate_argnums=1,
-            **shardings.for_jax(options, updates=updated != NOTHING, has_extras=True),
-            **jax_options,
-        )
+
+        def jitted(fun: Any, signature: inspect.Signature, **own: Any) -> Any:
+            return jax.jit(named(fun, source, signature), static_argnums=0, **own)
+
+        def with_options(fun: Any, signature: Any, has_extras: bool = False, **own: Any) -> Any:
+            own |= shardings.for_jax(options, updates=updated != NOTHING, has_extras=has_extras)
+            return jitted(fun, signature, **own, **jax_options)
+
+        self.jitted: Any = with_options(flat, names, donate_argnums=1)
+        # Most functions need none of these, or one.
+        inner = self._inner = Made(lambda: jitted(flat, names))
+        self._spread = Made(lambda: with_options(spread, SpreadNames()))
+        self._with_extras = Made(lambda: with_options(with_extras, names, True, donate_argnums=1))
+
+    @property
+    def inner(self) -> Any:
+        return self._inner()
+
+    @property
+    def spread(self) -> Any:
+        return self._spread()
+
+    @property
+    def with_extras(self) -> Any:
+        return self._with_extras()
 
     def of(self, flat_arguments: FlatArguments) -> Any:
         """The function that takes these arguments, refs as they are."""
@@ -166,13 +188,16 @@ class FlatFunctions:
 
     def cache_size(self) -> int:
         """For how many kinds of arguments JAX has a way into the compiled function."""
-        functions = self.jitted, self.spread, self.with_extras
+        made = self._spread.found, self._with_extras.found
+        functions = [self.jitted, *(function for own in made for function in own)]
         return int(sum(function._cache_size() for function in functions))
 
     def clear_caches(self) -> None:
         """Lets JAX forget what it compiled."""
-        for compiled in (self.jitted, self.spread, self.with_extras, self.inner):
-            compiled.clear_cache()
+        self.jitted.clear_cache()
+        for made in (self._inner, self._spread, self._with_extras):
+            for compiled in made.found:
+                compiled.clear_cache()
 
 
 _PARAMETERS = [

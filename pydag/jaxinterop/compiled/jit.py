@@ -189,6 +189,8 @@ def _of_held(fun: Any, held: Held, again: Callable[[Any], Any]) -> Any:
 
 def _check(fun: Any, arguments: dict[str, Any]) -> None:
     """Raises what JAX raises of arguments that the function doesn't have."""
+    if callable(fun) and not any(chosen is not None for chosen in arguments.values()):
+        return
     is_named = isinstance(getattr(fun, "__name__", ""), str)  # else JAX doesn't take it
     jax.jit(fun if is_named else wraps(fun)(lambda: None), **arguments)
 
