@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients and states, matched with the model that they are for."""
 
-import itertools
 from typing import Any
 
 import jax
@@ -10,9 +9,9 @@ import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
 from pydag.jaxinterop.packed.dag import Dag
-from pydag.jaxinterop.prefixes.neutral import marked, neutral
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.structure.pairing import unfold_alike
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
@@ -43,15 +42,9 @@ def check_state(state: Untraced, model: Untraced, root: str) -> None:
         return
     shown = _core.explain(state.spec, model.spec, roots=root)
     told = shortened(shown or "other leaves are arrays", 1400)
-    for one, other in itertools.permutations((state, model)):
-        try:
-            neutral(one.spec).flatten_up_to(marked(other.spec))
-        except SharingError:
-            raise SharingError(_OTHER_SHARING.format(told, _tied_advice(_MODEL_ADVICE))) from None
-        except ValueError:
-            raise ValueError(_OTHER.format(told)) from None
-    if state.positions != model.positions:
-        raise ValueError(_OTHER.format(told))
+    if state.spec != model.spec and unfold_alike(state.spec, model.spec):
+        raise SharingError(_OTHER_SHARING.format(told, _tied_advice(_MODEL_ADVICE)))
+    raise ValueError(_OTHER.format(told))
 
 
 _BOTH = "  (first: what the state is for, second: the model)\n{}\n"

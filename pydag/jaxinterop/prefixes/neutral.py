@@ -116,8 +116,3 @@ def build(spec: PyDagSpec, leaves: Iterable[Any], are_marks: bool = False) -> Da
         return _core.flatten(Cautious(node, refuses, holes), **_options(node))[1]
 
     return _core.unflatten(spec.transform(of_node), held)
-
-
-def marked(spec: PyDagSpec) -> Dag:
-    """A tree of a structure, with an object for each leaf and nodes of ours."""
-    return _core.unflatten(neutral(spec), [object() for _ in range(spec.num_leaves)])

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from pydag._core import PyDagSpec
 from pydag.jaxinterop.static.leaves import Static
 from pydag.structure.kinds import MAPPINGS
 from pydag.structure.listing import Listing
@@ -97,3 +98,12 @@ def numbers_of_alike(
         return known.setdefault(key, len(known))
 
     return from_leaves_up(listing, number)
+
+
+def unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
+    """Whether two structures differ in what they share, at most."""
+    known: dict[Any, int] = {}
+    first, second = (
+        numbers_of_alike(Listing.of(spec), lambda _: None, known)[0] for spec in (one, other)
+    )
+    return first == second
