@@ -161,17 +161,19 @@ from .structure.specs import dagspec_is_suffix as dagspec_is_suffix
 from .structure.specs import dagspec_one_level as dagspec_one_level
 from .structure.specs import dagspec_paths as dagspec_paths
 from .structure.specs import dagspec_transform as dagspec_transform
-from .views.explain import explain as explain
-from .views.view import View as View
-from .views.view import view as view
 
 if TYPE_CHECKING:
     from . import files as files
+    from .views.explain import explain as explain
+    from .views.view import View as View
+    from .views.view import view as view
 else:  # to a type checker it would mean that the package has every name
     from .public.first_use import at_first_use as _at_first_use
     from .public.renamed import missing as _missing
 
-    __getattr__, __dir__ = _at_first_use("pydag", {"files": "files"}, _missing)
+    _later = dict.fromkeys(("View", "view"), "views.view")
+    _later |= {"explain": "views.explain", "files": "files"}
+    __getattr__, __dir__ = _at_first_use("pydag", _later, _missing)
 
 __version__ = "0.1.0"
 

@@ -5,7 +5,6 @@ import inspect
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydag.registry.fields import register_module
-from pydag.views.view import view
 
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 
@@ -62,6 +61,8 @@ class Module:
         __init__.__signature__ = inspect.Signature([_SELF])
 
     def __repr__(self) -> str:
+        from pydag.views.view import view  # here: most programs show no module
+
         try:
             return str(view(self))
         except Exception:  # an instance that isn't whole, such as in `__init__`
