@@ -39,7 +39,7 @@ from pydag.typing import Leaf
 
 from .deleted import DELETED, blame_deleted, is_about_deleted, note_donor
 from .extra_results import (
-    Taken,
+    TracedCall,
     WritesMoreError,
 )
 from .flat_arguments import FlatArguments
@@ -122,18 +122,18 @@ class CompiledFunction:
     @jax_private.shortens_tracebacks
     def _run(self, args: Args, kwargs: Kwargs) -> Any:
         try:
-            return self.with_taken(Taken.run, args, kwargs)
+            return self.with_traced_call(TracedCall.run, args, kwargs)
         except TraceBeginsError:
             with traces_allowed():
-                return self.with_taken(self._compare_and_run, args, kwargs)
+                return self.with_traced_call(self._compare_and_run, args, kwargs)
 
-    def _compare_and_run(self, taken: Taken) -> Any:
+    def _compare_and_run(self, traced_call: TracedCall) -> Any:
         given = self.shardings.given_in, self.shardings.given_out
-        compare_programs(taken, self.source, given)
-        return taken.run()
+        compare_programs(traced_call, self.source, given)
+        return traced_call.run()
 
     @jax_private.shortens_tracebacks
-    def with_taken(self, use: Callable[[Taken], R], args: Args, kwargs: Kwargs) -> R:
+    def with_traced_call(self, use: Callable[[TracedCall], R], args: Args, kwargs: Kwargs) -> R:
         """Takes a call apart, and returns what `use` makes of it."""
         while True:
             try:
@@ -197,7 +197,7 @@ class CompiledFunction:
         """The arguments in the form in which they are flattened."""
         return self.static.wrap(args, self.keywords.of(kwargs))
 
-    def take_apart(self, args: Args, kwargs: Kwargs) -> Taken:
+    def take_apart(self, args: Args, kwargs: Kwargs) -> TracedCall:
         """A call, ready for JAX.
 
         Where the structure was seen before, leaves that were arrays then are taken for arrays.
@@ -214,17 +214,17 @@ class CompiledFunction:
             groups, key = self._prepare(args, kwargs, leaves, spec_key, refs)
         key.note_call()
         if refs or groups.donated_if_written:
-            taken, recipe, states = self.contents.taken(groups, key, leaves, refs)
+            traced_call, recipe, states = self.contents.traced_call(groups, key, leaves, refs)
             if recipe is not None:
                 self.watched.add(spec_key, recipe, states)
-            return taken._replace(call=call)
+            return traced_call._replace(call=call)
         flat_arguments = groups.flat_arguments
         if (recallable := groups.recallable(key)) is not None:
             function = self.functions.spread if flat_arguments.is_spread else None
             recipe = recallable.recipe(key, flat_arguments, function=function)
             self.watched.add(spec_key, recipe, recallable.recent.watched)
         function, arguments = self.functions.of(flat_arguments), flat_arguments.pick(key, leaves)
-        return Taken(function, arguments, leaves, call, is_spread=flat_arguments.is_spread)
+        return TracedCall(function, arguments, leaves, call, is_spread=flat_arguments.is_spread)
 
     def add_written(self, error: WritesMoreError) -> None:
         """Notes that a function writes into more refs than was known."""

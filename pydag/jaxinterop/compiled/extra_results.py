@@ -146,7 +146,7 @@ def check_not_closed_over(
             raise ValueError(both_texts(name, where))
 
 
-class Taken(NamedTuple):
+class TracedCall(NamedTuple):
     """A call, taken apart for JAX.
 
     Args:

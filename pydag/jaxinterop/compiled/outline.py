@@ -11,7 +11,7 @@ from pydag.jaxinterop.static.differentiable import shape_of
 from pydag.jaxinterop.updates.update import result_of
 from pydag.typing import Dag, Leaf
 
-from .extra_results import Taken
+from .extra_results import TracedCall
 from .key import Key
 
 _NO_REF = "not a ref"
@@ -21,21 +21,21 @@ class Outline:
     """A call without its arrays.
 
     Args:
-        taken: The call.
+        traced_call: The call.
     """
 
-    def __init__(self, taken: Taken) -> None:
-        self._hashed, self.is_spread = taken.arguments[0], taken.is_spread
-        self.key: Key = taken.key
-        self._has_written = taken.written is not None
+    def __init__(self, traced_call: TracedCall) -> None:
+        self._hashed, self.is_spread = traced_call.arguments[0], traced_call.is_spread
+        self.key: Key = traced_call.key
+        self._has_written = traced_call.written is not None
         self._refs: dict[int, Any] = {}  # a description of each ref, by its place among all leaves
-        self._kinds = ref_kinds(taken.leaves)
+        self._kinds = ref_kinds(traced_call.leaves)
         if self._kinds:
-            self._refs = {i: shape_of(taken.leaves[i]) for i in self._kinds}
+            self._refs = {i: shape_of(traced_call.leaves[i]) for i in self._kinds}
 
-    def is_for(self, taken: Taken) -> bool:
+    def is_for(self, traced_call: TracedCall) -> bool:
         """Whether what was compiled for this call can run the other."""
-        return bool(self._hashed == taken.arguments[0])
+        return bool(self._hashed == traced_call.arguments[0])
 
     def ref_difference(self, leaves: Sequence[Leaf]) -> str:
         """Where another call of the same structure has other refs, in words."""

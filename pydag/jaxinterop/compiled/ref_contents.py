@@ -19,7 +19,7 @@ from pydag.typing import Leaf
 from .extra_results import (
     ExtraKey,
     Extras,
-    Taken,
+    TracedCall,
     check_not_closed_over,
     contents_in,
     pins_of,
@@ -40,9 +40,9 @@ class RefContents:
     def __init__(self, functions: FlatFunctions, shardings: Shardings) -> None:
         self._functions, self._shardings = functions, shardings
 
-    def taken(
+    def traced_call(
         self, groups: LeafGroups, key: Hashed, leaves: Sequence[Leaf], refs: Refs
-    ) -> tuple[Taken, _core.Recipe | None, Sequence[State]]:
+    ) -> tuple[TracedCall, _core.Recipe | None, Sequence[State]]:
         """A call with refs, ready for JAX, and how the core makes the next one, where it can.
 
         Returns also what constant objects must hold for that.
@@ -59,7 +59,7 @@ class RefContents:
             arguments = flat_arguments.pick(key, leaves)
             closed_over = refs_around(self._functions.jitted.trace(*arguments))
             check_not_closed_over(closed_over, leaves, groups.spec, self._functions.source.text)
-            return Taken(self._functions.jitted, arguments, leaves), None, ()
+            return TracedCall(self._functions.jitted, arguments, leaves), None, ()
         inner = groups.inner_key(key)
         extras = groups.extras.get(inner)
         if extras is None:
@@ -78,7 +78,7 @@ class RefContents:
         inner: Hashed,
         leaves: Sequence[Leaf],
         extras: Extras,
-    ) -> tuple[Taken, _core.Recipe | None, Sequence[State]]:
+    ) -> tuple[TracedCall, _core.Recipe | None, Sequence[State]]:
         known = extras.written
         numbers = tuple(sorted(known.positions))
         written = tuple(groups.traced[i] for i in numbers)
@@ -116,5 +116,5 @@ class RefContents:
             states = recallable.recent.watched
         arguments = flat_arguments.pick(hashed, contents_in(leaves, extras.refs, written))
         to_write = [leaves[i] for i in written]
-        taken = Taken(self._functions.with_extras, arguments, leaves, written=to_write)
-        return taken, recipe, states
+        traced_call = TracedCall(self._functions.with_extras, arguments, leaves, written=to_write)
+        return traced_call, recipe, states

@@ -25,7 +25,7 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.static.lines import ORDERS, Line, first_difference, lines_of
 
-from .extra_results import Taken
+from .extra_results import TracedCall
 
 _MOST_CHARACTERS = 8000  # of the lines that are left with the service, to say where a difference is
 _ADDRESSES = re.compile(r'(callback[^\n]*?backend_config = )"\d+"')  # of callbacks, in a program
@@ -73,7 +73,7 @@ class _Program(NamedTuple):
     lines: list[Line]
 
 
-def compare_programs(taken: Taken, source: Source, shardings: Any) -> None:
+def compare_programs(traced_call: TracedCall, source: Source, shardings: Any) -> None:
     """Compares the program of a call with those of the other processes, if its arrays span them.
 
     Args:
@@ -84,16 +84,16 @@ def compare_programs(taken: Taken, source: Source, shardings: Any) -> None:
         RuntimeError: Another process has compiled the function for the same shapes, and its program
             is another one.
     """
-    leaves = jax.tree.leaves(taken.arguments[1:])
+    leaves = jax.tree.leaves(traced_call.arguments[1:])
     if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
         return
     placed = *leaves, *jax.tree.leaves(shardings), *jax_private.mesh_of_context()
     devices = {i for what in placed if _spans(what) for i in _devices(what)}
     if not devices:
         return
-    text = _ADDRESSES.sub(r"\1", taken.trace().lower().as_text())
-    values = [getattr(leaf, "inner", leaf) for leaf in taken.leaves]  # of static arguments
-    lines = lines_of(values, taken.key.untraced.spec, CALL)
+    text = _ADDRESSES.sub(r"\1", traced_call.trace().lower().as_text())
+    values = [getattr(leaf, "inner", leaf) for leaf in traced_call.leaves]  # of static arguments
+    lines = lines_of(values, traced_call.key.untraced.spec, CALL)
     arguments, orders = (_digest(repr(part)) for part in (lines[:-1], lines[-1]))
     is_short = len(json.dumps(lines)) <= _MOST_CHARACTERS
     own = _Program(_digest(text), arguments, orders, lines if is_short else [])

@@ -17,7 +17,7 @@ from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, wrap_stati
 from pydag.jaxinterop.static.untraced import take_apart
 from pydag.typing import Dag
 
-from .extra_results import Taken
+from .extra_results import TracedCall
 from .flat_arguments import join
 
 
@@ -25,14 +25,14 @@ class InputTrees:
     """Trees like `(args, kwargs)`, without the static arguments.
 
     Args:
-        taken: The call.
+        traced_call: The call.
         args, kwargs: The arguments, of which only the structure is kept.
         static: Which of them are static.
     """
 
-    def __init__(self, taken: Taken, args: Args, kwargs: Kwargs, static: Chosen) -> None:
-        self._untraced, self._static = taken.key.untraced, static.spots(args, kwargs)
-        self._key, self._is_spread = taken.arguments[0].value, taken.is_spread
+    def __init__(self, traced_call: TracedCall, args: Args, kwargs: Kwargs, static: Chosen) -> None:
+        self._untraced, self._static = traced_call.key.untraced, static.spots(args, kwargs)
+        self._key, self._is_spread = traced_call.arguments[0].value, traced_call.is_spread
         self._structures = Structures.of(wrap_static(static, args, kwargs), self._untraced)
 
     def of(self, found: Any) -> tuple[Args, Kwargs]:

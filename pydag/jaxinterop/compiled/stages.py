@@ -18,7 +18,7 @@ from pydag.typing import Leaf
 
 from .compiled_function import CompiledFunction
 from .exported import Exported
-from .extra_results import Taken
+from .extra_results import TracedCall
 from .outline import Outline
 from .several_processes import traces_allowed
 from .stage_trees import InputTrees, result_tree
@@ -95,7 +95,7 @@ class _Stage:
     def _of_result(self, found: Any) -> Any:
         return result_tree(self.out_info, self._outlines, found, self._compiled.options)
 
-    def _take(self, args: Args, kwargs: Kwargs, made: str) -> Taken:
+    def _take(self, args: Args, kwargs: Kwargs, made: str) -> TracedCall:
         """A call, taken apart.
 
         Raises:
@@ -104,15 +104,15 @@ class _Stage:
         kwargs = kwargs | self._held
         compiled, call = self._compiled, self._call
         try:
-            taken = compiled.take_apart(args, kwargs)
+            traced_call = compiled.take_apart(args, kwargs)
         except ReferenceError:  # refs that it wasn't made for: the function itself, which is gone
             leaves, untraced = compiled.untraced_call(args, kwargs)
             raise self._made_for_another(made, untraced, leaves) from None
-        if not call.is_for(taken) and compiled.forget_wrong_groups(args, kwargs):
-            taken = compiled.take_apart(args, kwargs)
-        if not call.is_for(taken):
-            raise self._made_for_another(made, taken.key.untraced, taken.leaves)
-        return taken
+        if not call.is_for(traced_call) and compiled.forget_wrong_groups(args, kwargs):
+            traced_call = compiled.take_apart(args, kwargs)
+        if not call.is_for(traced_call):
+            raise self._made_for_another(made, traced_call.key.untraced, traced_call.leaves)
+        return traced_call
 
     def _made_for_another(self, made: str, untraced: Untraced, leaves: Sequence[Leaf]) -> TypeError:
         text = why(self._call.key.untraced, untraced) or self._call.ref_difference(leaves)
@@ -142,14 +142,16 @@ class Traced(_Stage):
         args, kwargs = described_call(args, kwargs, compiled.options, compiled.static.chosen)
         compiled.forget_wrong_groups(args, kwargs)
 
-        def traced_as(taken: Taken) -> "Traced":
-            inputs = InputTrees(taken, args, compiled.keywords.of(kwargs), compiled.static.chosen)
-            traced = cls(taken.trace(), compiled, Outline(taken), inputs)
-            traced._exported = Exported(fun, compiled, taken.key, taken.traced_leaves())
+        def traced_as(traced_call: TracedCall) -> "Traced":
+            inputs = InputTrees(
+                traced_call, args, compiled.keywords.of(kwargs), compiled.static.chosen
+            )
+            traced = cls(traced_call.trace(), compiled, Outline(traced_call), inputs)
+            traced._exported = Exported(fun, compiled, traced_call.key, traced_call.traced_leaves())
             return traced
 
         with traces_allowed():
-            return compiled.with_taken(traced_as, args, kwargs)
+            return compiled.with_traced_call(traced_as, args, kwargs)
 
     def of_held(self, content: Any, closed: Callable[[], "Traced"]) -> "Traced":
         """This, of a function that holds something, which isn't given when it is called."""
@@ -182,16 +184,16 @@ class Traced(_Stage):
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        taken = self._take(args, kwargs, "traced")
-        return taken.finish(self._stage(*taken.arguments[1:]))
+        traced_call = self._take(args, kwargs, "traced")
+        return traced_call.finish(self._stage(*traced_call.arguments[1:]))
 
     @functools.cached_property
     def _converted(self) -> tuple[Any, Callable[..., Any]]:
         consts, flat = self._stage.closure_convert()
 
         def converted(consts: Any, /, *args: Any, **kwargs: Any) -> Any:
-            taken = self._take(args, kwargs, "traced")
-            return taken.finish(flat(consts, *taken.arguments[1:]))
+            traced_call = self._take(args, kwargs, "traced")
+            return traced_call.finish(flat(consts, *traced_call.arguments[1:]))
 
         return consts, converted
 
@@ -249,5 +251,5 @@ class Compiled(_Stage):
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        taken = self._take(args, kwargs, "compiled")
-        return taken.finish(self._stage(*taken.arguments[1:]))
+        traced_call = self._take(args, kwargs, "compiled")
+        return traced_call.finish(self._stage(*traced_call.arguments[1:]))

@@ -33,14 +33,14 @@ class Node:
     """Stands for a node of a user's class.
 
     Args:
-        meant: The spec of that node alone.
+        spec: The spec of that node alone.
     """
 
-    def __init__(self, meant: PyDagSpec, children: Iterable[Any]) -> None:
-        self.meant, self.children = meant, tuple(children)
+    def __init__(self, spec: PyDagSpec, children: Iterable[Any]) -> None:
+        self.spec, self.children = spec, tuple(children)
 
 
-register_pydag_node(Node, lambda node: (node.children, node.meant), Node)
+register_pydag_node(Node, lambda node: (node.children, node.spec), Node)
 
 
 def neutral(spec: PyDagSpec) -> PyDagSpec:
@@ -63,28 +63,28 @@ class Cautious:
     """Stands for a node of a user's class, and is built as that; as None where the class refuses.
 
     Args:
-        meant: The spec of that node alone.
+        spec: The spec of that node alone.
         refuses: Says of what it was to be built from whether it may refuse that.
     """
 
     def __init__(
-        self, meant: PyDagSpec, refuses: Callable[[tuple[Any, ...]], bool], children: Iterable[Any]
+        self, spec: PyDagSpec, refuses: Callable[[tuple[Any, ...]], bool], children: Iterable[Any]
     ) -> None:
-        self.meant, self.refuses, self.children = meant, refuses, tuple(children)
+        self.spec, self.refuses, self.children = spec, refuses, tuple(children)
 
 
 def _build(aux: Any, children: Iterable[Any]) -> Any:
-    meant, refuses = aux
+    spec, refuses = aux
     held = tuple(children)
     try:
-        return meant.unflatten(held)
+        return spec.unflatten(held)
     except Exception:
         if not refuses(held):
             raise
         return None
 
 
-register_pydag_node(Cautious, lambda node: (node.children, (node.meant, node.refuses)), _build)
+register_pydag_node(Cautious, lambda node: (node.children, (node.spec, node.refuses)), _build)
 
 
 def _holds_none(held: tuple[Any, ...]) -> bool:
