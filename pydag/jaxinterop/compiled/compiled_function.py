@@ -219,10 +219,10 @@ class CompiledFunction:
                 self.watched.add(spec_key, recipe, states)
             return traced_call._replace(call=call)
         flat_arguments = groups.flat_arguments
-        if (recallable := groups.recallable(key)) is not None:
+        if (call_recipe := groups.call_recipe(key)) is not None:
             function = self.functions.spread if flat_arguments.is_spread else None
-            recipe = recallable.recipe(key, flat_arguments, function=function)
-            self.watched.add(spec_key, recipe, recallable.recent.watched)
+            recipe = call_recipe.recipe(key, flat_arguments, function=function)
+            self.watched.add(spec_key, recipe, call_recipe.recent.watched)
         function, arguments = self.functions.of(flat_arguments), flat_arguments.pick(key, leaves)
         return TracedCall(function, arguments, leaves, call, is_spread=flat_arguments.is_spread)
 

@@ -188,7 +188,7 @@ class LeafGroups:
             may_repeat=self.may_repeat,
         )
 
-    def recallable(self, key: Hashed) -> "Recallable | None":
+    def call_recipe(self, key: Hashed) -> "CallRecipe | None":
         """What the core needs to recognize calls for this key; None where it can't.
 
         It can't where leaves are in groups, or static leaves have to be compared each time; nor
@@ -198,10 +198,10 @@ class LeafGroups:
         is_one = self.flat_arguments.order is None
         if recent is None or recent.key is not key or not is_one or not are_enough:
             return None
-        return Recallable(self, recent, classes)
+        return CallRecipe(self, recent, classes)
 
 
-class Recallable(NamedTuple):
+class CallRecipe(NamedTuple):
     """Calls that the core can recognize."""
 
     groups: LeafGroups

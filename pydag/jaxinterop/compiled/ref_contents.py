@@ -105,15 +105,15 @@ class RefContents:
             hashed = known.keys[pins] = _core.hashed(key)
         recipe, states = None, list[State]()
         is_plain = not (extras.closed_over or any(pins) or self._shardings.has_given_in)
-        if is_plain and (recallable := groups.recallable(outer)) is not None:
+        if is_plain and (call_recipe := groups.call_recipe(outer)) is not None:
             more = {
                 "refs": extras.refs,
                 "written": written,
                 "function": self._functions.with_extras,
                 "has_devices": jax.local_device_count() > 1,
             }
-            recipe = recallable.recipe(hashed, flat_arguments, **more)
-            states = recallable.recent.watched
+            recipe = call_recipe.recipe(hashed, flat_arguments, **more)
+            states = call_recipe.recent.watched
         arguments = flat_arguments.pick(hashed, contents_in(leaves, extras.refs, written))
         to_write = [leaves[i] for i in written]
         traced_call = TracedCall(self._functions.with_extras, arguments, leaves, written=to_write)
