@@ -16,10 +16,10 @@ from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
+from .call_shape import CallShape
 from .compiled_function import CompiledFunction
 from .exported import Exported
 from .extra_results import TracedCall
-from .outline import Outline
 from .several_processes import traces_allowed
 from .stage_trees import InputTrees, result_tree
 
@@ -35,7 +35,7 @@ class _Stage:
     _left_out: ClassVar[Mapping[str, str]] = {}  # names that are missing, and what to do instead
 
     def __init__(
-        self, stage: Any, compiled: CompiledFunction, call: Outline, inputs: InputTrees
+        self, stage: Any, compiled: CompiledFunction, call: CallShape, inputs: InputTrees
     ) -> None:
         self._stage, self._compiled, self._call, self._inputs = stage, compiled, call, inputs
         self._held: Kwargs = {}  # what the function holds, which is passed at each call
@@ -146,7 +146,7 @@ class Traced(_Stage):
             inputs = InputTrees(
                 traced_call, args, compiled.keywords.of(kwargs), compiled.static.chosen
             )
-            traced = cls(traced_call.trace(), compiled, Outline(traced_call), inputs)
+            traced = cls(traced_call.trace(), compiled, CallShape(traced_call), inputs)
             traced._exported = Exported(fun, compiled, traced_call.key, traced_call.traced_leaves())
             return traced
 

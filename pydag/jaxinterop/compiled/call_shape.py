@@ -17,7 +17,7 @@ from .key import Key
 _NO_REF = "not a ref"
 
 
-class Outline:
+class CallShape:
     """A call without its arrays.
 
     Args:
