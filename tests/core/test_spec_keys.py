@@ -475,10 +475,10 @@ def test_a_result_in_a_cycle_is_collected() -> None:
     leaves: list[Any] = []
     leaves.append(_core.make_result(pydag.dag_structure([1]), leaves))
 
-    class Watched:
+    class WatchedConstants:
         pass
 
-    watched = Watched()
+    watched = WatchedConstants()
     leaves.append(watched)
     gone = weakref.ref(watched)
     del leaves, watched

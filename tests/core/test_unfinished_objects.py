@@ -37,14 +37,14 @@ def test_reading_attributes_asks_no_other_key() -> None:
             looked.append(1)
             return False
 
-    class Watched:
+    class WatchedConstants:
         def __init__(self) -> None:
             attributes: dict[Any, Any] = self.__dict__
             attributes[Key()] = 0
             self.data, self.first, self.last, self.middle = 1, 2, 3, 4
 
-    pydag.register_fields(Watched, ("data",), ("first", "middle", "last"))
-    watched = Watched()
+    pydag.register_fields(WatchedConstants, ("data",), ("first", "middle", "last"))
+    watched = WatchedConstants()
     looked.clear()
     leaves, _ = pydag.dag_flatten(watched)
     assert leaves == [1]

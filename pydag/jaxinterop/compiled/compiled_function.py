@@ -50,7 +50,7 @@ from .ref_contents import RefContents, Refs
 from .several_processes import TraceBeginsError, compare_programs, traces_allowed
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
-from .watched import Watched
+from .watched_constants import WatchedConstants
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -100,7 +100,7 @@ class CompiledFunction:
         # The core keeps the recipes of the groups in it.
         jitted = self.functions.jitted
         self.flat_call = _core.flat_call(jitted, options.namespace, options.identity, access)
-        self.watched = Watched(self.flat_call)
+        self.watched = WatchedConstants(self.flat_call)
         self.contents = RefContents(self.functions, shardings)
 
     def __reduce__(self) -> tuple[Any, ...]:

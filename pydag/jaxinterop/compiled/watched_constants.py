@@ -11,7 +11,7 @@ from pydag.jaxinterop.static.constants import State
 MOST_WATCHED = 16
 
 
-class Watched:
+class WatchedConstants:
     """What constant objects held when recipes were made.
 
     No recipe may be there whose objects nobody looks at. So they are noted before a recipe is
