@@ -97,7 +97,7 @@ def written_refs(traced: Any, refs: Sequence[int]) -> frozenset[int]:
     return jax_private.written_inputs(traced).intersection(refs)
 
 
-class Written:
+class WrittenRefs:
     """How a function is called that writes into some of its refs.
 
     Args:
@@ -110,7 +110,7 @@ class Written:
         self.keys: dict[tuple[Any, ...], Hashed] = {}  # by the pins
 
 
-class Extras:
+class ExtraResults:
     """What is known of the extra results of a function for one key.
 
     Args:
@@ -123,11 +123,13 @@ class Extras:
         self, refs: tuple[int, ...], closed_over: Sequence[Any], written: frozenset[int]
     ) -> None:
         self.refs, self.closed_over = refs, tuple(closed_over)
-        self.written = Written(written)  # replaced as a whole, while other threads use the old one
+        self.written = WrittenRefs(
+            written
+        )  # replaced as a whole, while other threads use the old one
 
     def add_written(self, written: frozenset[int]) -> None:
         """Adds refs that are written into; positions among the traced leaves."""
-        self.written = Written(self.written.positions | written)
+        self.written = WrittenRefs(self.written.positions | written)
 
 
 def check_not_closed_over(

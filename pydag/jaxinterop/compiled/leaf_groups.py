@@ -15,7 +15,7 @@ from pydag.jaxinterop.static.refused import holds_weak
 from pydag.jaxinterop.static.untraced import picker
 from pydag.typing import Leaf
 
-from .extra_results import Extras
+from .extra_results import ExtraResults
 from .flat_arguments import FlatArguments
 from .key import Key
 
@@ -86,7 +86,7 @@ class LeafGroups:
         # The donated leaves of arguments that are updated: they are donated if they are written.
         self.donated_if_written: frozenset[int] = frozenset()
         self.leads_away = False  # whether a static leaf holds a weak reference
-        self.extras: dict[Hashed, Extras] = {}  # by the key of the function that gets refs
+        self.extras: dict[Hashed, ExtraResults] = {}  # by the key of the function that gets refs
         self._inner_keys: dict[Hashed, Hashed] = {}
         self._all_kept: FlatArguments | None = None
 

@@ -18,7 +18,7 @@ from pydag.typing import Leaf
 
 from .extra_results import (
     ExtraKey,
-    Extras,
+    ExtraResults,
     TracedCall,
     check_not_closed_over,
     contents_in,
@@ -66,7 +66,7 @@ class RefContents:
             # At most once for arrays of the same shapes: JAX keeps what it traced.
             traced = self._functions.inner.trace(*groups.all_kept().pick(inner, leaves))
             written = written_refs(traced, groups.numbers(refs))
-            found = Extras(refs, refs_around(traced), written)
+            found = ExtraResults(refs, refs_around(traced), written)
             extras = groups.extras.setdefault(inner, found)
         check_not_closed_over(extras.closed_over, leaves, groups.spec, self._functions.source.text)
         return self._with_contents(groups, key, inner, leaves, extras)
@@ -77,7 +77,7 @@ class RefContents:
         outer: Hashed,
         inner: Hashed,
         leaves: Sequence[Leaf],
-        extras: Extras,
+        extras: ExtraResults,
     ) -> tuple[TracedCall, _core.Recipe | None, Sequence[State]]:
         known = extras.written
         numbers = tuple(sorted(known.positions))
