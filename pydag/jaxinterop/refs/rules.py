@@ -16,7 +16,7 @@ from .contents import OfContents, read
 from .lending import lending
 
 
-class RefCall:
+class RuleCall:
     """A call of a function with rules: the function, or a rule, is run for it.
 
     Attributes:

@@ -22,7 +22,7 @@ from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.refs.contents import exchange, read
-from pydag.jaxinterop.refs.rules import RefCall
+from pydag.jaxinterop.refs.rules import RuleCall
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.text import short_repr
@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-GiveRules = Callable[[Any, RefCall], None] | None
+GiveRules = Callable[[Any, RuleCall], None] | None
 """Gives rules to JAX's function for a call with refs."""
 
 
@@ -109,7 +109,7 @@ class Custom(Generic[P, R]):
 
     def _run_with_refs(self, table: RefTable, given: Sequence[Any], give: GiveRules) -> Any:
         """What a call with refs returns. JAX gets their contents in a list before the arguments."""
-        call, arguments, fun = RefCall(), self._arguments, self.fun
+        call, arguments, fun = RuleCall(), self._arguments, self.fun
 
         def flat(refs: list[Any], *args: Any) -> Any:
             def of_refs(refs: list[Any]) -> Outcome:

@@ -12,7 +12,7 @@ from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
 from pydag.jaxinterop.notices.lost_update import tell_lost
 from pydag.jaxinterop.packed.dag import Dag, Outcome, rebuilt
 from pydag.jaxinterop.packed.derivatives import derivative, tangents_for
-from pydag.jaxinterop.refs.rules import RefCall
+from pydag.jaxinterop.refs.rules import RuleCall
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.differentiable import is_differentiable
 
@@ -82,7 +82,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         self._jax.defjvp(named(flat_jvp, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
 
-        def give_rules(function: Any, call: RefCall) -> None:
+        def give_rules(function: Any, call: RuleCall) -> None:
             def lent_jvp(*args: Any) -> tuple[Any, Any]:
                 *others, (contents, *primals), (of_refs, *tangents) = args
                 (dag, tangent), after = call.run(

@@ -18,7 +18,7 @@ from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.refs.lending import OutOfReachError, asking, is_asking
-from pydag.jaxinterop.refs.rules import RefCall, without_marks
+from pydag.jaxinterop.refs.rules import RuleCall, without_marks
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.differentiable import is_differentiable, shape_of
 
@@ -52,7 +52,7 @@ class RefRules:
         self._sources = fwd, bwd
         self._known: dict[Any, bool] = {}
 
-    def give(self, function: Any, call: RefCall, error: OutOfReachError | None = None) -> None:
+    def give(self, function: Any, call: RuleCall, error: OutOfReachError | None = None) -> None:
         """Sets the rules of a function that gets contents, in a list, before its arguments.
 
         Args:
@@ -68,7 +68,7 @@ class RefRules:
 
         def backward(*args: Any) -> tuple[Any, ...]:
             *others, (saved, shell, contents), (cotangent, _) = args
-            (found, of_refs), _ = RefCall().run(
+            (found, of_refs), _ = RuleCall().run(
                 contents,
                 lambda refs: self._backward(others, saved, shell, cotangent, RefTable(refs)),
             )
@@ -116,12 +116,12 @@ class RefRules:
         return self._write(refs, given, skipped)
 
     def _write(self, refs: Sequence[Any], given: Sequence[Any], skipped: Sequence[int]) -> bool:
-        others, back = [given[i] for i in skipped], RefCall()
+        others, back = [given[i] for i in skipped], RuleCall()
 
         def both(contents: list[Any], dags: list[Any]) -> None:
             rest = iter(map(self._marked, dags))
             args = [given[i] if i in skipped else next(rest) for i in range(len(given))]
-            (dag, kept), after = RefCall().run(
+            (dag, kept), after = RuleCall().run(
                 contents, lambda refs: self._forward(args, RefTable(refs))
             )
             zeros = rebuilt(dag._untraced, map(_zeros, dag._leaves), type(dag))
