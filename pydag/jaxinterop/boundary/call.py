@@ -22,7 +22,7 @@ from pydag.jaxinterop.prefixes.arguments import (
 )
 from pydag.jaxinterop.prefixes.treatments import Question, treatments
 from pydag.jaxinterop.refs.contents import OfContents
-from pydag.jaxinterop.refs.lending import check_around
+from pydag.jaxinterop.refs.ref_calls import check_around
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Options, Untraced

@@ -19,8 +19,8 @@ from pydag.jaxinterop.prefixes.arguments import (
     roots_of,
 )
 from pydag.jaxinterop.refs.access import is_top_level, new_ref
-from pydag.jaxinterop.refs.contents import Lent
-from pydag.jaxinterop.refs.lending import lending, may_lend
+from pydag.jaxinterop.refs.contents import RefCall
+from pydag.jaxinterop.refs.ref_calls import may_lend, with_ref_contents
 from pydag.jaxinterop.refs.table import RefTable, numbers_of_refs
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_ref
@@ -188,12 +188,12 @@ class DifferentiatedCall:
             if lent is None:
                 return table.show(call).run_and_update(fun, updated)
             lender = staged.of_contents
-            outcome = Lent([(Source(fun).text, lender)], table, call._untraced, CALL, lent).run(
+            outcome = RefCall([(Source(fun).text, lender)], table, call._untraced, CALL, lent).run(
                 lambda contents: lender.lent(lent, contents, call, may_give_refs=True)
             )
             return table.show(result_of(outcome)).tree, Update.of(outcome)
 
-        return lending(run)
+        return with_ref_contents(run)
 
     def contents(self, table: RefTable) -> list[Any]:
         """The contents, afterwards, of the refs that are differentiated by."""

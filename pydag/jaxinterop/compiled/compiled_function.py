@@ -28,7 +28,7 @@ from pydag.jaxinterop.prefixes.arguments import (
 )
 from pydag.jaxinterop.prefixes.treatments import Question
 from pydag.jaxinterop.refs.access import access, refs_among
-from pydag.jaxinterop.refs.lending import blame_rule
+from pydag.jaxinterop.refs.ref_calls import blame_rule
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.refused import check_weak

@@ -24,7 +24,7 @@ from pydag.jaxinterop.static.untraced import Untraced
 
 from .access import new_ref, refs_around
 from .interpret import UnknownStepError, run_pure
-from .lending import NeedsRefsError, ask_for_refs, distinct, staging
+from .ref_calls import NeedsRefsError, ask_for_refs, distinct, staging
 from .table import RefTable, both_texts, numbers_of_refs
 
 R = TypeVar("R")
@@ -173,7 +173,7 @@ class OfContents:
         return identity(ref) in self._around
 
 
-class Lent:
+class RefCall:
     """Refs that are lent to functions for one call.
 
     Args:

@@ -13,7 +13,7 @@ from pydag.jaxinterop.jax_private import identity
 
 from .access import new_ref
 from .contents import OfContents, read
-from .lending import lending
+from .ref_calls import with_ref_contents
 
 
 class RuleCall:
@@ -43,7 +43,7 @@ class RuleCall:
                     ref[...] = content
             return found, after[: len(own)]
 
-        return lending(attempt)
+        return with_ref_contents(attempt)
 
 
 def without_marks(contents: Sequence[Any]) -> list[Any]:

@@ -12,8 +12,8 @@ from pydag.jaxinterop.function_cache import cached_for_function
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.packed.dag import InnerDag
-from pydag.jaxinterop.refs.contents import Lent, OfContents
-from pydag.jaxinterop.refs.lending import check_around, check_own_way, lending, may_lend
+from pydag.jaxinterop.refs.contents import OfContents, RefCall
+from pydag.jaxinterop.refs.ref_calls import check_around, check_own_way, may_lend, with_ref_contents
 from pydag.jaxinterop.refs.table import RefTable, numbers_of_refs
 
 from .coming_apart import with_the_sharing_that_holds
@@ -95,12 +95,12 @@ def looped(
                 after, last, rest = of_contents(lent, contents, first)
                 return (last, rest), after
 
-            found: tuple[InnerDag, R] = Lent(bodies, table, bare._untraced, root, lent).run(call)
+            found: tuple[InnerDag, R] = RefCall(bodies, table, bare._untraced, root, lent).run(call)
             return found
 
         return with_the_sharing_that_holds(once, bare, bodies[-1][1], *others)
 
-    last, rest = lending(run)
+    last, rest = with_ref_contents(run)
     return table.show(last), rest, table
 
 

@@ -14,8 +14,8 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
 from pydag.jaxinterop.packed.dag import Outcome, rebuilt
-from pydag.jaxinterop.refs.contents import Lent
-from pydag.jaxinterop.refs.lending import lending, may_lend
+from pydag.jaxinterop.refs.contents import RefCall
+from pydag.jaxinterop.refs.ref_calls import may_lend, with_ref_contents
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.untraced import Options, Untraced
 
@@ -65,12 +65,12 @@ def _choose(
         functions = [_Branch(lender.for_jax(lent), table, True) for lender in lenders]
         texts = [Source(branch).text for branch in branches]
         pairs = list(zip(texts, lenders, strict=True))
-        outcome = Lent(pairs, table, bare._untraced, CALL, lent).run(
+        outcome = RefCall(pairs, table, bare._untraced, CALL, lent).run(
             lambda contents: _chosen(choose_one, functions, branches, names, (contents, bare))
         )
         return table.show(outcome).tree
 
-    return lending(run)
+    return with_ref_contents(run)
 
 
 class _Branch(NamedTuple):

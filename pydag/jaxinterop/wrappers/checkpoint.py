@@ -14,8 +14,8 @@ from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, as_names, as_numbers
 from pydag.jaxinterop.prefixes.treatments import Question
-from pydag.jaxinterop.refs.contents import Lent
-from pydag.jaxinterop.refs.lending import lending, may_lend
+from pydag.jaxinterop.refs.contents import RefCall
+from pydag.jaxinterop.refs.ref_calls import may_lend, with_ref_contents
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options
@@ -95,12 +95,12 @@ def checkpoint(
                 returned = jax.checkpoint(staged.plain, **options_of(call))(call)
                 return finished(returned, (args, kwargs), table.tree)
             again = jax.checkpoint(lender.for_jax(lent), **options_of(bare, (False,)))
-            outcome = Lent([(Source(fun).text, lender)], table, bare._untraced, CALL, lent).run(
+            outcome = RefCall([(Source(fun).text, lender)], table, bare._untraced, CALL, lent).run(
                 lambda contents: again(contents, bare)
             )
             return finished(outcome, (args, kwargs), table.tree)
 
-        result: R = lending(run)
+        result: R = with_ref_contents(run)
         return result
 
     return cast(Callable[P, R], again)

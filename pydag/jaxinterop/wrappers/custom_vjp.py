@@ -16,7 +16,7 @@ from pydag.jaxinterop.packed.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.packed.derivatives import without_float0
 from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.treatments import shortened
-from pydag.jaxinterop.refs.lending import ask_for_refs
+from pydag.jaxinterop.refs.ref_calls import ask_for_refs
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.leaves import is_traced

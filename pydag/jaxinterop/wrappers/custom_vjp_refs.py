@@ -17,7 +17,7 @@ from jax import tree_util
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.jaxinterop.packed.packed import Packed
-from pydag.jaxinterop.refs.lending import OutOfReachError, asking, is_asking
+from pydag.jaxinterop.refs.ref_calls import OutOfReachError, asking, is_asking
 from pydag.jaxinterop.refs.rules import RuleCall, without_marks
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.differentiable import is_differentiable, shape_of

@@ -16,7 +16,7 @@ from pydag.jaxinterop.notices.parallel_copies import tell_divided
 from pydag.jaxinterop.notices.running import RunningCall, check_tied
 from pydag.jaxinterop.options import GradOptions, with_wrapper_options
 from pydag.jaxinterop.packed.dag import dag_of
-from pydag.jaxinterop.refs.lending import blame_rule
+from pydag.jaxinterop.refs.ref_calls import blame_rule
 from pydag.jaxinterop.static.untraced import Options
 from pydag.jaxinterop.updates.choice import NOTHING, chosen_updates
 from pydag.jaxinterop.updates.update import finished

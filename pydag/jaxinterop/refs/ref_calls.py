@@ -153,7 +153,7 @@ def blame_rule(error: Exception, where: Callable[[], Sequence[str]]) -> None:
 
 
 @jax_private.shortens_tracebacks
-def lending(run: Callable[[list[Any] | None], R]) -> R:
+def with_ref_contents(run: Callable[[list[Any] | None], R]) -> R:
     """Runs what stages a function; if that needs refs from around it, runs it again with these.
 
     Args:
