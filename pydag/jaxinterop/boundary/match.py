@@ -19,7 +19,7 @@ from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Path
 
-from .meet import meet
+from .common_sharing import common_sharing
 
 
 class Side(NamedTuple):
@@ -140,7 +140,7 @@ def alike(
         )
     except SharingError as error:
         hidden, returned_hidden = table.hide(given), table.hide(dag)
-        found = meet(hidden._untraced, returned_hidden._untraced)
+        found = common_sharing(hidden._untraced, returned_hidden._untraced)
         if found.untraced == hidden._untraced:  # the result only shares more
             _check_refs(what, root, hidden._untraced, returned, table)
             return found.match(dag)

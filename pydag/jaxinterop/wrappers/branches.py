@@ -8,8 +8,8 @@ import jax
 
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.call import Call, kept_staged
+from pydag.jaxinterop.boundary.common_sharing import common_sharing
 from pydag.jaxinterop.boundary.match import Side, check_alike
-from pydag.jaxinterop.boundary.meet import meet
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
@@ -130,7 +130,7 @@ def _chosen(
             raise
     common, has_modules = results[0]._untraced, False
     for other in results[1:]:
-        found = meet(common, other._untraced)
+        found = common_sharing(common, other._untraced)
         common, has_modules = found.untraced, has_modules or found.has_modules
     if has_modules:
         warn_of_modules(told)

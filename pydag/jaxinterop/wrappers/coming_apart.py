@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from pydag.jaxinterop.boundary.common_sharing import CommonSharing, common_sharing
 from pydag.jaxinterop.boundary.match import SharedOtherwiseError
-from pydag.jaxinterop.boundary.meet import Meeting, meet
 from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.jaxinterop.notices.lost_tie import LostTieWarning, loses_a_tie
 from pydag.jaxinterop.packed.dag import InnerDag
@@ -24,7 +24,7 @@ _MOST_KNOWN = 64  # for one body
 class Apart(NamedTuple):
     """How a carry comes apart, and what the warning about it says, if there is one."""
 
-    meeting: Meeting
+    common: CommonSharing
     warnings: tuple[str, ...]
 
 
@@ -46,13 +46,13 @@ def with_the_sharing_that_holds(
     if apart is not None:
         for text in apart.warnings:
             warn_of_modules(text)
-        carry = apart.meeting.dag(given._leaves)
+        carry = apart.common.dag(given._leaves)
     texts: list[str] = []
     while True:
         try:
             return run(carry)
         except SharedOtherwiseError as error:
-            found = meet(error.given, error.returned, is_last=carry is not given)
+            found = common_sharing(error.given, error.returned, is_last=carry is not given)
             if found.untraced == error.given or error.given != carry._untraced:
                 raise
             if found.has_modules and loses_a_tie(error.given.spec, error.returned.spec):
@@ -69,7 +69,7 @@ def with_the_sharing_that_holds(
 
 
 def _order(apart: Apart | None, i: int) -> int:
-    return i if apart is None else apart.meeting.order[i]
+    return i if apart is None else apart.common.order[i]
 
 
 def _type_of(leaf: Any) -> Hashable:

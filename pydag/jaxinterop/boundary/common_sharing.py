@@ -15,7 +15,7 @@ from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
 
-class Meeting(NamedTuple):
+class CommonSharing(NamedTuple):
     """A structure that shares what two structures share.
 
     Args:
@@ -37,7 +37,7 @@ class Meeting(NamedTuple):
         return rebuilt(self.untraced, self.untraced.match(dag.tree, "", ""), InnerDag)
 
 
-def meet(one: Untraced, other: Untraced, is_last: bool = False) -> Meeting:
+def common_sharing(one: Untraced, other: Untraced, is_last: bool = False) -> CommonSharing:
     """The sharing that holds in both of two structures, which are alike but for it.
 
     Args:
@@ -54,7 +54,7 @@ def meet(one: Untraced, other: Untraced, is_last: bool = False) -> Meeting:
         return [(p.other, next(copies) if p.one in at_each_place else state[1]) for p in below]
 
     found = apart(first, one.spec, (0, 0), states)
-    return Meeting(*one.rearranged(found.spec, found.leaves), has_modules)
+    return CommonSharing(*one.rearranged(found.spec, found.leaves), has_modules)
 
 
 def _split(first: Listing, second: Listing, namespace: str) -> tuple[AbstractSet[int], bool]:
