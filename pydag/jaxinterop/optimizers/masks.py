@@ -16,7 +16,7 @@ import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop import optax_private
 from pydag.jaxinterop.packed.dag import Dag, rebuilt
-from pydag.jaxinterop.prefixes.neutral import neutral
+from pydag.jaxinterop.prefixes.own_nodes import with_own_nodes
 from pydag.jaxinterop.prefixes.treatments import Question, one_level, treatments
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.typing import Leaf
@@ -177,8 +177,8 @@ def _of_tree(
             answer = answer.tree
         except Exception:  # a class may refuse answers: nodes of ours stand for its objects
             own, found = answer._take_apart()
-            tree = _core.unflatten(neutral(untraced.spec), untraced.all_leaves(stand_ins))
-            answer = _core.unflatten(neutral(own.spec), own.all_leaves(found))
+            tree = _core.unflatten(with_own_nodes(untraced.spec), untraced.all_leaves(stand_ins))
+            answer = _core.unflatten(with_own_nodes(own.spec), own.all_leaves(found))
     found = treatments({_ROOT: tree}, {_ROOT: answer}, question, untraced.options, only)
     pairs = zip(positions, stand_ins, strict=True)
     return [id(stand_in) in selected or found[p] for p, stand_in in pairs]

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import pydag._core as _core
-from pydag.jaxinterop.prefixes.neutral import build
+from pydag.jaxinterop.prefixes.own_nodes import build
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.weak_table import WeakTable

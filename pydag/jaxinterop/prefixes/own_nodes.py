@@ -43,7 +43,7 @@ class Node:
 register_pydag_node(Node, lambda node: (node.children, node.spec), Node)
 
 
-def neutral(spec: PyDagSpec) -> PyDagSpec:
+def with_own_nodes(spec: PyDagSpec) -> PyDagSpec:
     """The structure with nodes of ours for those of users' classes."""
 
     def of_node(node: PyDagSpec) -> PyDagSpec:
