@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from pydag.jaxinterop.messages.roots import HELD
-from pydag.jaxinterop.packed.derivatives import Structures, said
+from pydag.jaxinterop.packed.derivatives import Structures, tree_of_descriptions
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, wrap_static
 from pydag.jaxinterop.static.untraced import take_apart
 from pydag.typing import Dag
@@ -40,7 +40,7 @@ class InputTrees:
         donated, kept = ((), found[0]) if self._is_spread else found[0]
         untraced, key = self._untraced, self._key
         leaves = join(key.donated, key.order, donated, kept)
-        tree = said(untraced, leaves)
+        tree = tree_of_descriptions(untraced, leaves)
         self._structures.note(tree, untraced.options)
         args, kwargs = tree
         return (
@@ -60,6 +60,6 @@ def result_tree(info: Dag, outlines: Any, found: Any, options: Any) -> Dag:
     untraced, leaves = take_apart(info, options, "result", is_returned=True)
     known: dict[int, Any] = {}
     jax.tree.map(lambda outline, what: known.update({id(outline): what}), outlines, found)
-    tree = said(untraced, [known.get(id(leaf)) for leaf in leaves])
+    tree = tree_of_descriptions(untraced, [known.get(id(leaf)) for leaf in leaves])
     Structures.of(info, untraced).note(tree, options)
     return tree

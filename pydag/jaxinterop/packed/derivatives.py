@@ -141,7 +141,7 @@ def derivative(
     return tree
 
 
-def said(untraced: Untraced, marks: Iterable[Any]) -> AnyDag:
+def tree_of_descriptions(untraced: Untraced, marks: Iterable[Any]) -> AnyDag:
     """A tree with what JAX says of each traced leaf; None for an object whose class refuses it."""
     shown = untraced.without_statics()
     return build(shown.spec, shown.all_leaves(marks), are_marks=True)

@@ -17,8 +17,8 @@ from pydag.jaxinterop.packed.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.packed.derivatives import (
     Structures,
     derivative,
-    said,
     tangents_for,
+    tree_of_descriptions,
     without_float0,
 )
 from pydag.jaxinterop.refs.access import new_ref
@@ -152,7 +152,7 @@ class LinearMap:
         """
         if self._args_res is None:
             (leaves,) = self.function.args_res
-            self._args_res = list(said(self.given, leaves))
+            self._args_res = list(tree_of_descriptions(self.given, leaves))
         return self._args_res
 
     @args_res.setter
@@ -163,7 +163,7 @@ class LinearMap:
     def out_nzs(self) -> Any:
         """In the form of the result: whether it depends on the primals; with newer JAX."""
         of_result = self.untraced if self.takes == "cotangent" else self.given
-        return said(of_result, self.function.out_nzs)
+        return tree_of_descriptions(of_result, self.function.out_nzs)
 
     @property
     def with_logs(self) -> "LinearMap":
