@@ -54,7 +54,7 @@ class Call(InnerDag):
         return dag_of((args, kwargs), options, CALL, role, cls=cls)
 
     @classmethod
-    def told_apart(cls, args: Args, kwargs: Kwargs, options: Options) -> "Call":
+    def with_separate_arrays(cls, args: Args, kwargs: Kwargs, options: Options) -> "Call":
         """A call in which each argument that is itself an array is a variable of its own."""
         if len(args) + len(kwargs) < 2:
             return cls.of(args, kwargs, options)

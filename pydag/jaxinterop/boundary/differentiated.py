@@ -60,7 +60,7 @@ class DifferentiatedCall:
         has_updates: bool = False,
     ) -> None:
         self._numbers = argnums.counted(len(args))
-        whole = Call.told_apart(args, kwargs, options)
+        whole = Call.with_separate_arrays(args, kwargs, options)
         if not self._take(whole, argnums, wrt, allow_int, must_fit=has_updates):
             groups = [i in self._numbers for i in range(len(args))] + [False] * len(kwargs)
             self._take(parted_call(whole, groups), argnums, wrt, allow_int, must_fit=True)

@@ -184,7 +184,7 @@ def _items(given: Listing) -> Sequence[int]:
 
 def _copies(given: Listing, namespace: str) -> frozenset[int]:
     """The second and further ones of parallel copies, and of arrays that are items of one tuple."""
-    groups = [c for c in parallel_copies(given) if not _are_meant(given, c, namespace)]
+    groups = [c for c in parallel_copies(given) if not _are_deliberate(given, c, namespace)]
     for position, record in enumerate(given.records):
         if isinstance(record.type, type) and issubclass(record.type, tuple):
             children = given.children(position)
@@ -192,7 +192,7 @@ def _copies(given: Listing, namespace: str) -> frozenset[int]:
     return frozenset(child for group in groups for child in group[1:])
 
 
-def _are_meant(given: Listing, copies: Sequence[int], namespace: str) -> bool:
+def _are_deliberate(given: Listing, copies: Sequence[int], namespace: str) -> bool:
     """Whether parallel copies are one on purpose: they are items of a list, or one layer."""
     cls = given.records[given.parents[copies[0]]].type
     if not isinstance(cls, type) or issubclass(cls, list | tuple):

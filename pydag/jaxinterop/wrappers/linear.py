@@ -43,7 +43,7 @@ def _point(primals: Sequence[Any], options: Options) -> InnerDag:
     return by
 
 
-def _told_apart(point: InnerDag, in_nzs: Any) -> InnerDag:
+def _with_separate_primals(point: InnerDag, in_nzs: Any) -> InnerDag:
     """The Dag of primals, each with objects of its own where flags differ from one to another."""
     is_one = not isinstance(in_nzs, tuple | list) or all(flag == in_nzs[0] for flag in in_nzs)
     return point if is_one or not point.spec.num_shared else parted_arguments(point)
@@ -143,7 +143,7 @@ def vjp(
     """
     how = Options.given(options, TreeOptions)
     fun = fresh(fun, how)
-    point, table = _told_apart(_point(primals, how), in_nzs), RefTable()
+    point, table = _with_separate_primals(_point(primals, how), in_nzs), RefTable()
     hidden = table.hide(point, adds=True)
     by = point if takes_grad_refs(table.refs) else hidden
     jax_options = _flagged(point, by, how, saveable_args=saveable_args, in_nzs=in_nzs)
@@ -281,7 +281,7 @@ def linearize(
     """
     how = Options.given(options, TreeOptions)
     fun = fresh(fun, how)
-    point, table = _told_apart(_point(primals, how), in_nzs), RefTable()
+    point, table = _with_separate_primals(_point(primals, how), in_nzs), RefTable()
     by = table.hide(point, adds=True)
     jax_options = _flagged(point, by, how, in_nzs=in_nzs)
     value, pushforward, *aux = cast(Any, jax.linearize)(

@@ -220,7 +220,7 @@ def vmap(
     @wraps(fun)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         has_one_axis = is_one_in and (not kwargs or in_axes == 0)
-        call = (Call.of if has_one_axis else Call.told_apart)(args, kwargs, how)
+        call = (Call.of if has_one_axis else Call.with_separate_arrays)(args, kwargs, how)
         call._untraced.check_not_lazy("mapped over", mapped_place)
         last.spec = call._untraced.spec
         if updated != NOTHING:
