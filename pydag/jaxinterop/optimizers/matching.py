@@ -16,7 +16,7 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 
-def matched(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf]:
+def leaves_or_none(untraced: Untraced, tree: AnyDag, what: str, root: str) -> list[Leaf]:
     """What a tree has at the place of each traced leaf of a structure; None where it has nothing.
 
     Raises:
@@ -83,7 +83,7 @@ def matched_gradient(untraced: Untraced, updates: AnyDag) -> list[Leaf]:
         SharingError: It has two parts where the model has one object.
     """
     try:
-        return matched(untraced, updates, "the gradient", "updates")
+        return leaves_or_none(untraced, updates, "the gradient", "updates")
     except SharingError as error:
         raise SharingError(
             f"the gradient is shared in another way than the model\n{error}\n"

@@ -21,7 +21,7 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
 from .masks import fitted
-from .matching import NoUpdate, check_state, matched, matched_gradient
+from .matching import NoUpdate, check_state, leaves_or_none, matched_gradient
 from .optimizer_view import (
     OptimizerView,
     Parts,
@@ -79,7 +79,7 @@ class _Optimizer:
         view = OptimizerView(untraced, active, leaves)
         values: Any = view.dag(leaves)
         if slow is not None:
-            slow_leaves = matched(untraced, slow, "the slow model", "params.slow")
+            slow_leaves = leaves_or_none(untraced, slow, "the slow model", "params.slow")
             slow_leaves = with_contents(slow_leaves, active)
             values = type(given)(fast=values, slow=view.dag(slow_leaves))
         with shown_to_functions(untraced, leaves):
@@ -119,7 +119,7 @@ class _Optimizer:
         values = None
         if params is not None:
             check_state(untraced, shown.untraced, "params")
-            values = matched(untraced, params, "the model", "params")
+            values = leaves_or_none(untraced, params, "the model", "params")
         gradients = matched_gradient(untraced, updates)
         model, has_gradient, values = self._divided(untraced, values, gradients, structure)
         if self.takes_extra:
@@ -129,7 +129,7 @@ class _Optimizer:
         elsewhere = [*gradients, *(values or ())]
         seen: Any = None if values is None else model.dag(values)
         if pair is not None:
-            slow = matched(untraced, pair.slow, "the slow model", "params.slow")
+            slow = leaves_or_none(untraced, pair.slow, "the slow model", "params.slow")
             elsewhere += slow
             seen = type(pair)(fast=seen, slow=model.dag(slow))
         try:
@@ -198,7 +198,9 @@ def _shown(
 ) -> AnyDag:
     """The updates in the form of another DAG, which is structured alike."""
     if like.untraced != untraced:
-        changes = matched(like.untraced, derivative(untraced, changes), "the updates", "updates")
+        changes = leaves_or_none(
+            like.untraced, derivative(untraced, changes), "the updates", "updates"
+        )
     is_added_by_optax = is_dag or is_state(like.tree)
     if is_model and is_added_by_optax:
         pairs = zip(changes, like.leaves, strict=True)
@@ -319,7 +321,7 @@ def apply_updates(
         return made
     parts = Parts.of(params, Options(namespace, identity), "params")
     try:
-        found = matched(parts.untraced, updates, "the updates", "updates")
+        found = leaves_or_none(parts.untraced, updates, "the updates", "updates")
     except SharingError as error:
         advice = plain_trace_advice() or _UPDATES_ADVICE
         raise SharingError(f"there are two updates for one leaf\n{error}\n  {advice}") from None

@@ -24,7 +24,7 @@ from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
 
-from .matching import matched
+from .matching import leaves_or_none
 
 _OF_THE_MODEL = ("grad", "params", "updates")
 
@@ -129,7 +129,7 @@ class OptimizerView:
         """
         if name in _OF_THE_MODEL or not self.untraced.spec.is_leaf():
             try:
-                return self.dag(matched(self.untraced, value, name, name))
+                return self.dag(leaves_or_none(self.untraced, value, name, name))
             except SharingError:
                 raise
             except ValueError:

@@ -12,7 +12,7 @@ from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
 from .opened import built, data_of, mapped, opened
 from .paths import KeyPath, TakesPath, by_path, key_path
-from .rests import matched
+from .rests import leaves_of_rest
 from .structure import Structure
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ def _rows(
     untraced: Any, found: Iterable[Leaf], rest: tuple[Dag, ...]
 ) -> "list[tuple[Leaf, tuple[Any, ...], bool]]":
     """For each leaf what the further trees have there, and whether one of them has nothing."""
-    columns = [matched(untraced, tree, f"rest[{i}]") for i, tree in enumerate(rest)]
+    columns = [leaves_of_rest(untraced, tree, f"rest[{i}]") for i, tree in enumerate(rest)]
     rows = zip(*columns, strict=True) if columns else (() for _ in found)
     return [
         (leaf, row, leaf is not None and builtins.any(x is None for x in row))

@@ -17,7 +17,7 @@ from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf
 
 
-def matched(untraced: Untraced, rest: Dag, what: str) -> list[Leaf]:
+def leaves_of_rest(untraced: Untraced, rest: Dag, what: str) -> list[Leaf]:
     """What a tree has in the place of each piece of data; None where it has nothing.
 
     Args:

@@ -9,7 +9,7 @@ from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Dag, Leaf
 
 from .opened import built
-from .rests import matched
+from .rests import leaves_of_rest
 
 
 class Structure:
@@ -45,7 +45,7 @@ class Structure:
 
     def flatten_up_to(self, tree: Dag, /) -> list[Any]:
         """What a tree has in the place of each leaf; None where it has nothing."""
-        return matched(self._untraced, tree, "the tree")
+        return leaves_of_rest(self._untraced, tree, "the tree")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure):
