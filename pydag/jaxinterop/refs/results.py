@@ -91,7 +91,9 @@ def with_refs(
     return found
 
 
-def built(result: Any, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref) -> AnyDag:
+def result_with_refs(
+    result: Any, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref
+) -> AnyDag:
     """The DAG that a compiled function has returned.
 
     Args:
