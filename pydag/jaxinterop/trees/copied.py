@@ -9,7 +9,7 @@ from pydag.jaxinterop.static.leaves import copy_of_array, is_number
 from pydag.sharing.refs import copy_of_leaf, is_ref
 from pydag.typing import Leaf
 
-from .opened import built, opened
+from .opened import opened, tree_of
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def copy(tree: T) -> T:
     (True, False, 'net')
     """
     untraced, found = opened(tree)
-    copied: T = built(untraced, [_copied(leaf) for leaf in found])
+    copied: T = tree_of(untraced, [_copied(leaf) for leaf in found])
     return copied
 
 

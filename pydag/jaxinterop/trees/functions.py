@@ -10,7 +10,7 @@ from pydag.ops.broadcast import broadcast_prefix
 from pydag.public.swapped import check_function
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
-from .opened import built, data_of, mapped, opened
+from .opened import data_of, mapped, opened, tree_of
 from .paths import KeyPath, TakesPath, by_path, key_path
 from .rests import leaves_of_rest
 from .structure import Structure
@@ -133,7 +133,7 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
         return mapped(f, tree)
     untraced, found = opened(tree, is_leaf)
     rows = _rows(untraced, found, rest)
-    return built(untraced, [leaf if stays else f(leaf, *row) for leaf, row, stays in rows])
+    return tree_of(untraced, [leaf if stays else f(leaf, *row) for leaf, row, stays in rows])
 
 
 def _rows(
@@ -346,4 +346,4 @@ def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -
     """
     untraced, _ = opened(full_tree, is_leaf)
     said = broadcast_prefix(prefix_tree, full_tree, is_leaf)
-    return built(untraced, [said[i] for i in untraced.traced_positions()])
+    return tree_of(untraced, [said[i] for i in untraced.traced_positions()])

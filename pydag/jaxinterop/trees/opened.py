@@ -75,11 +75,11 @@ def mapped(f: Callable[[Leaf], Any], tree: Dag) -> Dag:
     plain = plainly_opened(tree)
     if plain is None:
         untraced, data = opened(tree)
-        return built(untraced, [f(leaf) for leaf in data])
+        return tree_of(untraced, [f(leaf) for leaf in data])
     spec, leaves, static = plain
     found = [f(leaf) for leaf in without_static(leaves, static)]
     if holds_registered(spec) and may_hide(found):
-        return built(untraced_of(leaves, spec, tuple(static), OPTIONS, "tree"), found)
+        return tree_of(untraced_of(leaves, spec, tuple(static), OPTIONS, "tree"), found)
     if static and found:
         positions = compress(range(len(leaves)), are_data(leaves, static))
         for i, value in zip(positions, found, strict=True):
@@ -168,7 +168,7 @@ def _joined(spec: PyDagSpec, parts: Sequence[_Parts]) -> _Parts:
     return _Parts(spec, leaves, static)
 
 
-def built(untraced: Untraced, leaves: Sequence[Leaf]) -> Dag:
+def tree_of(untraced: Untraced, leaves: Sequence[Leaf]) -> Dag:
     """A tree of a structure and data; what else is put for data is noted as such.
 
     Raises:

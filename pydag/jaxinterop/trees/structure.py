@@ -8,7 +8,7 @@ from pydag._core import PyDagSpec
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Dag, Leaf
 
-from .opened import built
+from .opened import tree_of
 from .rests import leaves_of_rest
 
 
@@ -41,7 +41,7 @@ class Structure:
             raise ValueError(
                 f"the structure has {self.num_leaves} leaves, and {len(leaves)} were given: {self}"
             )
-        return built(self._untraced, leaves)
+        return tree_of(self._untraced, leaves)
 
     def flatten_up_to(self, tree: Dag, /) -> list[Any]:
         """What a tree has in the place of each leaf; None where it has nothing."""
