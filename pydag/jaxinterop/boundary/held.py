@@ -50,7 +50,7 @@ class Held(NamedTuple):
         """The callable, with something else in the place of what it holds."""
         return self.build(self.anchor, content)
 
-    def opened(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+    def taking_content(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """A function that is given what `fun` holds by the keyword `HELD`: one for each kind."""
         build = self.build
 

@@ -164,7 +164,7 @@ def _of_held(fun: Any, held: Held, again: Callable[[Any], Any]) -> Any:
     Args:
         again: `jit`, with the options.
     """
-    opened = again(held.opened(fun))
+    opened = again(held.taking_content(fun))
     jitted = held.passed(fun, opened)
 
     def trace(*args: Any, **kwargs: Any) -> Traced:

@@ -60,7 +60,7 @@ def checkpoint(
     held = held_by(fun, how.namespace)
     if held is not None:
         wrapped = checkpoint(
-            held.opened(fun),
+            held.taking_content(fun),
             prevent_cse=prevent_cse,
             policy=policy,
             static_argnums=static_argnums,

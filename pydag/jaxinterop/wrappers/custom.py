@@ -61,7 +61,9 @@ class Arguments(NamedTuple):
     ) -> Any:
         """What a function, or the forward rule, returns for the arguments as the user has them."""
         skipped = self.nondiff_argnums
-        trees = {i: opened(x, f"args[{i}]", table) for i, x in enumerate(args) if i not in skipped}
+        trees = {
+            i: given_tree(x, f"args[{i}]", table) for i, x in enumerate(args) if i not in skipped
+        }
         result = function(*(trees[i].tree if i in trees else x for i, x in enumerate(args)))
         tell_lost(trees.values(), result, function)
         return result
@@ -170,7 +172,7 @@ class Custom(Generic[P, R]):
         return shown
 
 
-def opened(dag: Dag, root: str, table: RefTable = NO_REFS) -> GivenTree:
+def given_tree(dag: Dag, root: str, table: RefTable = NO_REFS) -> GivenTree:
     """The tree of a Dag, with the refs of a table.
 
     Python's numbers in it are arrays, as they are where JAX traces.

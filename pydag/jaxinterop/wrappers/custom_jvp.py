@@ -16,7 +16,7 @@ from pydag.jaxinterop.refs.rules import RuleCall
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.differentiable import is_differentiable
 
-from .custom import Custom, P, R, opened, opened_derivative, two
+from .custom import Custom, P, R, given_tree, opened_derivative, two
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -64,7 +64,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         def called(
             others: Any, primals: Any, tangents: Any, table: RefTable, of_refs: Sequence[Any] = ()
         ) -> tuple[Dag, Dag]:
-            point = [opened(x, f"primals[{i}]", table) for i, x in enumerate(primals)]
+            point = [given_tree(x, f"primals[{i}]", table) for i, x in enumerate(primals)]
             along = tuple(opened_derivative(x, of_refs) for x in tangents)
             found = jvp(*others, tuple(x.tree for x in point), along)
             tell_lost(point, found, jvp)

@@ -23,7 +23,7 @@ from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
 
-from .custom import Custom, GiveRules, P, R, opened, opened_derivative, two
+from .custom import Custom, GiveRules, P, R, given_tree, opened_derivative, two
 from .custom_vjp_refs import Cotangents, RefRules
 
 _REMAT = "Take defvjp, and pydag.jaxinterop.checkpoint around the call."
@@ -118,7 +118,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             others: Any, saved: Dag, shell: Packed, cotangent: Dag, table: RefTable
         ) -> Cotangents:
             inputs, places = shell.content
-            kept = opened(saved, "saved", table)
+            kept = given_tree(saved, "saved", table)
             found = bwd(*others, kept.tree, _opened_cotangent(cotangent, places))
             tell_lost((kept,), found, bwd)
             if not isinstance(found, tuple | list) or len(found) != len(inputs):
