@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.ops.select import select
+from pydag.ops.select import select_matching
 from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError
 from pydag.structure.document import Document
@@ -199,7 +199,7 @@ def _filled(
     classes = ClassNames(namespace, asked + own, functions)
     chosen = [True] * len(leaves)
     if only is not None:
-        chosen = select(only, spec, leaves, namespace)
+        chosen = select_matching(only, spec, leaves, namespace)
     own_listing = Listing.of(spec)
     configuration = configuration_in(leaves, spec)
     filler = Filler(own_listing, leaves, repr(source.path), chosen, configuration)

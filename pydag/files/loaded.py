@@ -6,7 +6,7 @@ from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.ops.select import is_prefix, select
+from pydag.ops.select import is_prefix, select, select_matching
 from pydag.typing import Dag, Leaf, Where
 
 from .configuration import Difference, differences_text
@@ -55,7 +55,7 @@ def chosen_by_path(only: Where | None, spec: PyDagSpec, names: Sequence[Any]) ->
     """Which leaves may be selected, as far as that doesn't depend on what they are."""
     if only is None or not _is_by_path(only, spec.namespace):
         return [True] * len(names)
-    return select(only, spec, names, spec.namespace)
+    return select_matching(only, spec, names, spec.namespace)
 
 
 def _is_by_path(only: Where, namespace: str) -> bool:

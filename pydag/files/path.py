@@ -4,17 +4,20 @@
 import os
 import re
 
+from pydag.public.swapped import MISSING
 from pydag.structure.text import short_repr
 
 
 def check_path(path: object, tree: object, call: str) -> None:
-    """Raises TypeError where something else was given in the place of a path.
+    """Raises TypeError where something else was given in the place of a path, or no tree at all.
 
     Args:
         tree: What was given in the place of the tree.
         call: What the call should look like.
     """
     if isinstance(path, str | bytes | os.PathLike):
+        if tree is MISSING:
+            raise TypeError(f"there is nothing to save\n  Write: {call}.")
         return
     swap = "Swap them" if isinstance(tree, str | os.PathLike) else "Write"
     raise TypeError(f"the path of a file comes first, got {short_repr(path)}\n  {swap}: {call}.")

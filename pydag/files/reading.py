@@ -75,7 +75,13 @@ class File(Source):
             with safetensors.safe_open(self.path, framework="np"):
                 pass  # checks it
         except safetensors.SafetensorError as error:
-            raise ValueError(f"{self.path!r} is no whole safetensors file: {error}") from error
+            advice = ""
+            with open(self.path, "rb") as file:
+                if file.read(4) == b"PK\x03\x04":
+                    advice = "\n  It is a zip file, such as torch.save and numpy.savez write."
+            raise ValueError(
+                f"{self.path!r} is no whole safetensors file: {error}{advice}"
+            ) from error
 
     def _parsed(self, text: bytes) -> Header:
         try:

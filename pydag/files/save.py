@@ -4,6 +4,7 @@
 import os
 
 import pydag._core as _core
+from pydag.public.swapped import MISSING
 from pydag.typing import Dag, Identity
 
 from .package import STRUCTURE as STRUCTURE
@@ -14,7 +15,7 @@ from .write import write
 
 def save(
     path: str | os.PathLike[str],
-    tree: Dag,
+    tree: Dag = MISSING,
     *,
     namespace: str = "",
     identity: Identity = "all",

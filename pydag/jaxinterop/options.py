@@ -5,6 +5,7 @@ A wrapper takes them as `**options: Unpack[StaticOptions]`. What `help`, `inspec
 show has each of them by name.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypedDict, TypeVar
 
@@ -90,6 +91,16 @@ def check_known(options: Mapping[str, Any], typed: Any) -> None:
     """
     for name in options:
         if name not in typed.__optional_keys__:
+            from pydag.public.unexpected import raise_unexpected  # only errors need it
+
+            raise_unexpected(name)
+
+
+def check_keywords(options: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Raise a TypeError if there is an option that a function of JAX's doesn't have."""
+    known = inspect.signature(function).parameters
+    for name in options:
+        if name not in known:
             from pydag.public.unexpected import raise_unexpected  # only errors need it
 
             raise_unexpected(name)

@@ -50,7 +50,7 @@ def dag_partition(
     try:
         chosen = selector(predicate, options.get("namespace", ""))(leaves, spec)
     except (TypeError, ValueError) as error:
-        if callable(tree) and not callable(predicate):
+        if isinstance(tree, str) or (callable(tree) and not callable(predicate)):
             error.add_note("The selection comes first, then the tree: dag_partition(where, tree).")
         raise
     pairs = list(zip(leaves, chosen, strict=True))

@@ -51,7 +51,7 @@ def _no_such_path(text: str, listing: Listing, depth: int) -> ValueError:
     there = f"the nearest that exist: {', '.join(map(shorten, near))}" if near else "there are none"
     return ValueError(
         f"which leaves: no path matches the pattern {short_repr(text)}\n  {there}\n"
-        "  A pattern is held against the whole path of a leaf: * stands for anything, ? for one "
+        "  A pattern is compared with the whole path of a leaf: * stands for anything, ? for one "
         "character."
     )
 
@@ -224,13 +224,15 @@ def select(
         return found
     if tree is not None and not callable(where):
         wrong = next(leaf for leaf in tree[0] if not _is_bool(leaf))
+        cure = "\n  Several patterns are a list." if isinstance(wrong, str) else ""
         raise TypeError(
-            f"which leaves: the leaves of a prefix must be booleans, got {short_repr(wrong)}"
+            f"which leaves: the leaves of a prefix must be booleans, got {short_repr(wrong)}{cure}"
         )
     if not callable(where):
         raise TypeError(
             "which leaves: expected a predicate, a class or a tuple of classes, a pattern of the "
-            f"path, a prefix of booleans, or a list of such, got {short_repr(where)}"
+            f"path, a prefix of booleans, or a list of such, got {short_repr(where)}\n"
+            '  Select a leaf by its path, such as "layers[0].weight".'
         )
     return list(map(bool, map(where, leaves)))
 
@@ -318,7 +320,13 @@ def dag_mask(
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
     leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
-    flags = flags_of(selector(where, options.get("namespace", ""))(leaves, spec), leaves)
+    try:
+        selected = selector(where, options.get("namespace", ""))(leaves, spec)
+    except (TypeError, ValueError) as error:
+        if isinstance(tree, str | type | types.FunctionType):
+            error.add_note("The tree comes first, then the selection: dag_mask(tree, where).")
+        raise
+    flags = flags_of(selected, leaves)
     mask = _core.unflatten(spec, flags)
     if is_leaf is None and not options:
         for tell in made_masks:

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def at_first_use(
-    package: str, modules: Mapping[str, str], missing: Callable[[str], AttributeError]
+    package: str, modules: Mapping[str, str], missing: Callable[[str], Exception]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Makes `__getattr__` and `__dir__` for a package.
 

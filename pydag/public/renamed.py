@@ -2,7 +2,9 @@
 """Errors for names that pydag doesn't have, with its own name for the thing, if there is one."""
 
 import functools
+import opcode
 import sys
+import types
 from collections.abc import Callable
 
 _PREFIXES = {
@@ -39,6 +41,14 @@ def advice(name: str) -> str:
     return ""
 
 
+_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+
+
+def _is_imported_from(frame: types.FrameType) -> bool:
+    """Whether a frame is at `from ... import name`."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
+
+
 @functools.cache
 def _names_for_jax() -> frozenset[str]:
     """The public names of `pydag.jaxinterop`, read from its text: to import it would import JAX."""
@@ -57,26 +67,39 @@ def advice_for_jax(name: str) -> str:
     """The same of `pydag.jaxinterop`, which people ask for names of pydag's, equinox' and NNX's."""
     package, ours = sys.modules["pydag"], our_name(name)
     plain = name.removeprefix("filter_").lower()
+    tree = vars(sys.modules["pydag.jaxinterop.tree"])
+    if name.startswith("tree_") and name.removeprefix("tree_") in tree.get("__all__", ()):
+        return (
+            f"pydag.jaxinterop has no '{name}'; "
+            f"did you mean 'pydag.jaxinterop.tree.{name.removeprefix('tree_')}'?"
+        )
     if ours in vars(package):
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.{ours}'?"
     if plain in _names_for_jax():
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.jaxinterop.{plain}'?"
+    if name in vars(sys.modules.get("optax", types)):
+        return (
+            f"pydag.jaxinterop has no '{name}': that is optax's\n"
+            f"  Give optimizer what it returns: pydag.jaxinterop.optimizer(optax.{name}(...))."
+        )
     return ""
 
 
-def missing(name: str) -> AttributeError:
+def missing(name: str) -> Exception:
     """The error for a name that `pydag` doesn't have."""
     return _missing("pydag", name, advice)
 
 
-def missing_for_jax(name: str) -> AttributeError:
+def missing_for_jax(name: str) -> Exception:
     """The same for `pydag.jaxinterop`."""
     return _missing("pydag.jaxinterop", name, advice_for_jax)
 
 
-def _missing(module: str, name: str, advise: Callable[[str], str]) -> AttributeError:
+def _missing(module: str, name: str, advise: Callable[[str], str]) -> Exception:
     if not name.startswith("_") and (text := advise(name)):
-        return AttributeError(text)
+        # Of an AttributeError `from pydag import jit` keeps no word.
+        kind = ImportError if _is_imported_from(sys._getframe(3)) else AttributeError
+        return kind(text)
     # With `name` and `obj` Python itself proposes names with a similar spelling.
     return AttributeError(
         f"module '{module}' has no attribute '{name}'", name=name, obj=sys.modules[module]

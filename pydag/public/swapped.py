@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error for a tree that is given where a function belongs."""
+"""Errors for arguments in a wrong place, or left out."""
+
+from typing import Any
 
 import pydag._core as _core
 from pydag.structure.text import short_repr
+
+MISSING: Any = object()
+"""Stands for an argument that a call doesn't give."""
 
 
 def check_function(name: str, func: object, tree: object) -> None:

@@ -18,10 +18,23 @@ def raise_unexpected(keyword: str) -> NoReturn:
     a similar name. The core calls this.
     """
     function = _called_function(sys._getframe(1))
-    near = difflib.get_close_matches(keyword, _parameters(function), n=1, cutoff=0.6)
+    near = _near(keyword, _parameters(function))
     start = f"{function.__name__}() " if function is not None else ""
-    advice = f". Did you mean {near[0]!r}?" if near else ""
+    advice = f". Did you mean {near!r}?" if near else ""
     raise TypeError(f"{start}got an unexpected keyword argument {keyword!r}{advice}")
+
+
+# What is called `where` in one function is `wrt` in another.
+_SAME = {"where": "wrt", "wrt": "where", "argnum": "argnums", "only": "where"}
+
+
+def _near(keyword: str, parameters: list[str]) -> str | None:
+    """The parameter that was meant: of the same meaning, one that is longer, or spelt alike."""
+    if _SAME.get(keyword) in parameters:
+        return _SAME[keyword]
+    longer = [name for name in parameters if name.startswith(keyword)]
+    near = longer or difflib.get_close_matches(keyword, parameters, n=1, cutoff=0.6)
+    return near[0] if near else None
 
 
 def _called_function(frame: types.FrameType | None) -> types.FunctionType | None:

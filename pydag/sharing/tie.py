@@ -83,8 +83,8 @@ def tie(
             are shared may differ.
 
     Raises:
-        ValueError: A path leads nowhere; the parts are structured in different ways, or arrays in
-            them have different shapes.
+        ValueError: There is one path only, or a path leads nowhere; the parts are structured in
+            different ways, or arrays in them have different shapes.
         CycleError: An object would contain itself.
 
     >>> model = tie({"embed": [1.0], "unembed": [2.0]}, ("embed",), ("unembed",))
@@ -92,6 +92,11 @@ def tie(
     ({'embed': [1.0], 'unembed': [1.0]}, True)
     """
     where = _paths(path, *paths)
+    if not paths:
+        raise ValueError(
+            f"tie needs two paths or more, got {short_repr(where[0])} alone\n"
+            "  Write: tie(tree, path, other)."
+        )
     result: T = _core.tie(tree, where, **options)
     return result
 

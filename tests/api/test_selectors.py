@@ -66,7 +66,7 @@ def selected(tree: Any, where: Any) -> list[bool]:
     ],
 )
 def test_patterns(pattern: str, expected: list[bool]) -> None:
-    """A pattern is held against the whole path, with and without its dot, case and all."""
+    """A pattern is compared with the whole path, with and without its dot, case and all."""
     assert selected(Model(Layer(1.0, 2.0), Layer(3.0, 4.0)), pattern) == expected
 
 

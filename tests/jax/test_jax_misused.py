@@ -72,7 +72,7 @@ def test_a_state_of_optax_alone() -> None:
     ("name", "ours"),
     [
         ("dag_map", "pydag.dag_map"),
-        ("tree_map", "pydag.dag_map"),
+        ("tree_map", "pydag.jaxinterop.tree.map"),
         ("filter_jit", "pydag.jaxinterop.jit"),
         ("Optimizer", "pydag.jaxinterop.optimizer"),
     ],

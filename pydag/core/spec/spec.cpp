@@ -217,7 +217,9 @@ nb::object make_spec(Spec &&spec) { return nb::cast(std::move(spec)); }
 
 const Spec &spec_of(nb::handle object) {
     require_stack_room();
-    if (!nb::isinstance<Spec>(object)) fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.", short_repr(object).ptr());
+    if (!nb::isinstance<Spec>(object))
+        fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.\n  pydag.dag_structure(tree) gives the spec of a tree.",
+             short_repr(object).ptr());
     static const Spec *const empty = new Spec;
     return nb::inst_ready(object) ? *nb::inst_ptr<Spec>(object) : *empty;
 }

@@ -23,8 +23,9 @@ ClassFunctions::ClassFunctions(nb::handle given, const char *name) {
         return;
     }
     if (!PyCallable_Check(given.ptr()))
-        fail(PyExc_TypeError, "%s must be a function, or a mapping from classes to functions, got %U.", name,
-             short_repr(given).ptr());
+        fail(PyExc_TypeError,
+             "%s must be a function, or a mapping from classes to functions, got %U.\n  It comes before the tree.",
+             name, short_repr(given).ptr());
     functions_.push_borrowed(given.ptr());
     last_ = given.ptr();
     is_one_for_all_ = true;
@@ -32,7 +33,10 @@ ClassFunctions::ClassFunctions(nb::handle given, const char *name) {
 
 void ClassFunctions::add(PyObject *cls, PyObject *function, const char *name) {
     if (!PyType_Check(cls))
-        fail(PyExc_TypeError, "the keys of %s must be classes, got %U.", name, short_repr(cls).ptr());
+        fail(PyExc_TypeError,
+             "the keys of %s must be classes, got %U.\n  The function, or the mapping of classes, comes before the "
+             "tree.",
+             name, short_repr(cls).ptr());
     if (!PyCallable_Check(function))
         fail(PyExc_TypeError, "%s has for the class %U no function, but %U.", name, short_repr(cls).ptr(),
              short_repr(function).ptr());

@@ -24,6 +24,7 @@ from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options, take_apart
 from pydag.registry.weak_table import WeakTable
+from pydag.structure.text import short_repr
 
 W = TypeVar("W", bound=Callable[..., Any])
 
@@ -132,6 +133,9 @@ def held_by(fun: Any, namespace: str = "") -> Held | None:
 
     An object is one of a registered class or a container, and holds arrays or is a module; or it is
     an array. Numbers and text, and containers of them, configure a function.
+
+    Raises:
+        TypeError: It can't be called.
     """
     if type(fun) is types.FunctionType:
         found = _wrappers.get(fun, None)
@@ -143,7 +147,12 @@ def held_by(fun: Any, namespace: str = "") -> Held | None:
         return Held(owner, function, "method", types.MethodType)
     if isinstance(fun, functools.partial):
         return _of_partial(fun, namespace)
-    if isinstance(fun, type) or not callable(fun) or not _is_data(fun, namespace):
+    if not callable(fun):
+        raise TypeError(
+            f"a function is transformed, and this can't be called: {short_repr(fun)}\n"
+            "  Pass the function itself, not what it returned."
+        )
+    if isinstance(fun, type) or not _is_data(fun, namespace):
         return None
     return Held(fun, type(fun), "instance", lambda _, content: content)
 

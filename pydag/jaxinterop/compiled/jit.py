@@ -10,7 +10,7 @@ import jax
 from pydag.jaxinterop.boundary.held import Held, held_by, plain
 from pydag.jaxinterop.messages.attributes import set_own, wraps
 from pydag.jaxinterop.messages.roots import HELD
-from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
+from pydag.jaxinterop.options import UpdateOptions, check_keywords, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.static.untraced import Options
 from pydag.jaxinterop.updates.choice import chosen_updates
@@ -137,6 +137,8 @@ def jit(
             del given[name]
         again = functools.partial(jit, **given, **options)
         return again if held is None else _of_held(fun, held, again)
+    if options:
+        check_keywords(options, jax.jit)
     how = Options.of(namespace, identity, static)
     shardings = Shardings(in_shardings, out_shardings, how)
     arguments: dict[str, Any] = {

@@ -15,6 +15,7 @@ from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.unregistered import hidden_array, refusal
+from pydag.public.swapped import MISSING
 from pydag.structure.text import short_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
@@ -26,7 +27,7 @@ from .opened import Opened, content, is_plain, kind_of
 @with_wrapper_options
 def save(
     path: str | os.PathLike[str],
-    tree: AnyDag,
+    tree: AnyDag = MISSING,
     *,
     namespace: str = "",
     identity: Identity = "all",

@@ -59,8 +59,14 @@ def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: Any) -
     for path, leaf in leaves:
         dtype = getattr(leaf, "dtype", type(leaf))
         if not jnp.issubdtype(dtype, kind):
-            error.add_note(f"The leaf {path} is of type {dtype}.")
+            error.add_note(
+                f"The leaf {path} is of type {dtype}. Pass a float, or select other leaves by wrt=."
+            )
             break
+    if re.search(r"Output was \(", str(error)):
+        error.add_note(
+            "If the function returns a pair of its value and something else: has_aux=True."
+        )
     error.add_note(f"The function is {source.text}.")
 
 

@@ -17,6 +17,7 @@ from pydag.jaxinterop.packed.dag import rebuilt
 from pydag.jaxinterop.packed.derivatives import Structures, derivative
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
 from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.public.swapped import MISSING
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
@@ -33,7 +34,13 @@ from .optimizer_view import (
     with_contents,
 )
 from .state import OptimizerState, Structure
-from .transformation import MISSING, Optimizer, check_order, check_transformation
+from .transformation import (
+    Optimizer,
+    check_model,
+    check_order,
+    check_transformation,
+    note_swapped,
+)
 from .unfolded import shown_to_functions
 
 T = TypeVar("T")
@@ -60,6 +67,7 @@ class _Optimizer:
         return _Optimizer, (self.given, self.wrt, self.options)
 
     def init(self, params: AnyDag) -> OptimizerState:
+        check_model(params)
         if optax_private.is_placeholder(params):
             return OptimizerState(self.tx.init(params), Structure(None))
         given, slow = params, None
@@ -118,7 +126,11 @@ class _Optimizer:
         untraced = structure.untraced or shown.untraced
         values = None
         if params is not None:
-            check_state(untraced, shown.untraced, "params")
+            try:
+                check_state(untraced, shown.untraced, "params")
+            except ValueError as error:
+                note_swapped(error, untraced, given.untraced)
+                raise
             values = leaves_or_none(untraced, params, "the model", "params")
         gradients = matched_gradient(untraced, updates)
         model, has_gradient, values = self._divided(untraced, values, gradients, structure)
@@ -325,6 +337,9 @@ def apply_updates(
     except SharingError as error:
         advice = plain_trace_advice() or _UPDATES_ADVICE
         raise SharingError(f"there are two updates for one leaf\n{error}\n  {advice}") from None
+    except ValueError as error:
+        error.add_note("Pass the model and its updates: apply_updates(model, updates).")
+        raise
     leaves = list(parts.leaves)
     contents: list[tuple[Any, Any]] = []
     for i, (leaf, update) in enumerate(zip(parts.leaves, found, strict=True)):

@@ -3,6 +3,8 @@
 
 from typing import Any, Protocol, TypeVar
 
+from pydag.jaxinterop.static.untraced import Untraced
+from pydag.public.swapped import MISSING
 from pydag.structure.text import short_repr
 from pydag.typing import Dag
 
@@ -53,8 +55,17 @@ def check_transformation(tx: Any) -> None:
         )
 
 
-MISSING: Any = object()
-"""Stands for an argument that a call doesn't give."""
+def check_model(params: Any) -> None:
+    """Checks what `init` is given.
+
+    Raises:
+        TypeError: It is a text, such as a selection of leaves.
+    """
+    if isinstance(params, str):
+        raise TypeError(
+            f"init takes the model, got {short_repr(params)}\n"
+            "  The selection of leaves is an option of the optimizer: optimizer(tx, wrt=...)."
+        )
 
 
 def check_order(updates: Any, state: Any, params: Any) -> None:
@@ -80,3 +91,9 @@ def check_order(updates: Any, state: Any, params: Any) -> None:
             "update got a tuple as the state, with a state in it\n"
             "  `update` returns two things: updates, state = opt.update(gradient, state, model)"
         )
+
+
+def note_swapped(error: ValueError, state: Untraced, updates: Untraced) -> None:
+    """Adds the cure where the gradient has the structure of the model that the state is for."""
+    if state.spec == updates.spec and state.positions == updates.positions:
+        error.add_note("The gradient comes first, the model last: update(gradient, state, model).")

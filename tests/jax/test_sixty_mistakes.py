@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes that newcomers make: what the error says names the place and the cure."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+import optax
+import optree
+
+import pydag
+import pydag.jaxinterop as pj
+
+
+class Model(pj.Module):
+    """A tied model with a number, which is configuration."""
+
+    def __init__(self) -> None:
+        self.embed = self.head = jnp.ones((4, 2))
+        self.bias, self.rate = jnp.zeros(4), 0.1
+
+    def __call__(self, x: Any) -> Any:
+        return self.embed[x] @ self.head.T + self.bias
+
+
+class Plain:
+    """Holds an array, and nobody registered it."""
+
+    def __init__(self) -> None:
+        self.w = jnp.ones(2)
+
+
+def loss(model: Any, x: Any) -> Any:
+    return jnp.sum(model(x) ** 2)
+
+
+def changed(model: Any) -> Any:
+    model["c"] = model["c"] + 1
+    return 1
+
+
+def names() -> dict[str, Any]:
+    """What the mistakes are made with."""
+    w, x, model, tx = jnp.ones(2), jnp.arange(3), Model(), optax.adam(1e-3)
+    optimizer = pj.optimizer(tx)
+    tied = {"a": w, "b": w, "c": jnp.zeros(3)}
+    spec, gradient = pydag.dag_structure(tied), pj.grad(loss)(model, x)
+    state = optimizer.init(model)
+    return {**globals(), **locals(), "jax": jax, "optree": optree}
+
+
+# What is written by mistake, and a pattern of the text: where it is wrong, and what to write.
+MISTAKES = {
+    # names
+    "from pydag import jit": r"pydag has no 'jit'; did you mean 'pydag.jaxinterop.jit'",
+    "from pydag import Module": r"did you mean 'pydag.jaxinterop.Module'",
+    "pydag.value_and_grad": r"did you mean 'pydag.jaxinterop.value_and_grad'",
+    "pydag.tree_map": r"pydag has no 'tree_map'; did you mean 'dag_map'",
+    "pydag.flatten": r"did you mean 'dag_flatten'",
+    "from pydag.jaxinterop import tree_map": r"did you mean 'pydag.jaxinterop.tree.map'",
+    "pj.dag_map": r"did you mean 'pydag.dag_map'",
+    "pj.filter_jit": r"did you mean 'pydag.jaxinterop.jit'",
+    "pj.adam(1e-3)": r"no 'adam': that is optax's\n.*optimizer\(optax\.adam\(\.\.\.\)\)",
+    # keywords
+    "pj.jit(loss, static_argnum=1)": r"jit\(\).*'static_argnum'. Did you mean 'static_argnums'",
+    "pj.jit(loss, donate=True)": r"jit\(\).*'donate'. Did you mean 'donate_argnums'",
+    "pj.jit(loss, update_argnum=0)": r"jit\(\).*Did you mean 'update_argnums'",
+    "pj.grad(loss, argnum=1)": r"grad\(\).*Did you mean 'argnums'",
+    "pj.grad(loss, where='embed')": r"grad\(\).*'where'. Did you mean 'wrt'",
+    "pj.vmap(loss, in_axis=0)": r"vmap\(\).*Did you mean 'in_axes'",
+    "pydag.dag_map(abs, tied, wrt='a')": r"dag_map\(\).*'wrt'. Did you mean 'where'",
+    "pydag.dag_leaves(tied, isleaf=bool)": r"dag_leaves\(\).*Did you mean 'is_leaf'",
+    # functions
+    "pj.jit(loss(model, x))": r"can't be called: f32\[\]\n  Pass the function itself",
+    "pj.value_and_grad(tied)": r"can't be called: \{'a'.*\n  Pass the function itself",
+    "pj.grad(loss, argnums=5)(model, x)": r"positional argument 5.*with 2 positional arguments",
+    "pj.grad(lambda n: 2.0 * n)(3)": r"args\[0\] is of type .*int.*Pass a float",
+    "pj.grad(lambda m: (m['a'].sum(), 1))(tied)": r"pair of its value.*has_aux=True",
+    "pj.scan(lambda c, _: c, tied, length=3)": r"the body of scan must return a pair \(carry, y\)",
+    "pj.scan(lambda c, _: ({'a': c['a']}, 1), tied, length=3)": r"carries.*missing key.*at carry",
+    "pj.vmap(abs, in_axes=2)(w)": r"args\[0\] is float32\[2\], and should be mapped over axis 2",
+    "pj.vmap(lambda m: 1, in_axes=({'a': 0, 'b': None, 'c': None},))(tied)": (
+        r"args\[0\]\['a'\] is mapped over axis 0\n.*\['b'\].*is not mapped\n.*one axis"
+    ),
+    "pj.jit(lambda m: m, static=\"['a']\")(tied)": r"args\[0\]\['a'\] is an array.*leave arrays",
+    "pj.jit(lambda m, a: m, static_argnums=1)(tied, w)": r"args\[1\] is a static.*a hashable value",
+    "pj.jit(lambda m: jax.tree.map(jnp.sin, m))(tied)": (
+        r"args\[0\]\['a'\] and args\[0\]\['b'\].*\n.*result.*\n.*pydag.dag_map"
+    ),
+    "pj.jit(changed)(tied)": r"changed args\[0\]\['c'\].*is lost.*update_argnums=0",
+    "pj.jit(lambda m: m, update_argnums=0)(w)": r"args\[0\].*nothing can be changed.*Return the",
+    "pj.Derived(jnp.transpose, w) + 1": r"`\+` was used on transpose.*pj.resolved\(model\)",
+    "pj.Derived(model.embed, jnp.transpose)": r"takes a function first.*write Derived\(f, source\)",
+    "pj.Dag(tied)['a']": r"write dag.tree\['a'\]",
+    # selections
+    "pj.grad(loss, wrt='layers*')(model, x)": r"'layers\*'\n  the nearest that exist: bias, embed",
+    "pj.grad(loss, wrt=model.embed)(model, x)": r"got f32\[4,2\]\n  Select a leaf by its path",
+    "pj.grad(loss, wrt=('embed', 'bias'))(model, x)": r"got 'embed'\n  Several patterns are a list",
+    "pj.grad(loss, wrt={'embed': True})(model, x)": r"prefix of booleans doesn't fit.*at tree\n",
+    "pj.grad(loss, wrt=Plain)(model, x)": r"wrt selects no.*there is: args\[0\].bias: float32\[4\]",
+    "pydag.dag_mask(tied, 'embed')": r"no path matches the pattern 'embed'\n.*exist: \['a'\]",
+    "pydag.dag_mask('*', tied)": r"The tree comes first, then the selection: dag_mask\(tree, where",
+    "pydag.dag_partition(tied, 'a')": r"The selection comes first.*dag_partition\(where, tree\)",
+    "pydag.dag_map(abs, tied, where='z*')": r"no path matches the pattern 'z\*'\n  the nearest",
+    "optimizer.init('embed')": r"init takes the model, got 'embed'\n.*optimizer\(tx, wrt=",
+    "pj.optimizer(tx, wrt='z').init(model)": r"no path matches the pattern 'z'\n.*exist: bias",
+    # trees
+    "pydag.dag_map(tied, jnp.sin)": r"Swap them: dag_map\(f, tree\)",
+    "pydag.dag_map(jnp.add, tied, {'a': w})": r"missing key\(s\): \['b', 'c'\].*at tree",
+    "pydag.dag_map(jnp.add, tied, {**tied, 'b': w + 1})": r"tree\['a'\] and tree\['b'\].*retie",
+    "pydag.dag_leaves(tied, is_leaf=dict)": r"is_leaf.*class dict.*\n.*isinstance\(x, dict\)",
+    "pydag.dag_unflatten(optree.tree_structure(tied), [1, 2])": r"PyTreeSpec.*\n.*dag_structure\(",
+    "pydag.explain(tied, tied)": r"Expected a PyDagSpec.*\n.*dag_structure\(tree\) gives",
+    "pydag.dag_fold(tied, {dict: len})": r"keys of f.*got 'a'.*\n.*comes before the tree",
+    "pydag.dag_unflatten(spec, [1])": r"Too few leaves.*expected: 2, got: 1",
+    "l = []; l.append(l); pydag.dag_leaves(l)": r"tree\[0\] is the list at tree\n.*Break it",
+    "pydag.tie(tied, 'a', 'b')": r"got 'a'\n  Write \('a',\) for one entry",
+    "pydag.tie(tied, ('a',))": r"two paths or more, got \('a',\) alone\n  Write: tie\(tree, path",
+    "pydag.tie(tied, ('a',), ('z',))": r"nothing at the path \('z',\)\n.*children 'a', 'b', 'c'",
+    "pydag.tie(tied, ('a',), ('c',))": r"one shape\n.*tree\['a'\]: f32\[2\].*\n.*dag_replace",
+    "pydag.dag_replace(tied, w + 0, w)": r"doesn't hold the object.*\n.*the very object, such as",
+    "pydag.dag_replace(tied, ('a',), w)": r"\('a',\) is a value.*\n  Pass the object.*not its path",
+    "pydag.dag_update(tied, {'a': w})": r"expected key\(s\): \['a', 'b', 'c'\].*at tree",
+    "pydag.dag_update({'a': w}, {'a': jnp.ones(3)})": r"tree\['a'\].*\n.*f32\[2\]|f32\[3\]",
+    # classes
+    "pj.jit(lambda m: 1)({'a': Plain()})": r"args\[0\]\['a'\].*register_fields\(Plain\)",
+    "pydag.dag_map(lambda x: 2 * x, [Plain()])": r"register_fields\(Plain\).*mapping tree\[0\]",
+    "pydag.register_module(model)": r"Expected a class, got <.*Model object",
+    # optimizers
+    "pj.optimizer(optax.adam)": r"Call it: optimizer\(optax.adam\(1e-3\)\)",
+    "optimizer.update(gradient)": r"needs the state.*update\(gradient, state, model\)",
+    "optimizer.update(gradient, model, state)": r"takes the state before the model: update\(",
+    "optimizer.update(state, gradient, model)": r"takes the gradient before the state: update\(",
+    "optimizer.update(model, state, gradient)": r"The gradient comes first, the model last",
+    "pj.apply_updates(gradient, model)": r"at updates.rate.*apply_updates\(model, updates\)",
+    "pj.apply_updates(model, (1.0, gradient))": r"got type.*tuple.*apply_updates\(model, updates\)",
+    "s = pj.optimizer(tx); s.update(jax.grad(lambda m: m['a'].sum())(tied), s.init(tied), tied)": (
+        r"tree\['a'\] and tree\['b'\] are one object.*Take pydag.jaxinterop's grad"
+    ),
+    # files
+    "pj.save(model)": r"path of a file comes first.*Model.*\n  Write: save\(path, tree\)",
+    "pj.save('model.safetensors')": r"there is nothing to save\n  Write: save\(path, tree\)",
+    "pydag.files.save(tied, 'm.safetensors')": r"Swap them: save\(path, tree\)",
+    "pj.load(model, 'm.safetensors')": r"Swap them: load\(path, like\)",
+    "pj.save('m.safetensors', [w, print])": r"at tree\[1\].*\n.*structure=False",
+    "pj.save('m.safetensors', tied); pj.load('m.safetensors', {'z': w})": (
+        r"missing: z\n  surplus: a, c\n  strict=False"
+    ),
+    "pj.save('m.safetensors', tied); pj.load('m.safetensors', only='z')": (
+        r"no path matches the pattern 'z'\n  the nearest that exist: \['a'\]"
+    ),
+    "Path('m.pt').write_bytes(b'PK\\x03\\x04'); pj.load('m.pt')": r"'m.pt'.*zip file, such as",
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_text_names_the_place_and_the_cure(
+    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is an error, or a warning, whose text has both."""
+    monkeypatch.chdir(tmp_path)
+    text = "nothing was raised"
+    try:
+        exec(mistake, names())
+    except Exception as error:
+        text = "\n".join([str(error), *getattr(error, "__notes__", [])])
+    assert re.search(MISTAKES[mistake], text, re.DOTALL), text
+
+
+def test_there_are_sixty() -> None:
+    """No mistake is written twice, and there are enough of them to be a sample."""
+    assert len(MISTAKES) >= 60
+
+
+def test_a_module_of_equinox_without_the_boundary() -> None:
+    """In a program that doesn't import pydag.jaxinterop a warning says what to import."""
+    program = (
+        "import equinox, jax, pydag\n"
+        "pydag.dag_leaves(equinox.nn.Linear(2, 2, key=jax.random.key(0)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "Linear is a module of equinox, and pydag takes it for one leaf" in done.stderr
+    assert "Write `import pydag.jaxinterop` first" in done.stderr
+
+
+def test_a_name_that_is_asked_for_is_an_attribute_error() -> None:
+    """`hasattr` answers, although `from pydag import jit` has an error of its own."""
+    assert not hasattr(pydag, "jit")
+    assert not hasattr(pj, "tree_map")
