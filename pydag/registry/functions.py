@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeVar, cast, overload
 import optree
 
 import pydag._core as _core
-from pydag.structure.text import short_repr
 from pydag.typing import FlattenFunction, UnflattenFunction
 
 from . import latest
@@ -28,7 +27,7 @@ C = TypeVar("C", bound=type)
 def checked_namespace(cls: object, namespace: object) -> str:
     """The name of the namespace; TypeError or ValueError for what can't be one, or no class."""
     if not inspect.isclass(cls):
-        raise TypeError(f"Expected a class, got {short_repr(cls)}.")
+        raise TypeError(f"Expected a class, got an instance of {type(cls).__name__}.")
     if namespace is GLOBAL_NAMESPACE:
         return ""
     _core.check_namespace(namespace)

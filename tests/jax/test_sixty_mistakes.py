@@ -133,7 +133,7 @@ MISTAKES = {
     # classes
     "pj.jit(lambda m: 1)({'a': Plain()})": r"args\[0\]\['a'\].*register_fields\(Plain\)",
     "pydag.dag_map(lambda x: 2 * x, [Plain()])": r"register_fields\(Plain\).*mapping tree\[0\]",
-    "pydag.register_module(model)": r"Expected a class, got <.*Model object",
+    "pydag.register_module(model)": r"Expected a class, got an instance of Model",
     # optimizers
     "pj.optimizer(optax.adam)": r"Call it: optimizer\(optax.adam\(1e-3\)\)",
     "optimizer.update(gradient)": r"needs the state.*update\(gradient, state, model\)",
