@@ -4,9 +4,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pydag.jaxinterop.packed.outputs import unpacked
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.refs.access import ref_kinds
-from pydag.jaxinterop.refs.results import result_with_refs
 from pydag.jaxinterop.static.differentiable import shape_of
 from pydag.jaxinterop.updates.update import result_of
 from pydag.typing import Dag, Leaf
@@ -64,4 +64,4 @@ class CallShape:
             found = found[0]
         count = self.key.untraced.spec.num_leaves
         leaves = [self._refs.get(i) for i in range(count)]  # a result takes only refs from them
-        return result_with_refs(result_of(found), leaves, lambda content: content)
+        return unpacked(result_of(found), leaves, lambda content: content)

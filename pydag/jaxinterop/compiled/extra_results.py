@@ -17,9 +17,9 @@ import jax
 import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.packed.outputs import unpacked
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, own_content_of, pin_of, write
-from pydag.jaxinterop.refs.results import result_with_refs
 from pydag.jaxinterop.refs.table import both_texts
 from pydag.jaxinterop.static.leaves import Carried
 from pydag.jaxinterop.static.untraced import Untraced
@@ -193,7 +193,7 @@ class TracedCall(NamedTuple):
             found, contents = found
             for ref, content in zip(self.written, contents, strict=True):
                 write(ref, content)
-        return finished(found, self.call, lambda result: result_with_refs(result, self.leaves))
+        return finished(found, self.call, lambda result: unpacked(result, self.leaves))
 
 
 def contents_in(

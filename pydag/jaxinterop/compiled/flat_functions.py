@@ -25,15 +25,12 @@ from pydag.jaxinterop.notices.lost_tie import Ties
 from pydag.jaxinterop.notices.running import RunningCall
 from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.packed.packed import Packed
-from pydag.jaxinterop.packed.result import is_result_itself
-from pydag.jaxinterop.packed.result import result as plain_result
 from pydag.jaxinterop.prefixes.arguments import Chosen
-from pydag.jaxinterop.refs.results import Given, given_refs
+from pydag.jaxinterop.refs.results import given_refs
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.jaxinterop.updates.choice import NOTHING
 from pydag.jaxinterop.updates.update import update_of
 from pydag.sharing.tie import num_unties
-from pydag.typing import Dag
 
 from .extra_results import run_with_contents
 from .flat_arguments import FlatArguments
@@ -132,7 +129,7 @@ class FlatFunctions:
             update = update_of(given, updated, result, source, is_staged=True)
             if updated != NOTHING:
                 writes.note(key.untraced, update.positions)
-            packed = pack(result, given_refs(key.untraced, leaves))
+            packed = outputs.pack(result, given=given_refs(key.untraced, leaves))
             running.check_rebound(updated, result, source)
             if num_unties() != before:
                 unties.note()
@@ -141,11 +138,6 @@ class FlatFunctions:
             return packed if updated == NOTHING else update.beside(packed)
 
         outputs = shardings.outputs(options)
-
-        def pack(tree: Dag, given: Given) -> Any:
-            if outputs.is_one:
-                return tree if is_result_itself(tree) else plain_result(tree, options, given)
-            return outputs.pack(tree, given)
 
         def spread(hashed: Hashed, *leaves: Any) -> Any:
             return flat(hashed, (), leaves)

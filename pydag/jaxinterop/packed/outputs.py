@@ -5,10 +5,12 @@ JAX wants these before it calls the function, when nobody knows yet which leaves
 the treatments themselves are known. So the leaves are returned in groups, one for each treatment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import pydag._core as _core
 from pydag.jaxinterop.prefixes.treatments import Question, distinct, one_level, treatments
+from pydag.jaxinterop.refs.access import new_ref
 from pydag.jaxinterop.refs.results import Given, Sources, without_refs
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable
 from pydag.jaxinterop.static.untraced import Options
@@ -18,6 +20,7 @@ from pydag.typing import Leaf
 
 from .dag import InnerDag, Outcome, dag_of
 from .packed import Content, Packed
+from .result import compiled_result, is_result_itself
 
 
 class Outputs:
@@ -34,13 +37,17 @@ class Outputs:
         self.values = distinct(prefix, question, options)
         self.prefix = prefix if self.is_one else Packed((nothing, *self.values))
 
-    def pack(self, result: AnyDag, given: Given | None = None, table: RefTable = NO_REFS) -> Any:
-        """The result for JAX: `prefix` is a tree prefix of it, and its `.tree` is the result.
+    def pack(self, result: AnyDag, table: RefTable = NO_REFS, given: Given | None = None) -> Any:
+        """The result for JAX: `prefix` is a tree prefix of it. `unpacked` is its inverse.
 
         Args:
-            given: The refs that the function was given, where JAX returns none.
             table: The refs that the function was given, where numbers for them go through JAX.
+            given: The refs that the function was given, where JAX returns none.
         """
+        if self.is_one and is_result_itself(result):
+            return result
+        if self.is_one and given is not None:
+            return compiled_result(result, self.options, given)
         dag = table.hide(dag_of(result, self.options, cls=Outcome))
         if self.is_one:
             return dag
@@ -56,12 +63,24 @@ class Outputs:
         groups = grouped(leaves, content.order(), len(self.values))
         return Packed((Packed((), content), *(Packed(g, content, i) for i, g in enumerate(groups))))
 
-    @staticmethod
-    def open(found: Any, table: RefTable) -> AnyDag:
-        """The result, from what JAX returned for `pack`, with refs for their numbers.
 
-        A result that went to JAX as it is comes back as it is.
-        """
-        if isinstance(found, InnerDag):
-            return table.show(found).tree
-        return found.fill((), table=table) if isinstance(found, Packed) else found
+def unpacked(
+    found: Any,
+    given: Sequence[Leaf] = (),
+    make: Callable[[Any], Any] = new_ref,
+    table: RefTable = NO_REFS,
+) -> AnyDag:
+    """The result, from what JAX returned for what `Outputs.pack` gave it.
+
+    Args:
+        given: All leaves of the caller's arguments.
+        make: Makes a ref of a content.
+        table: The refs for which there are numbers.
+    """
+    if isinstance(found, InnerDag):
+        return table.show(found).tree
+    if isinstance(found, Packed):
+        return found.fill(given, make, table)
+    if isinstance(found, _core.Result) and _core.holds_refs(found):
+        return _core.fill_result(found, given, make)
+    return _core.build_result(found)

@@ -29,8 +29,8 @@ def is_result_itself(tree: AnyDag) -> bool:
     return are_arrays and len(set(map(id, leaves))) == len(leaves)
 
 
-def result(tree: AnyDag, options: Options, given: Given) -> Any:
-    """The result of a function, for JAX; `refs.results.built` makes a DAG of what comes back.
+def compiled_result(tree: AnyDag, options: Options, given: Given) -> Any:
+    """The result of a compiled function, which the core puts together where it can.
 
     Args:
         given: The refs that it was given.

@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 
 import jax
 
-import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.static.differentiable import holds_ref, is_ref
 from pydag.jaxinterop.static.untraced import Untraced
-from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 from .access import new_ref
@@ -89,19 +87,3 @@ def with_refs(
         else:
             found.append(make(next(rest)) if source == NEW_REF else next(rest))
     return found
-
-
-def result_with_refs(
-    result: Any, given: Sequence[Leaf], make: Callable[[Any], Any] = new_ref
-) -> AnyDag:
-    """The DAG that a compiled function has returned.
-
-    Args:
-        given: All leaves of the arguments, of the caller's.
-        make: Makes a ref of a content.
-    """
-    if not _core.holds_refs(result):
-        return _core.build_result(result)
-    if isinstance(result, _core.Result):
-        return _core.fill_result(result, given, make)
-    return result.fill(given, make)

@@ -16,7 +16,7 @@ from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
 from pydag.jaxinterop.packed.dag import rebuilt
-from pydag.jaxinterop.packed.outputs import Outputs
+from pydag.jaxinterop.packed.outputs import Outputs, unpacked
 from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.treatments import Question, is_one_sharding
 from pydag.jaxinterop.refs.table import RefTable
@@ -146,12 +146,12 @@ def shard_map(
         def function(*parts: Packed) -> Any:
             leaves = [leaf for part in parts for leaf in part.leaves]
             result = rebuilt(call._untraced, leaves, Call).run(fun)
-            return outputs.pack(result, table=RefTable.of(leaves))
+            return outputs.pack(result, RefTable.of(leaves))
 
         more = {**jax_options, "in_specs": specs, "out_specs": outputs.prefix}
         by_part = jax.shard_map(named(function, source, COUNTED), **more)
         given = parts_of(call, len(args))
         table = RefTable.of([leaf for part in given for leaf in part.leaves])
-        return outputs.open(by_part(*given), table)
+        return unpacked(by_part(*given), table=table)
 
     return mapped

@@ -19,8 +19,7 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
 from pydag.jaxinterop.notices.blame import blame_axes
 from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
-from pydag.jaxinterop.packed.outputs import Outputs
-from pydag.jaxinterop.packed.result import is_result_itself
+from pydag.jaxinterop.packed.outputs import Outputs, unpacked
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.prefixes.treatments import (
     COPIES,
@@ -187,17 +186,12 @@ def vmap(
     source = Source(fun)
     _owner, last = cached_for_function(fun, ("vmap", how), lambda get: LastStructure())
 
-    def pack(result: Any, table: RefTable) -> Any:
-        if outputs.is_one and is_result_itself(result):
-            return result
-        return outputs.pack(result, table=table)
-
     def axes_of(call: Call, parted: _Parted | None = None) -> Call:
         if parted is not None:
             return per_leaf_of_groups(call, *parted, _IN_AXES, how)
         return per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, how)
 
-    function_of_call = flat(lambda: fun, source, pack, NOTHING)
+    function_of_call = flat(lambda: fun, source, outputs.pack, NOTHING)
 
     def mapping(function: Callable[[Any], Any], axes: Any) -> Callable[[Any], Any]:
         return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
@@ -243,7 +237,7 @@ def vmap(
                 call = parted_call(call, parted.groups)
                 function = last_axes.function(call, parted)
         try:
-            result: R = outputs.open(function(call), RefTable.of(call._leaves))
+            result: R = unpacked(function(call), table=RefTable.of(call._leaves))
         except ValueError as error:
             blame_axes(error, source, call.with_paths(), axes_of(call, parted)._leaves)
             raise

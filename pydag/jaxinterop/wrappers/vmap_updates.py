@@ -4,13 +4,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pydag._core as _core
 from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL, place_text
 from pydag.jaxinterop.notices.blame import type_text
-from pydag.jaxinterop.packed.outputs import Outputs
+from pydag.jaxinterop.packed.outputs import Outputs, unpacked
 from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.structure.groups import grouped, in_order
@@ -77,4 +76,4 @@ class MappedUpdates:
         packed, shell, groups = returned
         plan, order = shell.content
         update = Update(plan, tuple(in_order(groups, order)))
-        return finished(update.beside(packed), (args, kwargs), _core.build_result)
+        return finished(update.beside(packed), (args, kwargs), unpacked)
