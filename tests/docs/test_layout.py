@@ -5,6 +5,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,3 +163,49 @@ def test_no_module_is_called_like_a_function(name: str, monkeypatch: pytest.Monk
     assert shadowed(package) == []
     monkeypatch.setattr(package, "files", lambda: None, raising=False)
     assert shadowed(package) == ["files"]
+
+
+BOUNDARY = ROOT / "pydag" / "jaxinterop"
+README = (BOUNDARY / "README.md").read_text("utf-8")
+
+
+def test_the_page_about_the_boundary_has_every_room() -> None:
+    """`pydag/jaxinterop/README.md` names each folder, and no other."""
+    folders = {f"{file.parent.name}/" for file in BOUNDARY.glob("*/__init__.py")}
+    rooms = README.partition("## The rooms")[2].partition("## What is remembered")[0]
+    assert set(re.findall(r"`(\w+/)`", rooms)) == folders
+
+
+# A table of a module's that forgets by itself.
+TABLE = re.compile(r"^_?\w+(?:: [^=\n]*)? = (?:\(\n\s*)?(?:weakref\.Weak|WeakTable)", re.MULTILINE)
+
+
+def test_the_page_about_the_boundary_has_every_cache() -> None:
+    """What its list of caches names is there; and each module with a weak table is named."""
+    remembered = README.partition("## What is remembered")[2]
+    files = {
+        str(file.relative_to(BOUNDARY).with_suffix("")): file.read_text("utf-8")
+        for file in BOUNDARY.rglob("*.py")
+    }
+    named = re.findall(
+        r"`([\w./]+)`", "".join(re.findall(r"^\| (`.*?) \|", remembered, re.MULTILINE))
+    )
+    for name in named:
+        module, _, rest = name.partition(".")
+        of_class = rf"^class {module}\b"
+        found = [
+            text
+            for file, text in files.items()
+            if file == module
+            or (module[-1] == "/" and file.startswith(module))
+            or re.search(of_class, text, re.MULTILINE)
+        ]
+        assert found, name
+        assert any(rest in text for text in found), name
+    rooms = [name for name in named if name.endswith("/")]
+    missing = [
+        file
+        for file, text in files.items()
+        if TABLE.search(text) and file not in remembered and not file.startswith(tuple(rooms))
+    ]
+    assert missing == []
