@@ -102,6 +102,7 @@ lint: $(test)/installed
 	$(test)/bin/ruff format --check
 	@echo "clang-format --dry-run -Werror $(words $(core_files)) files"
 	@$(test)/bin/clang-format --dry-run -Werror $(core_files)
+	$(test)/bin/codespell pydag docs examples benchmarks .ci Makefile $(wildcard *.md)
 
 types: $(test)/installed
 	$(test)/bin/mypy

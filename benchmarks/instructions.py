@@ -4,7 +4,7 @@
     python benchmarks/instructions.py
 
 Unlike times, they hardly depend on the machine's mood: so there are bounds, and beyond one of them
-this fails. It needs valgrind; where there is none, it says so and passes.
+this fails. It needs valgrind; without it, it prints a line and passes.
 """
 
 import gc

@@ -5,8 +5,8 @@ Predators and prey live on for some steps, and the number of prey at the end is 
 their rates: each step uses the one before several times, so it has few objects and very many paths.
 pymbolic's own `differentiate` follows the paths, once for each variable. Here a fold lists the
 objects, and one pass back along the list collects the derivatives by all variables at once, each a
-DAG that shares its parts with the others. The classes are pymbolic's own; pydag is told which of
-their attributes are children.
+DAG that shares its parts with the others. The classes are pymbolic's own; the example registers
+which of their attributes are children.
 
     python examples/derivatives.py [--steps 300] [--out out/derivatives.png]
 """

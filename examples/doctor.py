@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tied model goes through a careless conversion; the doctor says what is wrong, and mends it.
+"""A tied model goes through a careless conversion; the doctor says what is wrong, and repairs it.
 
 The model is a small language model whose head is its embedding, saved in shards with an index and a
 `config.json`, as they are on model hubs. The conversion copies each array under each of its names,
@@ -117,7 +117,7 @@ def check(folder: Path, *options: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Check and mend the files of a tied model.")
+    parser = argparse.ArgumentParser(description="Check and repair the files of a tied model.")
     parser.add_argument("--layers", type=int, default=3, help="layers (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("out/doctor.png"))
     args = parser.parse_args()
@@ -127,17 +127,17 @@ def main() -> None:
     base = args.out.with_suffix("")
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir(parents=True)
-    saved, converted, mended = (base / name for name in ("saved", "converted", "mended"))
+    saved, converted, repaired = (base / name for name in ("saved", "converted", "repaired"))
     model = tied_model(args.layers)
     save_well(model, saved)
     check(saved)
     convert_badly(model, converted)
     check(converted)
     complete_index(converted)
-    check(converted, "--write", str(mended))
-    check(mended, "--against", str(saved))
+    check(converted, "--write", str(repaired))
+    check(repaired, "--against", str(saved))
 
-    folders = {path.name: names_of_arrays(path) for path in (saved, converted, mended)}
+    folders = {path.name: names_of_arrays(path) for path in (saved, converted, repaired)}
     picture(folders, args.out)
     print(f"\nThe directories are in {base}, the picture is in {args.out}")
 

@@ -47,7 +47,7 @@ class Item:
 
     def __init_subclass__(cls) -> None:
         pydag.register_fields(cls)
-        # JAX is told as well, for the comparison alone.
+        # Registered with JAX as well, for the comparison alone.
         jax.tree_util.register_pytree_node(
             cls, lambda item: (vars(item).values(), tuple(vars(item))), partial(build, cls)
         )
@@ -209,7 +209,7 @@ def counts(bridge: Bridge) -> dict[str, int]:
 
 @contextmanager
 def progress(stages: int) -> Iterator[Callable[[str], None]]:
-    """A bar with a clock that runs while JAX is at work; it is told what is going on."""
+    """A bar with a clock that runs while JAX is at work; its caller names what is going on."""
     ended = threading.Event()
     layout = "{desc:<34}|{bar}| {n_fmt}/{total_fmt} [{elapsed}]"
     with tqdm(total=stages, bar_format=layout) as bar:

@@ -41,7 +41,7 @@ class Module:
     """A class whose attributes are its children; one line tells pydag so."""
 
     def __init_subclass__(cls) -> None:
-        # Plain JAX is told as well, so that it can be handed the very same model.
+        # Registered with JAX as well, so that plain JAX gets the very same model.
         jax.tree_util.register_pytree_node(cls, open_module, partial(build_module, cls))
         pydag.register_module(cls)
 

@@ -74,8 +74,8 @@ def load(
     `like`, that structure is filled: it doesn't matter which of the names of a shared array the
     file has. Where it has several, they must be equal. No value is changed to fit: types are equal.
     Data comes from the file: arrays, and the numbers of dicts and records. Configuration is that of
-    `like`: the numbers, flags and text of modules, and meta fields. Where the file says something
-    else, one `UserWarning` lists the paths and both values.
+    `like`: the numbers, flags and text of modules, and meta fields. If the file has other
+    values, one `UserWarning` lists the paths and both values.
 
     The arrays are NumPy's, mapped and read-only: a part of the file is read when it is used (one of
     booleans at once, since a byte that is neither 0 nor 1 is refused). Don't change the file in

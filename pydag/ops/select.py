@@ -6,7 +6,7 @@ A *selection* is one of these:
 * a predicate, called with each distinct leaf;
 * a class, or a tuple of classes: leaves that are instances, and all that lies below nodes that
   are, on any path;
-* a pattern: text in which `*` stands for anything and `?` for one character. It is held against
+* a pattern: text in which `*` stands for anything and `?` for one character. It is compared with
   the path of the leaf as Python text without the root, such as `layers[0].weight`; the whole
   path, with or without its leading dot, case and all. `[`, `]` and `.` are themselves. A leaf is
   selected when any of its paths matches;
@@ -262,7 +262,7 @@ def where_there(where: Where) -> Where:
 # How a class that stands for a DAG is masked: a function of an instance and a selection.
 masks: dict[type, Callable[[Any, Where], Any]] = {}
 
-# Who is told of each mask that is made: of the mask, and the structure, leaves and flags.
+# Functions that are called with each mask that is made, and its structure, leaves and flags.
 made_masks: list[Callable[[Any, PyDagSpec, Sequence[Leaf], Sequence[bool]], None]] = []
 
 

@@ -30,7 +30,7 @@ def dag_transpose(
 ) -> Dag:
     """Turn a tree of the outer structure, which holds trees of the inner one, inside out.
 
-    Where anything is shared, the tree is held against both structures; otherwise its leaves are
+    Where anything is shared, the tree is matched with both structures; otherwise its leaves are
     counted, as optree does.
 
     Args:

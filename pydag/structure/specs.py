@@ -194,7 +194,7 @@ def dagspec_is_prefix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool
 
     Args:
         spec: The spec.
-        other_spec: The one that it is held against.
+        other_spec: The one that it is compared with.
         strict: `other_spec` must share more, or have a node where `spec` has a leaf.
 
     >>> n = [1]
@@ -210,7 +210,7 @@ def dagspec_is_suffix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool
 
     Args:
         spec: The spec.
-        other_spec: The one that it is held against.
+        other_spec: The one that it is compared with.
         strict: `spec` must share more, or have a node where `other_spec` has a leaf.
 
     >>> dagspec_is_suffix(pydag.dag_structure([1, [2]]), pydag.dag_structure([1, 2]))

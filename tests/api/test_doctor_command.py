@@ -283,7 +283,7 @@ def test_a_full_disk(tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "x")
 
-    monkeypatch.setattr("pydag.files.doctor.mend.write_raw", full)
+    monkeypatch.setattr("pydag.files.doctor.repair.write_raw", full)
     assert main(["check", str(source), "--write", str(out)]) == 2
     assert main(["check", str(tmp_path / "m.safetensors"), "--write", str(out)]) == 2
     assert sorted(tmp_path.rglob("*")) == before

@@ -67,6 +67,7 @@ def test_what_a_linter_finds_stops_nothing(tmp_path: Path) -> None:
     for name, body in {
         "ruff": "exit 1",
         "clang-format": "true",
+        "codespell": "true",
         "mypy": "echo types; exit 1",
         "pytest": "echo tests",
     }.items():

@@ -3,7 +3,7 @@
 // What one thread at a time may do, while Python code runs.
 //
 // Others wait for it; in the main thread the handlers of signals run meanwhile. The owner may itself wait for another
-// turn. Threads that would wait for one another for ever are told so: the last one of them, which closes the circle.
+// turn. Of threads that would wait for one another for ever, the last one gets an error.
 #pragma once
 
 #include "base/threads.h"

@@ -2,7 +2,7 @@
 //
 // What a compiled function is called for at the moment.
 //
-// JAX asks for the names of a function's arguments when it traces, and doesn't say of which call. The function is told
+// JAX asks for the names of a function's arguments when it traces, and doesn't say of which call. The function gets
 // the leaves alone, one by one; so the key of the innermost call of this thread says which structure they are of.
 #pragma once
 

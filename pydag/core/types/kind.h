@@ -138,7 +138,7 @@ constexpr bool is_registered(Kind kind) {
 }
 // Whether nodes of this kind may be of one class or of another.
 constexpr bool has_many_classes(Kind kind) { return is_registered(kind) || traits(kind).roles[0] == Role::kClass; }
-// Whether `is` means something for nodes of this kind; of those that are registered, if their registration says so.
+// Whether `is` means something for nodes of this kind; of registered classes it depends on the registration.
 constexpr bool may_have_identity(Kind kind) {
     constexpr KindSet kinds([](const KindTraits &row) { return row.has_identity; });
     return kinds.has(kind);

@@ -73,7 +73,7 @@ public:
 
     // Whether optree was told to keep the insertion order of dicts in this namespace, or in all.
     bool is_dict_insertion_ordered() const;
-    // Whether optree was told so for this namespace alone. Never true for the one without a name.
+    // Whether the order was set in optree for this namespace alone. Never true for the one without a name.
     bool is_ordered_itself() const;
 
 private:

@@ -26,7 +26,7 @@ namespace {
          name, short_repr(function).ptr(), advice.c_str());
 }
 
-// Where a function fails because it got an object that nobody registered, with arrays inside, a note says so.
+// Adds a note where a function fails because it got an object that nobody registered, with arrays inside.
 void add_hint(nb::python_error &error, nb::handle leaf) {
     if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_AttributeError)) return;
     const nb::object hint = nb::steal(PyObject_CallOneArg(constants.unopened_hint, leaf.ptr()));

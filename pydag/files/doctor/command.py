@@ -91,7 +91,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _write(path: str, out: str, is_quiet: bool) -> int:
-    from .mend import write_once
+    from .repair import write_once
 
     try:
         said = write_once(path, out)

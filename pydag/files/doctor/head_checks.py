@@ -129,7 +129,7 @@ class _Checks:
             return
         if is_turned:
             if one.dtype == other.dtype and self._are_transposed(one, other):
-                return  # the search for twins says so
+                return  # the search for twins reports it
         elif are_equal(one, other, self._bar):
             self._pairs.add_copy(names[1], names[0])
             text = (

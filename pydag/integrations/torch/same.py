@@ -107,7 +107,7 @@ class _Comparison:
         for group in self._after.groups(self._common):
             anchor = group[0]
             for name in group[1:]:
-                # One that was cut from another tensor was told of as such.
+                # One that was cut from another tensor has its own line.
                 if self._before.key(name) != self._before.key(anchor) and before[name][0] == name:
                     yield f"{name} and {anchor} were two tensors, and are now one"
 

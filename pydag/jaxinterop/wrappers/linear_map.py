@@ -195,7 +195,7 @@ class LinearMap:
         marks: Any = jax.ad
         usual = [marks.GradValue()] * len(refs)
         for i, kind in self.refs:
-            # It isn't asked for. A mark that says so isn't enough where the ref was written into.
+            # It isn't asked for. A mark isn't enough where the ref was written into.
             usual[i] = new_ref(jnp.zeros(kind.shape, kind.dtype))
         wanted = [own if leaf is None else leaf for leaf, own in zip(refs, usual, strict=True)]
         return self.current(self.function).with_refs(rebuilt(self.given, wanted, InnerDag))
