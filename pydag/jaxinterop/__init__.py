@@ -19,10 +19,10 @@ except ImportError as error:
         'pydag.jaxinterop needs JAX, which is not installed: pip install "pydag-tree[jax]"'
     ) from error
 
-from . import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from . import tree as tree
 from .compiled.jit import jit as jit
 from .derived.derived import Derived as Derived
+from .foreign import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from .notices.lost_tie import LostTieWarning as LostTieWarning
 from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
 from .notices.parallel_copies import SharedSelectionWarning as SharedSelectionWarning

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What we use of optree that optree doesn't promise to keep, all of it looked up here, at import.
 
-(For JAX there is jaxinterop/jax_private.py.)
+(For JAX there is jaxinterop/foreign/jax_private.py.)
 """
 
 import importlib

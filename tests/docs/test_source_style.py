@@ -309,7 +309,7 @@ def test_private_names_of_others_are_in_one_place() -> None:
     assert places(PRIVATE_OF_OPTREE, others) == []
     assert places(PRIVATE_OF_FLAX, others) == []
     for library, names in PRIVATE_OF_OTHERS.items():
-        file = ROOT / f"pydag/jaxinterop/{library}_private.py"
+        file = ROOT / f"pydag/jaxinterop/foreign/{library}_private.py"
         assert places(names, [path for path in package if path != file]) == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import pydag
 import pydag.jaxinterop as pj
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 
 class Net(pj.Module):

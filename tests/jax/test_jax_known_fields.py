@@ -493,7 +493,7 @@ def test_numbers_of_equinox_modules_are_configuration() -> None:
 
 def test_a_release_that_opens_its_classes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it can't be found out how a library opens its classes, its own functions do it."""
-    from pydag.jaxinterop import equinox_private, jax_private
+    from pydag.jaxinterop.foreign import equinox_private, jax_private
     from pydag.jaxinterop.registries.known_fields import known_fields
 
     assert known_fields(Linear, jax_private.registry[Linear]) is not None

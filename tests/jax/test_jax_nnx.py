@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydag import _core, jaxinterop
-from pydag.jaxinterop import flax_private
+from pydag.jaxinterop.foreign import flax_private
 from pydag.jaxinterop.registries import jax_registry
 
 ONE = jnp.ones(2)

@@ -11,7 +11,7 @@ import pytest
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 
 def new_class() -> Any:

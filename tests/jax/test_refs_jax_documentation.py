@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from pydag import jaxinterop as pj
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 if not hasattr(jax, "new_ref"):
     pytest.skip("this JAX has no refs", allow_module_level=True)

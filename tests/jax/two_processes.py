@@ -18,7 +18,7 @@ from tied_model import DATA, assert_same, model, step, train
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 
 def main(port: str, number: int) -> None:

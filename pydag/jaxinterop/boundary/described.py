@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.roots import CALL, Roots
 from pydag.jaxinterop.prefixes.arguments import (
     Args,

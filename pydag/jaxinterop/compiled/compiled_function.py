@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pydag._core as _core
 from pydag._core import Hashed, JitCaller, PyDagSpec, SpecKey
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL

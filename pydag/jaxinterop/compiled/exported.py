@@ -13,8 +13,8 @@ from typing import Any, cast
 import jax
 from jax import tree_util
 
-from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import COUNTED, named
 from pydag.jaxinterop.packed.dag import Dag, dag_of, rebuilt
 from pydag.jaxinterop.prefixes.treatments import shortened

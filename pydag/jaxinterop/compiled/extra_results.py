@@ -16,7 +16,7 @@ import jax
 
 import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.packed.outputs import unpacked
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, own_content_of, pin_of, write

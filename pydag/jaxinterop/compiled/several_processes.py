@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.static.lines import ORDERS, Line, first_difference, lines_of

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import jax
 from jax import stages
 
-from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.described import described_call
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.notices.difference import why
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs

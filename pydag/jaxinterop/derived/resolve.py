@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.jaxinterop.notices.lost_tie import LostTieWarning
 from pydag.jaxinterop.options import with_wrapper_options

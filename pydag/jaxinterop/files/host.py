@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from pydag.files.arrays import host_copies
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 
 def host_copy(array: jax.Array) -> Any:

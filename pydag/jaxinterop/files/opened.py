@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.optimizers.state import OptimizerState
 from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.typing import Dag as AnyDag

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 _PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 

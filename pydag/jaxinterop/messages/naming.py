@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.plain_functions import advise_plain
 from pydag.jaxinterop.messages.roots import CALL, Roots

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.flax_private import static_attributes
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.foreign.flax_private import static_attributes
 from pydag.jaxinterop.messages.roots import CALL, position_text, shortened
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced, put_in

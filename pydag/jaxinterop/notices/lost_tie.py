@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop import optax_private
+from pydag.jaxinterop.foreign import optax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.leaves import Static, is_traced

@@ -11,7 +11,7 @@ from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.packed.changed import Changed, Written, is_module, static_fields
 from pydag.jaxinterop.packed.dag import Dag

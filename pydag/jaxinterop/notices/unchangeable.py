@@ -5,7 +5,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pydag.jaxinterop.equinox_private import is_equinox_module
+from pydag.jaxinterop.foreign.equinox_private import is_equinox_module
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.packed.writers import writer_of

@@ -14,7 +14,7 @@ import numpy as np
 
 import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop import optax_private
+from pydag.jaxinterop.foreign import optax_private
 from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.jaxinterop.prefixes.own_nodes import with_own_nodes
 from pydag.jaxinterop.prefixes.treatments import Question, one_level, treatments

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop import jax_private, optax_private
-from pydag.jaxinterop.flax_private import as_values, is_state, tell_flax
+from pydag.jaxinterop.foreign import jax_private, optax_private
+from pydag.jaxinterop.foreign.flax_private import as_values, is_state, tell_flax
 from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
 from pydag.jaxinterop.notices.running import note_new
 from pydag.jaxinterop.options import with_wrapper_options

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax
 from jax import tree_util
 
-from pydag.jaxinterop import optax_private
-from pydag.jaxinterop.flax_private import from_state, serialized_by_flax, to_state
+from pydag.jaxinterop.foreign import optax_private
+from pydag.jaxinterop.foreign.flax_private import from_state, serialized_by_flax, to_state
 from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.jaxinterop.static.paths import opens_with_names
 from pydag.jaxinterop.static.untraced import Untraced

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.flax_private import is_state_of_module, static_attributes
+from pydag.jaxinterop.foreign.flax_private import is_state_of_module, static_attributes
 from pydag.jaxinterop.messages.roots import CALL, HELD, position_text
 from pydag.jaxinterop.static.leaves import Static, is_number, is_traced
 from pydag.jaxinterop.static.positions import static_positions

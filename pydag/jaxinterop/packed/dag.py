@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 from jax import tree_util
 
 from pydag._core import PyDagSpec, spec_key
-from pydag.jaxinterop.flax_private import from_state, serialized_by_flax, tell_flax, to_state
+from pydag.jaxinterop.foreign.flax_private import (
+    from_state,
+    serialized_by_flax,
+    tell_flax,
+    to_state,
+)
 from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.leaves import is_traced

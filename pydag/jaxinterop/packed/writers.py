@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pydag._core as _core
-from pydag.jaxinterop.flax_private import set_raw_value
+from pydag.jaxinterop.foreign.flax_private import set_raw_value
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.sharing.update import writer_finders
 from pydag.structure.made_specs import dagspec_list

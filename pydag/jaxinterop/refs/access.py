@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.typing import Leaf
 

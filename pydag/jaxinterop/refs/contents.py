@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import jax
 from jax import tree_util
 
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.jax_private import identity
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.foreign.jax_private import identity
 from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Untraced

@@ -8,7 +8,7 @@ their rules. Here such a function is called as it is.
 from collections.abc import Sequence
 from typing import Any
 
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 from .steps import discharged, has_rules, run_equation
 

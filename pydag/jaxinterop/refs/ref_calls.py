@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import jax
 
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.jax_private import identity
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.foreign.jax_private import identity
 from pydag.jaxinterop.static.differentiable import is_ref
 
 from .steps import can_purify

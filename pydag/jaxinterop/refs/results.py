@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.static.differentiable import holds_ref, is_ref
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from pydag.jaxinterop.jax_private import identity
+from pydag.jaxinterop.foreign.jax_private import identity
 
 from .access import new_ref
 from .contents import OfContents, read

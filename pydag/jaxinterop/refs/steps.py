@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 
 
 def discharged(jaxpr: Any, equation: Any, given: list[Any], wanted: list[Any]) -> Any:

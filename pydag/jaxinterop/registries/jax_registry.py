@@ -10,8 +10,8 @@ import optree
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.flax_private import holds_values
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.foreign.flax_private import holds_values
 from pydag.jaxinterop.static.paths import opens_with_names
 from pydag.registry import lookup
 from pydag.registry.class_table import bases_of, names_in

@@ -11,7 +11,7 @@ import types
 from operator import is_
 from typing import Any, NamedTuple
 
-from pydag.jaxinterop import chex_private, equinox_private, jax_private
+from pydag.jaxinterop.foreign import chex_private, equinox_private, jax_private
 from pydag.registry.class_table import bases_of, inherits, names_in
 
 Names = tuple[str, ...]

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.equinox_private import is_looking_for_inference_flags
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.foreign.equinox_private import is_looking_for_inference_flags
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.derivatives import opens_as_pydag
 from pydag.jaxinterop.packed.seen import see, seen, seen_in_derivative

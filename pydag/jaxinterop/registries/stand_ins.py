@@ -11,8 +11,8 @@ functions are called for each instance of the class.
 from typing import Any
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
-from pydag.jaxinterop.flax_private import ByAttributes, BySlots, opened_by_flax
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.foreign.flax_private import ByAttributes, BySlots, opened_by_flax
 
 # (children, aux_data, names of the children), as the core gets them of a flatten function.
 Opened = tuple[tuple[Any, ...], Any, tuple[Any, ...] | None]

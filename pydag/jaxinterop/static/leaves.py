@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.registry.class_table import (
     ChangingClassTable,
     ClassTable,

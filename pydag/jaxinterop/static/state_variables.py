@@ -8,7 +8,7 @@ count, a cache or a key. `nnx.grad` doesn't differentiate by it unless it is tol
 from collections.abc import Sequence
 
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.flax_private import variable_classes
+from pydag.jaxinterop.foreign.flax_private import variable_classes
 from pydag.registry.class_table import inherits
 from pydag.structure.listing import Listing, Record
 

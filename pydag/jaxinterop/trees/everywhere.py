@@ -8,7 +8,7 @@ import zlib
 
 import jax
 
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.static.lines import Line, first_difference, lines_of
 from pydag.jaxinterop.static.untraced import Options
 from pydag.typing import Dag

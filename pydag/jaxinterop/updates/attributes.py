@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.flax_private import (
+from pydag.jaxinterop.foreign.flax_private import (
     metadata_of,
     replace_metadata,
     static_attributes,

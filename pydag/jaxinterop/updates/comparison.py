@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.roots import CALL, position_text
 from pydag.jaxinterop.packed.changed import Changed
 from pydag.jaxinterop.packed.dag import unhashable

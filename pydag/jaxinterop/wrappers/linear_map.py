@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.match import matched
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.blame import blame_tangent
 from pydag.jaxinterop.packed.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.packed.derivatives import (

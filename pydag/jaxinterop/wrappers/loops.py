@@ -6,8 +6,8 @@ from typing import Any, TypeVar, Unpack
 
 import jax
 
-from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.match import alike
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import Source, signature_like
 from pydag.jaxinterop.notices.blame import blaming_value
 from pydag.jaxinterop.notices.lost_update import run_on

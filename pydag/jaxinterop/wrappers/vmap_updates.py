@@ -4,8 +4,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydag.jaxinterop import jax_private
 from pydag.jaxinterop.boundary.call import Call
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL, place_text
 from pydag.jaxinterop.notices.blame import type_text
