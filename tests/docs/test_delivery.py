@@ -40,7 +40,10 @@ def test_bounds(requirement: str) -> None:
 
 @pytest.mark.parametrize(
     ("file", "package"),
-    [("pydag/registry/optree_private.py", "optree"), ("pydag/jaxinterop/foreign/jax_private.py", "jax")],
+    [
+        ("pydag/registry/optree_private.py", "optree"),
+        ("pydag/jaxinterop/foreign/jax_private.py", "jax"),
+    ],
 )
 def test_messages_say_the_bounds(file: str, package: str) -> None:
     """What a library of another version is told is what the metadata demands."""

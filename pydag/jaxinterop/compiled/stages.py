@@ -16,12 +16,11 @@ from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
-from .call_shape import CallShape
+from .call_shape import CallShape, InputTrees, result_tree
 from .compiled_function import CompiledFunction
 from .exported import Exported
 from .extra_results import TracedCall
 from .several_processes import traces_allowed
-from .stage_trees import InputTrees, result_tree
 
 
 class _Stage:

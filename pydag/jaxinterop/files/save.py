@@ -3,14 +3,17 @@
 
 import itertools
 import os
+from typing import Any
 
 import jax
+import numpy as np
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.files.arrays import is_array, is_array_class, of_class
+from pydag.files.arrays import host_copies, is_array, is_array_class, of_class
 from pydag.files.path import check_path
 from pydag.files.write import write
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.positions import static_positions
@@ -20,7 +23,6 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 
-from . import host as host  # it says how arrays are copied to the host
 from .opened import Opened, content, is_plain, kind_of
 
 
@@ -136,3 +138,20 @@ def _check_left_out(leaves: list[Leaf], spec: PyDagSpec) -> None:
                 "  Make it an array, or save the structure, too. Only configuration is left out: "
                 "text, functions, the numbers of modules."
             )
+
+
+def host_copy(array: jax.Array) -> Any:
+    """The numbers of an array; the array keeps no copy of them.
+
+    JAX keeps what `numpy.asarray` copied with the array that was asked. So another array is asked,
+    over the same memory of the devices.
+    """
+    parts = [shard.data for shard in array.addressable_shards]
+    if len(parts) == 1 and parts[0].devices() == {jax.local_devices(backend="cpu")[0]}:
+        return np.asarray(array)  # the host's own memory: nothing is copied
+    over = jax.make_array_from_single_device_arrays(array.shape, array.sharding, parts)
+    return np.asarray(over)
+
+
+if jax_private.array_class is not None:
+    host_copies[jax_private.array_class] = host_copy

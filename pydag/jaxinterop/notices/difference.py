@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import jax
 
+import pydag._core as _core
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.messages.roots import CALL, Roots, place_text
 from pydag.jaxinterop.prefixes.treatments import shortened
-from pydag.jaxinterop.static.difference import difference
 from pydag.jaxinterop.static.untraced import Untraced
+from pydag.structure.text import short_repr
 
 _logger = logging.getLogger("pydag.jaxinterop")
 
@@ -38,3 +39,25 @@ def explain_cache_miss(source: Source, new: Untraced, seen: Iterable[Untraced]) 
             source.text,
             min(texts, key=len),
         )
+
+
+def difference(first: Untraced, second: Untraced, roots: Roots) -> str:
+    """The places at which the structures differ; or else those of the static leaves that do.
+
+    Args:
+        roots: Begin the paths.
+    """
+    text: str = _core.explain(first.spec, second.spec, exactly=True, roots=roots)
+    if text:
+        return text
+    paths = first.spec.accessors()
+    one, other = (dict(zip(x.positions, x.statics, strict=True)) for x in (first, second))
+    return "\n".join(
+        f"{place_text(paths[i], roots)}\n  first:  {_shown(one, i)}\n  second: {_shown(other, i)}"
+        for i in sorted(one.keys() | other.keys())
+        if one.get(i) != other.get(i)
+    )
+
+
+def _shown(statics: dict[int, Any], position: int) -> str:
+    return short_repr(statics[position].inner) if position in statics else "an array"

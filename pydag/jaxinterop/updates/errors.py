@@ -11,8 +11,8 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.roots import place_text
+from pydag.jaxinterop.notices.difference import difference
 from pydag.jaxinterop.packed.dag import Dag
-from pydag.jaxinterop.static.difference import difference
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
 
