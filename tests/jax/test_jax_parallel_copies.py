@@ -211,6 +211,29 @@ def test_copies_come_apart_in_silence(name: str) -> None:
     assert told(loop, pj.LostTieWarning) == []
 
 
+def test_copies_in_the_results_of_branches() -> None:
+    """Branches of which one returns copies and the other doesn't; a module's layer is told."""
+
+    class Layer(pj.Module):
+        def __init__(self) -> None:
+            self.w, self.b = jnp.ones(2), jnp.zeros(2)
+
+    class Twice(pj.Module):
+        def __init__(self, one: Any, two: Any) -> None:
+            self.one, self.two = one, two
+
+    def run(make: Any) -> Any:
+        layer = Layer()
+        tied, apart = (lambda x: make(layer, layer)), (lambda x: make(Layer(), Layer()))
+        return [
+            len(told(lambda: pj.cond(True, tied, apart, 1.0), pj.LostTieWarning)),
+            len(told(lambda: pj.cond(True, apart, tied, 1.0), pj.LostTieWarning)),
+        ]
+
+    assert run(lambda one, two: {"online": one, "target": two}) == [0, 0]
+    assert run(Twice) == [1, 1]
+
+
 def test_ties_that_are_meant_are_told() -> None:
     """A layer that a module has twice, items of a list, leaves of a dict, ties inside of copies."""
 

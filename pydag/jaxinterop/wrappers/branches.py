@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jax.lax.cond` and `jax.lax.switch`, of DAGs: branches whose results are alike."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, Unpack
 
@@ -12,6 +13,7 @@ from pydag.jaxinterop.boundary.common_sharing import common_sharing
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
+from pydag.jaxinterop.notices.lost_tie import loses_a_tie
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
 from pydag.jaxinterop.packed.dag import Outcome, rebuilt
 from pydag.jaxinterop.refs.contents import RefCall
@@ -128,11 +130,13 @@ def _chosen(
             raise
         if is_shared_alike:
             raise
-    common, has_modules = results[0]._untraced, False
+    common, is_tie_lost = results[0]._untraced, False
     for other in results[1:]:
         found = common_sharing(common, other._untraced)
-        common, has_modules = found.untraced, has_modules or found.has_modules
-    if has_modules:
+        for one, two in itertools.permutations((common, other._untraced)):
+            is_tie_lost |= common_sharing(one, two).has_modules and loses_a_tie(one.spec, two.spec)
+        common = found.untraced
+    if is_tie_lost:
         warn_of_modules(told)
     pairs = zip(made, traced, strict=True)
     return choose([_restricted(branch, function, common) for branch, function in pairs], *args)
