@@ -168,6 +168,15 @@ def test_jvp_has_tangents_by_argument() -> None:
         pj.jvp(lambda p: p[0]["w"] * p[1]["w"], ([w, w],), ([one, zero],))
 
 
+def test_linearize_has_tangents_by_argument() -> None:
+    """The linear map takes another tangent for each argument, also where both are one model."""
+    w = {"w": jnp.float32(3.0)}
+    one, zero = {"w": jnp.float32(1.0)}, {"w": jnp.float32(0.0)}
+    _, pushforward = pj.linearize(lambda p, q: p["w"] * q["w"] ** 2, w, w)
+    for tangents, expected in (((one, one), 27), ((one, zero), 9), ((zero, one), 18)):
+        assert float(pushforward(*tangents)) == expected
+
+
 def test_updates_keep_arguments_together() -> None:
     """With `update_argnums` the error stays: what is written has one place to go to."""
     with pytest.raises(pydag.SharingError, match="both differentiated and not differentiated"):

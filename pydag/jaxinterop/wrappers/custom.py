@@ -3,7 +3,7 @@
 
 Rules are written per argument: a rule for `f(x, y)` gives a cotangent for `x` and one for `y`. So
 identity spans each argument and not all of them, and what `f(w, w)` makes of both is added up by
-JAX, for which they are two inputs.
+JAX, for which they are two inputs. What an argument that isn't differentiated holds is constant.
 """
 
 import inspect
@@ -12,14 +12,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax.numpy as jnp
 
-from pydag.jaxinterop.boundary.argnums import QUESTION
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.notices.lost_update import tell_lost
 from pydag.jaxinterop.packed.dag import Dag, InnerDag, Outcome, Role, dag_of
 from pydag.jaxinterop.packed.derivatives import derivative, without_float0
 from pydag.jaxinterop.packed.given import GivenTree
-from pydag.jaxinterop.prefixes.arguments import by_argument
 from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.refs.contents import exchange, read
 from pydag.jaxinterop.refs.rules import RuleCall
@@ -156,10 +154,7 @@ class Custom(Generic[P, R]):
                 f"are given by keyword: {', '.join(bound.kwargs)}"
             )
         bound.apply_defaults()  # but for keyword-only arguments, which the function fills in itself
-        arguments = self._arguments
-        options, skipped = arguments
-        if skipped:
-            by_argument(bound.args, {}, lambda i: i not in skipped, QUESTION, options)
+        arguments, skipped = self._arguments, self.nondiff_argnums
         table = RefTable()
         given = [
             x if i in skipped else table.hide(arguments.pack(x, f"args[{i}]"), adds=True)

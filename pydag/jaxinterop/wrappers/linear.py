@@ -272,7 +272,8 @@ def linearize(
 
     Returns:
         `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each
-        primal, as `jvp` does, and is a pytree.
+        primal, as `jvp` does, and is a pytree. What several primals hold comes apart, since each
+        may have its own tangent.
 
     >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
     >>> value, pushforward = linearize(lambda p: p[0] * p[1], [w, w])
@@ -281,7 +282,9 @@ def linearize(
     """
     how = Options.given(options, TreeOptions)
     fun = fresh(fun, how)
-    point, table = _with_separate_primals(_point(primals, how), in_nzs), RefTable()
+    point, table = _point(primals, how), RefTable()
+    if point.spec.num_shared and len(primals) > 1:
+        point = parted_arguments(point)
     by = table.hide(point, adds=True)
     jax_options = _flagged(point, by, how, in_nzs=in_nzs)
     value, pushforward, *aux = cast(Any, jax.linearize)(
