@@ -17,6 +17,7 @@
 # make bench-instructions      count the instructions for a node, by valgrind
 # make test-lowest    all tests, with the lowest versions of optree, JAX, ... that pydag allows
 # make wheels    build sdist and wheels, for PYTHONS="python3.12 python3.13", check them: out/wheels/
+# make upstream  measure what upstream/ tells other projects, and write its tables; PyTorch takes 5 GB
 # make docs      write the guide and the reference, made from the docstrings, to out/docs/
 # make format    let ruff and clang-format rewrite the sources
 # make stub      write pydag/_core.pyi anew, after a change of the core's functions
@@ -55,6 +56,7 @@ lowest := .venv/lowest-$(version)
 torch := .venv/torch-$(version)
 sanitized := .venv/sanitize-$(version)
 docs := .venv/docs-$(version)
+upstream := .venv/upstream-$(version)
 covered := .venv/coverage-$(version)
 
 core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
@@ -62,7 +64,7 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
 .PHONY: help demo dev test test-core test-threads test-lowest test-torch wheels lint types pytest sanitize fuzz \
-    coverage bench bench-instructions docs format stub clean
+    coverage bench bench-instructions upstream docs format stub clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -102,7 +104,7 @@ lint: $(test)/installed
 	$(test)/bin/ruff format --check
 	@echo "clang-format --dry-run -Werror $(words $(core_files)) files"
 	@$(test)/bin/clang-format --dry-run -Werror $(core_files)
-	$(test)/bin/codespell pydag docs examples benchmarks .ci Makefile $(wildcard *.md)
+	$(test)/bin/codespell pydag docs examples benchmarks upstream .ci Makefile $(wildcard *.md)
 
 types: $(test)/installed
 	$(test)/bin/mypy
@@ -163,6 +165,10 @@ bench: $(bench)/installed
 bench-instructions: $(bench)/installed
 	$(bench)/bin/python benchmarks/instructions.py
 
+upstream: $(upstream)/installed
+	for script in jax_refs nnx_graph torch_ties safetensors_aliases; do \
+	    $(upstream)/bin/python upstream/$$script.py || exit 1; done
+
 # A warning is an error. Nothing of the package is run: its sources are read.
 docs: $(docs)/installed
 	NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build --strict --quiet
@@ -180,6 +186,8 @@ $(lowest)/installed: group := lowest
 $(torch)/installed: group := test-torch
 $(docs)/installed: group := docs
 $(docs)/installed: settings := --requirements-only
+$(upstream)/installed: group := upstream
+$(upstream)/installed: settings := --requirements-only
 $(test)/installed: group := test
 $(test)/installed: settings := --config-settings cmake.define.PYDAG_WERROR=ON
 $(sanitized)/installed: group := test-api
