@@ -94,19 +94,6 @@ def test_a_branch_may_tie_what_was_not_tied() -> None:
     assert out["a"] is out["b"]
 
 
-def test_branches_are_traced_once() -> None:
-    """For one structure and sharing, called again outside of `jit`."""
-    traces: list[str] = []
-
-    def f(tree: Any) -> Any:
-        traces.append("trace")
-        return double(tree)
-
-    for value in (1.0, 2.0):
-        jaxinterop.cond(jnp.bool_(True), f, same, tied(value))
-    assert traces == ["trace"]
-
-
 def test_gradients_and_maps() -> None:
     """Under `grad` and `vmap`."""
 

@@ -74,19 +74,6 @@ def test_prevent_cse_as_a_prefix() -> None:
         jaxinterop.checkpoint(product, prevent_cse=({"a": True, "b": False},))(p)
 
 
-def test_checkpoint_traces_once() -> None:
-    """Wrapped again and called again outside of `jit`, with one structure."""
-    traces: list[str] = []
-
-    def f(p: Any) -> Any:
-        traces.append("trace")
-        return p["a"] * p["b"]
-
-    for value in (1.0, 2.0):
-        jaxinterop.checkpoint(f)(tied(value))
-    assert traces == ["trace"]
-
-
 def test_pure_callback() -> None:
     """The Python function sees the sharing, and what it returns is passed once."""
     calls: list[str] = []

@@ -61,17 +61,22 @@ def test_wrapping_again(name: str) -> None:
     assert compilations(lambda: WRAPPERS[name](double)(tied())) == 0
 
 
-def calls(name: str) -> Callable[[Any], Any]:
-    """A call of a wrapper with functions that are nobody else's, and stay the same."""
+def calls(name: str, traces: list[str]) -> Callable[[Any], Any]:
+    """A call of a wrapper with functions that are nobody else's, and stay the same.
+
+    Args:
+        traces: Where the functions note that they run.
+    """
 
     def body(tree: Any) -> Any:
+        traces.append("trace")
         return double(tree)
 
     def scanned(carry: Any, _: Any) -> Any:
-        return double(carry), None
+        return body(carry), None
 
     def counted(_: Any, carry: Any) -> Any:
-        return double(carry)
+        return body(carry)
 
     def is_small(carry: Any) -> Any:
         return carry["a"][0, 0, 0] < 3
@@ -83,6 +88,8 @@ def calls(name: str) -> Callable[[Any], Any]:
         "cond": lambda tree: jaxinterop.cond(True, body, body, tree),
         "switch": lambda tree: jaxinterop.switch(0, [body, body], tree),
         "jit": lambda tree: jaxinterop.jit(body)(tree),
+        "checkpoint": lambda tree: jaxinterop.checkpoint(body)(tree),
+        "keep_sharing": lambda tree: jaxinterop.keep_sharing(jax.jit)(body)(tree),
     }
     return ways[name]
 
@@ -90,13 +97,30 @@ def calls(name: str) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("name", ["scan", "fori_loop", "while_loop", "cond", "switch", "jit"])
 def test_exactly_when_structure_or_sharing_changes(name: str) -> None:
     """Other sharing is another program; coming back to the first compiles nothing."""
-    call = calls(name)
+    call = calls(name, [])
     assert compilations(lambda: call(tied())) > 0
     assert compilations(lambda: call(tied())) == 0
     assert compilations(lambda: call(untied())) > 0
     assert compilations(lambda: call({**tied(), "name": "other"})) > 0
     assert compilations(lambda: call(tied())) == 0
     assert compilations(lambda: call(untied())) == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["scan", "fori_loop", "while_loop", "cond", "switch", "jit", "checkpoint", "keep_sharing"],
+)
+def test_a_function_is_traced_once(name: str) -> None:
+    """For one structure and sharing, called and wrapped again outside of `jit`."""
+    traces: list[str] = []
+    call = calls(name, traces)
+    call(tied())
+    first = len(traces)
+    assert first > 0
+    call({**(tree := tied()), "a": (w := 2 * tree["a"]), "b": w})
+    assert len(traces) == first
+    call(untied())
+    assert len(traces) == 2 * first
 
 
 def test_static_arguments_are_compared_by_type_and_value() -> None:

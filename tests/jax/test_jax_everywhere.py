@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 from wrappers import IMPOSSIBLE, WRAPPERS
 
+from pydag import jaxinterop
+
 every_wrapper = pytest.mark.parametrize("name", WRAPPERS)
 
 
@@ -63,6 +65,25 @@ def test_under_jit_and_grad(name: str) -> None:
     assert_tied(wrapped(tied()), 6.0)
     if ("grad", name) not in IMPOSSIBLE:
         assert_tied(WRAPPERS["grad"](wrapped)(tied()), 6.0)
+
+
+@pytest.mark.parametrize("name", [n for n in WRAPPERS if ("grad", n) not in IMPOSSIBLE])
+def test_a_gradient_through_it(name: str) -> None:
+    """It is what it is without the wrapper, and tied; also compiled, and over one more axis."""
+
+    def loss(tree: Any) -> Any:
+        found = WRAPPERS[name](double)(tree)
+        return jnp.sum(found["a"] * found["b"][0])
+
+    gradient = jaxinterop.grad(loss)
+    for found in (gradient(tied()), jaxinterop.jit(gradient)(tied())):
+        assert found["a"] is found["b"][0]
+        assert (found["a"] == 24.0).all()
+        assert (found["name"], found["none"], found["function"]) == (None, None, None)
+    w = jnp.full((2, 2, 2, 2), 3.0)
+    mapped = jaxinterop.vmap(gradient)({**tied(), "a": w, "b": [w]})
+    assert mapped["a"] is mapped["b"][0]
+    assert (mapped["a"] == 24.0).all()
 
 
 RETURNED_AS_GIVEN = [n for n in WRAPPERS if n not in ("scan", "fori_loop", "while_loop")]

@@ -63,19 +63,6 @@ def test_what_has_the_form_of_the_arguments() -> None:
     assert kwargs == {"q": 6.0}
 
 
-def test_wrapping_again_compiles_nothing() -> None:
-    """For one function JAX gets one function."""
-    traces: list[str] = []
-
-    def f(tree: Any) -> Any:
-        traces.append("trace")
-        return double(tree)
-
-    for _ in range(3):
-        jaxinterop.keep_sharing(jax.jit)(f)(tied())
-    assert traces == ["trace"]
-
-
 def test_identity_and_namespace() -> None:
     """They are said where the transformation is wrapped."""
     jit = jaxinterop.keep_sharing(jax.jit, identity="nodes")
@@ -86,11 +73,3 @@ def test_identity_and_namespace() -> None:
         return x + y
 
     assert jit(apart)(w, w).tolist() == [2.0, 2.0]
-
-
-def test_nested() -> None:
-    """In the wrappers that there are, and around them."""
-    named = jaxinterop.keep_sharing(jax.named_call)
-    assert_doubled(jaxinterop.jit(named(jaxinterop.vmap(double)))(tied()))
-    gradient = jaxinterop.grad(lambda t: jnp.sum(named(double)(t)["a"]))(tied())
-    assert gradient["a"] is gradient["b"]

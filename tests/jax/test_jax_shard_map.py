@@ -89,20 +89,3 @@ def test_specs_that_do_not_fit() -> None:
         jaxinterop.shard_map(double, mesh=MESH, in_specs=(P(), P()), out_specs=P())(tied())
     with pytest.raises(ValueError, match=r"shard_map out_specs must be a tree prefix .* result, "):
         jaxinterop.shard_map(double, mesh=MESH, in_specs=P(), out_specs=(P(), P()))(tied())
-
-
-def test_nested() -> None:
-    """Under `jit`, `grad` and `vmap`."""
-    mapped = jaxinterop.shard_map(
-        lambda p: p["a"] * p["b"], mesh=MESH, in_specs=P("x"), out_specs=P("x")
-    )
-
-    def f(w: Any) -> Any:
-        return jnp.sum(mapped({"a": w, "b": w}))
-
-    w = jnp.arange(4.0)
-    assert float(jaxinterop.jit(f)(w)) == 14.0
-    gradient = jaxinterop.grad(lambda p: jnp.sum(mapped(p)))({"a": w, "b": w})
-    assert gradient["a"] is gradient["b"]
-    assert gradient["a"].tolist() == [0.0, 2.0, 4.0, 6.0]
-    assert jaxinterop.vmap(f)(jnp.ones((2, 4))).tolist() == [4.0, 4.0]
