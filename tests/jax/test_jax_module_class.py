@@ -238,11 +238,14 @@ def test_annotated_fields_without_init() -> None:
         pass
 
     cure = r"annotated fields \(w, b\) make none\n  Decorate it with @dataclasses.dataclass"
-    for make in (lambda: Layer(1, 2), lambda: Layer(w=1)):
+    layer: Any = Layer
+    makers: list[Any] = [lambda: layer(1, 2), lambda: layer(w=1)]
+    for make in makers:
         with pytest.raises(TypeError, match=cure):
             make()
     with pytest.raises(TypeError, match=r"Bare\(\) takes no arguments: the class has no __init__$"):
         cast(Any, Bare)(1)
-    assert dataclasses.dataclass(Layer)(1, b=2).b == 2
+    decorated: Any = dataclasses.dataclass(Layer)
+    assert decorated(1, b=2).b == 2
     assert Mixed(3).w == 3
     assert vars(Bare()) == {}

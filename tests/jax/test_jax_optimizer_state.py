@@ -202,9 +202,9 @@ def test_multi_steps_take_extra_arguments() -> None:
 
 def test_a_view_of_a_state_is_in_words() -> None:
     """It says for what the state is, without the inner objects by which pydag knows it."""
-    model = {"w": jnp.ones(2), "n": 3, "b": jnp.ones(2)}
-    for options in ({}, {"wrt": "w"}):
-        state = pj.optimizer(optax.adam(0.1), **options).init(model)
+    model = {"w": jnp.ones(2), "name": "net", "b": jnp.ones(2)}
+    for where in (None, "*w*"):
+        state = pj.optimizer(optax.adam(0.1), wrt=where).init(model)
         shown = str(pydag.view({"model": model, "optimizer": state}))
         assert "for a model of 2 arrays and 1 static" in shown
         assert " object at 0x" not in shown
