@@ -392,3 +392,49 @@ def test_dag_functions_are_not_asked_what_they_hold() -> None:
     net.w = jnp.ones(3)
     assert float(jitted(ONES)) == 0
     assert pydag.dag_leaves(net)
+
+
+class Ruled(pj.Module):
+    """A module whose methods are a function and the rules of its derivative."""
+
+    def __init__(self) -> None:
+        self.w, self.scale = jnp.ones(2), jnp.float32(1.0)
+
+    def value(self, x: Any) -> Any:
+        return jnp.sum(self.w * x)
+
+    def forward(self, x: Any) -> Any:
+        return self.value(x), None
+
+    def backward(self, _: Any, cotangent: Any) -> Any:
+        return (cotangent * self.scale * self.w,)
+
+    def tangent(self, primals: Any, tangents: Any) -> Any:
+        return self.value(*primals), self.scale * jnp.sum(self.w * tangents[0])
+
+
+@pytest.mark.parametrize("is_jitted", [False, True])
+@pytest.mark.parametrize("kind", ["custom_vjp", "custom_jvp", "defjvps"])
+def test_functions_with_rules(kind: str, is_jitted: bool) -> None:
+    """Methods with rules that are methods: after training, all of it is the new model's."""
+    ruled = Ruled()
+    if kind == "custom_vjp":
+        f: Any = pj.custom_vjp(ruled.value)
+        f.defvjp(ruled.forward, ruled.backward)
+    else:
+        f = pj.custom_jvp(ruled.value)
+        if kind == "custom_jvp":
+            f.defjvp(ruled.tangent)
+        else:
+            f.defjvps(lambda tangent, _, x: 2 * jnp.sum(tangent))
+    gradient = pj.grad(f)
+    if is_jitted:
+        f, gradient = pj.jit(f), pj.jit(gradient)
+    x = jnp.full(2, 3.0)
+    for w, scale in ((1.0, 1.0), (2.0, 1.0), (2.0, 5.0)):
+        ruled.w, ruled.scale = jnp.full(2, w), jnp.float32(scale)
+        assert float(f(x)) == 6 * w
+        expected = 2.0 if kind == "defjvps" else w * scale
+        assert gradient(x).tolist() == [expected] * 2
+    if is_jitted:
+        assert f._cache_size() == 1

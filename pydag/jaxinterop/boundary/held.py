@@ -10,6 +10,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Hashable
+from operator import is_
 from typing import Any, NamedTuple, TypeVar
 
 import pydag._core as _core
@@ -112,6 +113,29 @@ class Held(NamedTuple):
         return wrapper
 
 
+def mark_holder(
+    holder: Any, fun: Callable[..., Any], namespace: str, build: Callable[[Any, Any], Any]
+) -> None:
+    """Notes that an object that is called holds what a function holds.
+
+    Args:
+        build: Makes of the object one of another content. It doesn't own the object.
+    """
+    held = held_by(fun, namespace)
+    if held is not None:
+        _wrappers.set(holder, Held(held.content, None, "wrapper", build))
+
+
+def of_content(fun: Any, known: Any, content: Any, namespace: str) -> Any:
+    """A callable that holds `content`, where `fun` holds `known`; else `fun`."""
+    held = held_by(fun, namespace) if callable(fun) else None
+    if held is None:
+        return fun
+    own, given = (x if isinstance(x, tuple) else (x,) for x in (held.content, known))
+    is_same = len(own) == len(given) and all(map(is_, own, given))
+    return plain(held.with_content(content)) if is_same else fun
+
+
 def fresh(fun: Any, options: Options) -> Any:
     """A function that runs on a copy of what it holds; the function itself, if it holds nothing."""
     held = held_by(fun, options.namespace)
@@ -152,7 +176,11 @@ def held_by(fun: Any, namespace: str = "") -> Held | None:
             f"a function is transformed, and this can't be called: {short_repr(fun)}\n"
             "  Pass the function itself, not what it returned."
         )
-    if isinstance(fun, type) or not _is_data(fun, namespace):
+    if isinstance(fun, type):
+        return None
+    if (found := _wrappers.get(fun, None)) is not None:
+        return found._replace(anchor=fun)
+    if not _is_data(fun, namespace):
         return None
     return Held(fun, type(fun), "instance", lambda _, content: content)
 

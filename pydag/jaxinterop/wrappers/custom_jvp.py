@@ -95,6 +95,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             function.defjvp(named(lent_jvp, Source(jvp), ARGUMENTS), symbolic_zeros=symbolic_zeros)
 
         self._give_rules = give_rules
+        self._defined = "defjvp", (jvp,), {"symbolic_zeros": symbolic_zeros}
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -123,3 +124,4 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             return result, derivative(dag._untraced, sums)
 
         self.defjvp(rule)
+        self._defined = "defjvps", jvps, {}

@@ -154,6 +154,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         self._ref_rules = RefRules(forward, backward, Source(fwd), Source(bwd), jax_options)
         self._give_rules = self._ref_rules.give
+        self._defined = "defvjp", (fwd, bwd), jax_options
 
     _ref_rules: RefRules | None = None
 
