@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import optree
 
+from pydag.jaxinterop.messages.roots import place_text, shortened
 from pydag.jaxinterop.notices.blame import type_text
 from pydag.jaxinterop.notices.parallel_copies import Divided, divided
 from pydag.jaxinterop.prefixes.arguments import Args, as_numbers
-from pydag.jaxinterop.prefixes.treatments import COPIES, Question, shortened
+from pydag.jaxinterop.prefixes.treatments import COPIES, Question
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of
 from pydag.jaxinterop.static.state_variables import are_state
 from pydag.jaxinterop.static.untraced import Untraced
@@ -129,7 +130,7 @@ class WantedArguments:
     def path(self, accessor: optree.PyTreeAccessor) -> str:
         """The path of a leaf of these arguments, such as `args[0]['w']`."""
         first = self.numbers[accessor[0].entry if self.depth else 0]
-        return shortened(accessor[self.depth :].codify(f"args[{first}]"))
+        return place_text(accessor[self.depth :], f"args[{first}]")
 
     def _by_default(self, can: Sequence[bool]) -> list[bool]:
         if not any(can):

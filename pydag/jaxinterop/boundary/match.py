@@ -7,8 +7,9 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.naming import Source
+from pydag.jaxinterop.messages.roots import place_text, shortened
 from pydag.jaxinterop.packed.dag import Dag, InnerDag, dag_of, rebuilt
-from pydag.jaxinterop.prefixes.treatments import path_text, shortened
+from pydag.jaxinterop.prefixes.treatments import path_text
 from pydag.jaxinterop.refs.results import is_fresh
 from pydag.jaxinterop.refs.table import NO_REFS, RefNumber, RefTable
 from pydag.jaxinterop.static.differentiable import is_ref
@@ -173,7 +174,7 @@ def _check_refs(what: str, root: str, given: Untraced, returned: AnyDag, table: 
             continue
         else:
             difference = "is another ref than the one that was given there, or an array"
-        where = given.spec.accessors()[position].codify(root)
+        where = place_text(given.spec.accessors()[position], root)
         raise TypeError(
             f"{what} must have the same refs at the same places\n"
             f"  {where} {difference}\n"

@@ -16,8 +16,8 @@ from jax import tree_util
 from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import COUNTED, named
+from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.packed.dag import Dag, dag_of, rebuilt
-from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.paths import paths_of

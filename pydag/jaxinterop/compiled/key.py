@@ -4,8 +4,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text, unwrap_static
-from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 

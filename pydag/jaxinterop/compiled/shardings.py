@@ -8,7 +8,7 @@ import jax
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.messages.roots import HELD
+from pydag.jaxinterop.messages.roots import HELD, shortened
 from pydag.jaxinterop.packed.outputs import Outputs
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text
 from pydag.jaxinterop.prefixes.treatments import (
@@ -16,7 +16,6 @@ from pydag.jaxinterop.prefixes.treatments import (
     distinct,
     is_one_sharding,
     one_level,
-    shortened,
     treatments,
 )
 from pydag.jaxinterop.static.untraced import Options

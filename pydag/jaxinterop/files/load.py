@@ -16,7 +16,8 @@ from pydag.files.names import leaf_names
 from pydag.files.path import check_path
 from pydag.files.replacing import progress_bar
 from pydag.jaxinterop.messages.at_call import warn_at_call
-from pydag.jaxinterop.prefixes.treatments import Question, shortened, treatments
+from pydag.jaxinterop.messages.roots import place_text, shortened
+from pydag.jaxinterop.prefixes.treatments import Question, treatments
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.listing import Listing
 from pydag.typing import Dag as AnyDag
@@ -190,7 +191,7 @@ def _sharding_of(leaf: Any) -> Any:
 def _check_width(array: Any, spec: PyDagSpec, number: int) -> None:
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if dtype != array.dtype:
-        where = spec.accessors()[number].codify("tree")
+        where = place_text(spec.accessors()[number], "tree")
         raise ValueError(
             f"{where} is {array.dtype}, which JAX would cut down to {dtype}\n"
             "  Set jax_enable_x64, or load NumPy's arrays with pydag.files.load."

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import optree
 
-from pydag.structure.listing import Listing, step_text
+from pydag.structure.listing import Listing, shorten, step_text
 
 Roots = str | tuple[str, ...]
 """What the user calls the tree that is walked, or each item of it where it is a tuple."""
@@ -54,4 +54,4 @@ def _beginning(entries: Sequence[object], roots: Roots) -> tuple[str, int]:
 
 def shortened(text: str, limit: int = LONGEST) -> str:
     """A text of readable length: the middle of a very long one is left out."""
-    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
+    return shorten(text, limit)

@@ -9,8 +9,7 @@ import jax
 
 import pydag._core as _core
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import CALL, Roots, place_text
-from pydag.jaxinterop.prefixes.treatments import shortened
+from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, shortened
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
 

@@ -8,8 +8,8 @@ import jax
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
+from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.packed.dag import Dag
-from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.jaxinterop.structure.pairing import unfold_alike
 from pydag.typing import Dag as AnyDag

@@ -3,12 +3,13 @@
 
 from typing import Any
 
+from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.kinds import MAPPINGS
 from pydag.structure.listing import Listing
 from pydag.typing import Dag
 
-from .treatments import one_level, shortened
+from .treatments import one_level
 
 
 def flags(name: str, prefix: Any, tree: Dag, options: Options) -> list[bool]:

@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.messages.roots import shortened as shortened
+from pydag.jaxinterop.messages.roots import place_text, shortened
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options
@@ -100,10 +100,10 @@ def _regions(
         try:
             children = spec.flatten_up_to(tree)
         except ValueError:
-            where, value = accessor.codify(root), repr(options.flatten(tree)[1])
+            where, value = place_text(accessor, root), repr(options.flatten(tree)[1])
             raise ValueError(
                 f"{question.name} must be a tree prefix of the corresponding value, but for "
-                f"{shortened(where)}, which is {shortened(value)}, there is "
+                f"{where}, which is {shortened(value)}, there is "
                 f"{shortened(repr(prefix))}{_made_of_object(prefix, tree, question)}"
             ) from None
         positions = _children_at(listing, position, [entry[0].entry for entry in entries])
@@ -174,7 +174,7 @@ def treatments(
                     continue
                 known = found[number]
                 if not question.accepts(region.treatment):
-                    where = shortened(_way(region, number, options)[-1][0].codify(root))
+                    where = place_text(_way(region, number, options)[-1][0], root)
                     raise TypeError(
                         f"{question.name} can't be {shortened(repr(region.treatment))}, "
                         f"as it is for {where}"
@@ -195,7 +195,7 @@ def _conflict(
         for way in ways:
             way.pop()
     paths = [
-        shortened(way[-1][0].codify(region.root))
+        place_text(way[-1][0], region.root)
         for way, region in zip(ways, (first, second), strict=True)
     ]
     wanted = [question.describe(region.treatment) for region in (first, second)]
@@ -228,7 +228,7 @@ def _walk(tree: Dag, path: Path, start: optree.PyTreeAccessor, options: Options)
 def path_text(tree: Dag, path: Path, root: str, options: Options) -> str:
     """A path as a Python expression, such as `carry['layers'][3].w`."""
     accessor, _ = _walk(tree, path, optree.PyTreeAccessor(), options)[-1]
-    return shortened(accessor.codify(root))
+    return place_text(accessor, root)
 
 
 def _ndim(leaf: Leaf) -> int:

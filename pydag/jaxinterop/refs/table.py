@@ -9,6 +9,7 @@ them stands, so the caller gets the very object that he passed.
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
+from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.static.differentiable import holds_ref, is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Untraced
@@ -171,7 +172,8 @@ class TracedRefs(NamedTuple):
 
     def place(self, i: int, root: str) -> str:
         """The path of one of the leaves."""
-        return self.untraced.spec.accessors()[self.untraced.traced_positions()[i]].codify(root)
+        position = self.untraced.traced_positions()[i]
+        return place_text(self.untraced.spec.accessors()[position], root)
 
 
 def _with_statics(dag: D, untraced: Untraced, statics: dict[int, Static], leaves: Any) -> D:

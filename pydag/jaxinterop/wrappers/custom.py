@@ -15,11 +15,11 @@ import jax.numpy as jnp
 from pydag.jaxinterop.boundary.held import held_by, mark_holder, of_content
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
+from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.notices.lost_update import tell_lost
 from pydag.jaxinterop.packed.dag import Dag, InnerDag, Outcome, Role, dag_of
 from pydag.jaxinterop.packed.derivatives import derivative, without_float0
 from pydag.jaxinterop.packed.given import GivenTree
-from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.refs.contents import exchange, read
 from pydag.jaxinterop.refs.rules import RuleCall
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs

@@ -11,11 +11,11 @@ from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.boundary.places import Places
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, name_of, named
+from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.notices.lost_update import tell_lost
 from pydag.jaxinterop.packed.dag import Dag, InnerDag, rebuilt
 from pydag.jaxinterop.packed.derivatives import without_float0
 from pydag.jaxinterop.packed.packed import Packed
-from pydag.jaxinterop.prefixes.treatments import shortened
 from pydag.jaxinterop.refs.ref_calls import ask_for_refs
 from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs
 from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref, shape_of

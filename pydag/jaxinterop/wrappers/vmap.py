@@ -17,6 +17,7 @@ from pydag.jaxinterop.function_cache import cached_for_function
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
+from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.notices.blame import blame_axes
 from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
 from pydag.jaxinterop.packed.outputs import Outputs, unpacked
@@ -27,7 +28,6 @@ from pydag.jaxinterop.prefixes.treatments import (
     is_one_axis_in,
     is_one_axis_out,
     one_level,
-    shortened,
 )
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.option import is_array
