@@ -19,7 +19,7 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 from .dag import InnerDag, Outcome, dag_of
-from .packed import Content, Packed
+from .packed import Packed, UntracedResult
 from .result import compiled_result, is_result_itself
 
 
@@ -59,7 +59,7 @@ class Outputs:
         if given is not None:
             leaves, sources = without_refs(leaves, given)
         chosen = tuple(self.values.index(treated[i]) for i in dag._untraced.traced_positions())
-        content = Content(dag._untraced, sources, chosen)
+        content = UntracedResult(dag._untraced, sources, chosen)
         groups = grouped(leaves, content.order(), len(self.values))
         return Packed((Packed((), content), *(Packed(g, content, i) for i, g in enumerate(groups))))
 

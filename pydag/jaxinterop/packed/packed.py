@@ -18,7 +18,7 @@ from pydag.typing import Leaf
 T = TypeVar("T")
 
 
-class Content(NamedTuple):
+class UntracedResult(NamedTuple):
     """What JAX doesn't trace of a result.
 
     Args:
@@ -43,7 +43,7 @@ class Content(NamedTuple):
         return self._of_leaves(self.groups or ())
 
     def _of_leaves(self, items: Sequence[T]) -> list[T]:
-        """Those of the items for traced leaves that are for leaves of JAX: it has no refs."""
+        """Of items for all traced leaves those for which JAX returns an array, so no caller's ref."""
         sources = self.sources or [ARRAY] * len(items)
         return [item for item, source in zip(items, sources, strict=True) if source < 0]
 

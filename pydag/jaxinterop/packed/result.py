@@ -15,7 +15,7 @@ from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
 
 from .dag import Outcome, dag_of
-from .packed import Content, Packed
+from .packed import Packed, UntracedResult
 
 
 def is_result_itself(tree: AnyDag) -> bool:
@@ -38,7 +38,7 @@ def compiled_result(tree: AnyDag, options: Options, given: Given) -> Any:
     dag = dag_of(tree, options, cls=Outcome)
     leaves, sources = without_refs(dag._leaves, given)
     if dag._untraced.seen is not None:
-        return dag if sources is None else Packed(leaves, Content(dag._untraced, sources))
+        return dag if sources is None else Packed(leaves, UntracedResult(dag._untraced, sources))
     statics = StaticLeaves(dag._untraced) if dag._untraced.positions else None
     is_plain = sources is None and statics is None
     return _core.make_result(dag.spec if is_plain else (dag.spec, sources, statics), leaves)

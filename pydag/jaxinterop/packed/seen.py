@@ -3,8 +3,8 @@
 
 By the law of pytrees a tree that JAX built has the structure that it was built from, whatever the
 leaves are: one array at all places, numbers, text, None, trees. The tree itself doesn't tell: a
-number in a module is configuration, but one that stands where the module had an array is data. So
-what a tree was built from is kept beside it, and beside every registered object in it, until
+number in a module is configuration, but one in the place of an array of the module is data. So what
+a tree was built from is kept beside it, and beside every registered object in it, until
 somebody changes the object.
 
 A derivative, too, has another structure to JAX: that of the tree which it is for. The functions of
@@ -43,7 +43,7 @@ class _Look(NamedTuple):
         return cls(spec_key(spec), leaves)
 
     def is_like(self, other: "_Look") -> bool:
-        """Whether the same objects stand in the same structure."""
+        """Whether the same objects are leaves of the same structure."""
         return (
             self.spec_key == other.spec_key
             and len(self.leaves) == len(other.leaves)
@@ -51,7 +51,7 @@ class _Look(NamedTuple):
         )
 
     def static_positions(self, options: Options) -> tuple[int, ...] | None:
-        """Where static leaves stand; None where that can't be told."""
+        """Where the static leaves are; None where that can't be told."""
         if self.spec_key is None:
             return None
         leaves, spec = self.leaves, self.spec_key.spec

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures in step: the nodes of two that stand at one place, and nodes that are alike."""
+"""Structures in step: the nodes that two have at the same place, and nodes that are alike."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -13,15 +13,15 @@ from pydag.structure.walk import Walk
 T = TypeVar("T")
 
 Slots = tuple[int, int]
-"""Two positions in two listings that stand at one place."""
+"""The positions of one place in two listings."""
 
 
 class Pair(NamedTuple):
-    """Two nodes that stand at one place of two structures."""
+    """The nodes that two structures have at the same place."""
 
     one: int  # the position of its anchor, as that of the other
     other: int
-    slots: Slots  # where they stand
+    slots: Slots  # where they were met
 
 
 class Pairs:
@@ -43,7 +43,7 @@ class Pairs:
         return self._walk
 
     def below(self, pair: Pair) -> list[Pair]:
-        """What stands at the places below two nodes that are alike: by key in dicts."""
+        """The pairs of children of two nodes that are alike: by key in dicts."""
         children = self.one.children(pair.one)
         others = self.other.children(pair.other)
         if self.one.records[pair.one].kind in MAPPINGS:

@@ -53,23 +53,23 @@ class _Metadata(NamedTuple):
         return undo
 
 
-class _Content(NamedTuple):
+class _StaticOfDag(NamedTuple):
     """What is static in a Dag."""
 
     untraced: Untraced
 
     def write(self, dag: Dag) -> Undo:
         before, leaves = dag._take_apart()
-        _write_content(dag, self.untraced, leaves)
-        return partial(_write_content, dag, before, leaves)
+        _write_static(dag, self.untraced, leaves)
+        return partial(_write_static, dag, before, leaves)
 
 
-def _write_content(dag: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> None:
+def _write_static(dag: Dag, untraced: Untraced, leaves: Sequence[Leaf]) -> None:
     then = Attributes.of(dag.spec, untraced.spec)
     write_dag(dag, untraced, leaves, then)
 
 
-_Change = _Attribute | _Metadata | _Content
+_Change = _Attribute | _Metadata | _StaticOfDag
 
 
 class Attributes:
@@ -141,12 +141,12 @@ def _changes(one: Record, other: Record) -> Sequence[_Change] | None:
     return [_Attribute(k, v) for k, v in now.items() if Static(v) != Static(were[k])]
 
 
-def _changes_of_dags(one: Untraced, other: Untraced) -> Sequence[_Content] | None:
+def _changes_of_dags(one: Untraced, other: Untraced) -> Sequence[_StaticOfDag] | None:
     if one.content == other.content:
         return ()
     if one.positions != other.positions or one.options != other.options:
         return None
-    return None if Attributes.of(one.spec, other.spec) is None else [_Content(other)]
+    return None if Attributes.of(one.spec, other.spec) is None else [_StaticOfDag(other)]
 
 
 def _shape(record: Record) -> tuple[Any, ...]:
