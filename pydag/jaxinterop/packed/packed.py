@@ -43,7 +43,7 @@ class UntracedResult(NamedTuple):
         return self._of_leaves(self.groups or ())
 
     def _of_leaves(self, items: Sequence[T]) -> list[T]:
-        """Of items for all traced leaves those for which JAX returns an array, so no caller's ref."""
+        """Of items for all traced leaves those for leaves that JAX returns."""
         sources = self.sources or [ARRAY] * len(items)
         return [item for item, source in zip(items, sources, strict=True) if source < 0]
 
