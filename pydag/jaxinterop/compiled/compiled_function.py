@@ -107,6 +107,7 @@ class CompiledFunction:
         """For `cloudpickle`: where it arrives, nothing is compiled yet."""
         return _arrived, (self._fun(), *self._made_of)
 
+    @jax_private.shortens_tracebacks
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
         if self.functions.unties.found:
@@ -119,7 +120,6 @@ class CompiledFunction:
                 raise
         return self._run(args, kwargs)
 
-    @jax_private.shortens_tracebacks
     def _run(self, args: Args, kwargs: Kwargs) -> Any:
         try:
             return self.with_traced_call(TracedCall.run, args, kwargs)
