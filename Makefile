@@ -4,7 +4,8 @@
 # make demo EXAMPLE=object_graph   another one: tied_transformer, stateful, einsum_graph, derivatives, doctor
 # make dev       build what has changed; what is edited in Python counts at once
 # make dev TEST=tests/core/test_values.py   and run these tests; options of pytest, too
-# make test      linters, type checks and all tests
+# make test      linters, type checks and tests
+# make test-all  the same with other libraries, the examples and the site, which take half a GB more
 # make test-core the core's tests alone, which need nothing of JAX
 # make test-torch  the tests with PyTorch, which takes 5 GB; make test does without it
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -51,6 +52,7 @@ demo := .venv/demo-$(version)
 dev := .venv/dev-$(version)
 core := .venv/core-$(version)
 test := .venv/test-$(version)
+all := .venv/test-all-$(version)
 bench := .venv/bench-$(version)
 lowest := .venv/lowest-$(version)
 torch := .venv/torch-$(version)
@@ -63,7 +65,7 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo dev test test-core test-threads test-lowest test-torch wheels lint types pytest sanitize fuzz \
+.PHONY: help demo dev test test-all test-core test-threads test-lowest test-torch wheels lint types pytest sanitize fuzz \
     coverage bench bench-instructions upstream docs format stub clean
 
 help:
@@ -85,6 +87,9 @@ test: $(test)/installed
 	@failed=; for part in lint types pytest; do \
 	    $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+test-all:
+	@$(MAKE) --no-print-directory test test=$(all)
 
 test-core: $(core)/installed
 	$(core)/bin/pytest -n auto --dist worksteal $(or $(PYTEST_ARGS),tests/core)
@@ -179,7 +184,7 @@ clean:
 
 $(demo)/installed: group := demo
 $(core)/installed: group := test-core
-$(dev)/installed: group := test
+$(dev)/installed: group := test-all
 $(dev)/installed: settings := --editable --config-settings cmake.build-type=Debug --config-settings cmake.define.PYDAG_WERROR=ON --config-settings cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON
 $(bench)/installed: group := bench
 $(lowest)/installed: group := lowest
@@ -190,6 +195,8 @@ $(upstream)/installed: group := upstream
 $(upstream)/installed: settings := --requirements-only
 $(test)/installed: group := test
 $(test)/installed: settings := --config-settings cmake.define.PYDAG_WERROR=ON
+# In `make test-all` this is the environment of the lines before.
+$(all)/installed: group := test-all
 $(sanitized)/installed: group := test-api
 $(sanitized)/installed: settings := --config-settings cmake.define.PYDAG_SANITIZE=ON --config-settings cmake.build-type=Debug
 $(covered)/installed: group := coverage

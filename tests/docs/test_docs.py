@@ -147,7 +147,7 @@ def test_pages_run_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The blocks of a page under docs/ are one program; each prints the text that follows it."""
-    pytest.importorskip("torch" if page.stem == "pytorch" else "jax")
+    pytest.importorskip({"pytorch": "torch", "sampling": "blackjax"}.get(page.stem, "jax"))
     monkeypatch.chdir(tmp_path)
     # Classes that are defined on the page need a module to belong to.
     module = types.ModuleType(f"page_{page.stem}")
