@@ -234,12 +234,41 @@ def test_copies_in_the_results_of_branches() -> None:
     assert run(Twice) == [1, 1]
 
 
+def test_moments_that_start_as_the_same_zeros() -> None:
+    """An Adam of one's own, as a namedtuple or a module, whose two moments start as one dict."""
+
+    class Moments(NamedTuple):
+        m: Any
+        v: Any
+
+    class Adam(pj.Module):
+        def __init__(self, m: Any, v: Any) -> None:
+            self.m, self.v = m, v
+
+    def run(make: Any) -> None:
+        zeros = {"w": jnp.zeros(2), "b": jnp.zeros(2)}
+
+        @pj.jit
+        def step(state: Any) -> Any:
+            m = pj.tree.map(lambda x: x + 1, state.m)
+            return make(m, pj.tree.map(lambda x: x + 2, state.v))
+
+        assert told(lambda: step(make(zeros, zeros)), UserWarning) == []
+
+    run(Moments)
+    run(Adam)
+
+
 def test_ties_that_are_meant_are_told() -> None:
     """A layer that a module has twice, items of a list, leaves of a dict, ties inside of copies."""
 
+    class Layer(pj.Module):
+        def __init__(self) -> None:
+            self.w, self.b = jnp.ones(2), jnp.zeros(2)
+
     class Net(pj.Module):
         def __init__(self) -> None:
-            self.one = self.two = {"w": jnp.ones(2), "b": jnp.zeros(2)}
+            self.one = self.two = Layer()
 
     def plain(tree: Any) -> Any:
         return jax.tree.map(lambda x: x * 2, tree)

@@ -193,11 +193,16 @@ def _copies(given: Listing, namespace: str) -> frozenset[int]:
 
 
 def _are_deliberate(given: Listing, copies: Sequence[int], namespace: str) -> bool:
-    """Whether parallel copies are one on purpose: they are items of a list, or one layer."""
-    cls = given.records[given.parents[copies[0]]].type
-    if not isinstance(cls, type) or issubclass(cls, list | tuple):
+    """Whether parallel copies are one on purpose: items of a list, or one layer of a module.
+
+    Fields of a namedtuple, and dicts that a module has, hold moments that start as the same zeros.
+    """
+    records = given.records
+    holder, targets = records[given.parents[copies[0]]], set(map(given.target, copies))
+    if holder.kind in ("list", "tuple") or not isinstance(holder.type, type):
         return True
-    return _core.is_module(cls, namespace) and len(set(map(given.target, copies))) == 1
+    kinds = holder.type, records[given.target(copies[0])].type
+    return len(targets) == 1 and all(_core.is_module(cls, namespace) for cls in kinds)
 
 
 def _texts(listing: Listing, places: tuple[int, int], root: str) -> Iterator[str]:
