@@ -14,10 +14,10 @@ class Walk(Generic[T]):
 
     Args:
         first: Where it begins.
-        key: Gives what two things have in common that count as one.
+        key: Gives what two things have in common that count as one; None: they are equal.
     """
 
-    def __init__(self, first: Iterable[T], key: Callable[[T], Hashable] = lambda thing: thing):
+    def __init__(self, first: Iterable[T], key: Callable[[T], Hashable] | None = None) -> None:
         self._key = key
         self._met: dict[Any, T] = {}
         self._waiting: list[T] = []
@@ -33,7 +33,7 @@ class Walk(Generic[T]):
     def __next__(self) -> T:
         while self._waiting:
             thing = self._waiting.pop()
-            key = self._key(thing)
+            key = thing if self._key is None else self._key(thing)
             if key not in self._met:
                 self._met[key] = thing
                 return thing

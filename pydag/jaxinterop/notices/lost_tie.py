@@ -6,6 +6,7 @@ model with tied weights: its result looks like the model, and is another one.
 """
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -154,7 +155,7 @@ def _lost(given: Listing, returned: Listing, root: int, namespace: str) -> _Lost
     parts = Pairs(given, returned, (0, root))
     for part in parts:
         met: dict[int, Pair] = {}  # where a node was met first, by the node
-        inside = Walk([part], key=lambda pair: pair.slots)
+        inside = Walk([part], key=itemgetter(2))
         for pair in inside:
             before = met.setdefault(pair.one, pair)
             if before is pair:

@@ -34,7 +34,7 @@ def parallel_copies(listing: Listing) -> list[list[int]]:
     """The positions of parallel copies, in a list for each group of them."""
     records = listing.records
     numbers = numbers_of_alike(listing, lambda position: position, {})
-    sizes = from_leaves_up(listing, lambda p, below: 1 if records[p].is_leaf else sum(below))
+    sizes = from_leaves_up(listing, lambda p, _, below: 1 if records[p].is_leaf else sum(below))
     found: list[list[int]] = []
     for position, record in enumerate(records):
         if record.is_alias or record.num_children < 2:

@@ -2,6 +2,7 @@
 """Structures in step: the nodes that two have at the same place, and nodes that are alike."""
 
 from collections.abc import Callable, Hashable, Sequence
+from operator import is_, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from pydag._core import PyDagSpec
@@ -32,7 +33,7 @@ class Pairs:
 
     def __init__(self, one: Listing, other: Listing, first: Slots = (0, 0)) -> None:
         self.one, self.other = one, other
-        self._walk = Walk([self.at(first)], key=lambda pair: pair[:2])
+        self._walk = Walk([self.at(first)], key=itemgetter(0, 1))
         self.add = self._walk.add
 
     def at(self, slots: Slots) -> Pair:
@@ -47,8 +48,10 @@ class Pairs:
         children = self.one.children(pair.one)
         others = self.other.children(pair.other)
         if self.one.records[pair.one].kind in MAPPINGS:
-            known = by_entry(self.other, pair.other)
-            others = [known[Static(self.one.records[child].entry)] for child in children]
+            keys = [self.one.records[child].entry for child in children]
+            if not all(map(is_, keys, (self.other.records[child].entry for child in others))):
+                known = by_entry(self.other, pair.other)
+                others = [known[Static(key)] for key in keys]
         return list(map(self.at, zip(children, others, strict=True)))
 
 
@@ -57,19 +60,20 @@ def by_entry(listing: Listing, position: int) -> dict[Static, int]:
     return {Static(listing.records[child].entry): child for child in listing.children(position)}
 
 
-def from_leaves_up(listing: Listing, make: Callable[[int, list[T]], T]) -> list[T]:
+def from_leaves_up(listing: Listing, make: Callable[[int, list[int], list[T]], T]) -> list[T]:
     """What is made of each node of a listing, from what was made of its children.
 
     Args:
-        make: Is called with the position of each node, once.
+        make: Is called once for each node: with its position, its children's, what these gave.
     """
     found: list[Any] = [None] * len(listing.records)
     for position in listing.upwards():
-        if listing.records[position].is_alias:
+        record = listing.records[position]
+        if record.is_alias:
             found[position] = found[listing.target(position)]
         else:
-            below = [found[child] for child in listing.children(position)]
-            found[position] = make(position, below)
+            children = listing.children(position) if record.num_children else []
+            found[position] = make(position, children, [found[child] for child in children])
     return found
 
 
@@ -86,15 +90,15 @@ def numbers_of_alike(
         known: The numbers of another listing, to which those of this one are added.
         compares_details: Whether meta fields and `aux_data` count.
     """
+    records = listing.records
 
-    def number(position: int, below: Sequence[int]) -> int:
-        record = listing.records[position]
-        key: Any = leaf_key(position) if record.is_leaf else None
-        if not record.is_leaf:
-            children = listing.children(position)
-            entries = tuple(Static(listing.records[child].entry) for child in children)
-            detail = Static(record.detail) if compares_details else None
-            key = record.kind, record.type, detail, entries, tuple(below)
+    def number(position: int, children: Sequence[int], below: Sequence[int]) -> int:
+        record = records[position]
+        if record.is_leaf:
+            return known.setdefault(leaf_key(position), len(known))
+        entries = tuple([Static(records[child].entry) for child in children])
+        detail = Static(record.detail) if compares_details else None
+        key = record.kind, record.type, detail, entries, tuple(below)
         return known.setdefault(key, len(known))
 
     return from_leaves_up(listing, number)
