@@ -20,6 +20,7 @@
 # make wheels    build sdist and wheels, for PYTHONS="python3.12 python3.13", check them: out/wheels/
 # make upstream  measure what upstream/ tells other projects, and write its tables; PyTorch takes 5 GB
 # make docs      write the guide and the reference, made from the docstrings, to out/docs/
+# make lock      write .ci/locked.txt anew, the versions that the workflow installs; needs uv
 # make format    let ruff and clang-format rewrite the sources
 # make stub      write pydag/_core.pyi anew, after a change of the core's functions
 # make clean     remove the virtual environments and whatever was built
@@ -66,7 +67,7 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
 .PHONY: help demo dev test test-all test-core test-threads test-lowest test-torch wheels lint types pytest sanitize fuzz \
-    coverage bench bench-instructions upstream docs format stub clean
+    coverage bench bench-instructions upstream docs lock format stub clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -178,6 +179,9 @@ upstream: $(upstream)/installed
 docs: $(docs)/installed
 	NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build --strict --quiet
 	@echo "out/docs/index.html"
+
+lock:
+	$(PYTHON) .ci/lock.py
 
 clean:
 	rm -rf .venv build dist out compile_commands.json pydag/_core*.so

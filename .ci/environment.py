@@ -176,6 +176,13 @@ class Environment:
         command = [str(self.python), "-m", "pip", "install", *options, *arguments]
         return self.run(command, progress)
 
+    def packages(self, wanted: Sequence[str]) -> list[str] | None:
+        """Install packages, by uv where it is there: it takes seconds where pip takes minutes."""
+        if (uv := shutil.which("uv")) is None:
+            return self.pip(wanted, _package)
+        command = [uv, "pip", "install", "--python", str(self.python), *wanted]
+        return self.run(command, lambda line: "")
+
     def make(self) -> None:
         """Make the environment itself, if it isn't there."""
         if self.python.exists():
@@ -194,14 +201,15 @@ class Environment:
         if stamp.exists() and stamp.read_text("utf-8") == text:
             return
         show("Installing packages", stays=True)
-        if said := self.pip(wanted, _package):
+        if said := self.packages(wanted):
             self._blame_index(said)
         stamp.write_text(text, "utf-8")
 
     def _blame_index(self, said: Sequence[str]) -> NoReturn:
         output = "\n".join(said)
-        errors = [line for line in said if line.startswith("ERROR:")] or ["pip failed"]
-        if re.search(r"Retrying \(|connection|Max retries|Temporary failure in name", output):
+        errors = [line for line in said if line.startswith("ERROR:")]
+        errors = errors or [*said[-1:], "the installer failed"]
+        if re.search(r"Retrying \(|connect|Max retries|Temporary failure in name", output):
             index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple")
             fail(
                 f"the package index {index} doesn't answer. Check the network, or name another "

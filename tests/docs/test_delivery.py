@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,25 @@ def test_the_command_of_the_readme() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
     steps = [step.get("run") for step in workflow["jobs"]["all"]["steps"]]
     assert command in steps
+
+
+def test_the_locked_versions_are_allowed() -> None:
+    """.ci/locked.txt has an allowed version of each package that a group of tests names."""
+
+    def parsed(text: str) -> tuple[str, Any]:
+        found = packaging.Requirement(text)
+        return re.sub(r"[-_.]+", "-", found.name).lower(), found.specifier
+
+    locked: dict[str, list[str]] = {}
+    for line in (ROOT / ".ci" / "locked.txt").read_text("utf-8").splitlines():
+        name, pin = parsed(line)
+        locked.setdefault(name, []).append(str(pin).removeprefix("=="))
+    groups = PROJECT["dependency-groups"]
+    named = [item for group in ("test", "test-all", "test-core", "docs") for item in groups[group]]
+    for item in named:
+        if isinstance(item, str) and not item.startswith("pydag-tree"):
+            name, allowed = parsed(item)
+            assert all(map(allowed.contains, locked[name]))
 
 
 def test_version_of_the_citation() -> None:

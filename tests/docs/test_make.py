@@ -118,6 +118,22 @@ def test_a_compiler_that_is_too_old(tmp_path: Path) -> None:
     not Path(sysconfig.get_path("include"), "Python.h").exists() or not shutil.which("c++"),
     reason="this machine lacks what is looked for before the index",
 )
+def test_packages_are_installed_by_uv(tmp_path: Path) -> None:
+    """Where uv is installed; what it says when it fails is passed on."""
+    (tmp_path / "bin").mkdir()
+    body = f'echo "$@" > {tmp_path}/given; echo error: no such version; exit 1'
+    program(tmp_path / "bin" / "uv", body)
+    done = set_up(tmp_path / "new", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    given = (tmp_path / "given").read_text("utf-8").split()
+    assert given[:4] == ["pip", "install", "--python", str(tmp_path / "new/bin/python")]
+    assert "optax" in given
+    assert "pydag can't be set up: error: no such version (all of it:" in done.stderr
+
+
+@pytest.mark.skipif(
+    not Path(sysconfig.get_path("include"), "Python.h").exists() or not shutil.which("c++"),
+    reason="this machine lacks what is looked for before the index",
+)
 def test_no_index(tmp_path: Path) -> None:
     """One line after those of progress: which index doesn't answer, and how to name another."""
     done = set_up(
