@@ -16,6 +16,7 @@ from operations import run_apart
 PROGRAM = """
 import collections, time
 import pydag
+pydag.explain  # its module is imported now: CPython's importer crashes without memory
 Point = collections.namedtuple("Point", "x y")
 @pydag.register_fields
 class Module: pass
