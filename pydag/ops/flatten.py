@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DAGs taken apart and put together, by optree's functions; shared objects stay shared."""
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, Unpack, overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import optree
 
@@ -12,7 +12,20 @@ from pydag.public.compiled import compiled
 from pydag.public.options import with_options
 from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Path
 
+_N = TypeVar("_N", bound=complex)
+# A tree of builtin containers, all of whose leaves are numbers of one type. (Of arrays it can't be
+# told: what a protocol of them describes, a registered class may have as well, and is a node.)
+_Numbers: TypeAlias = _N | Mapping[Any, "_Numbers[_N]"] | Sequence["_Numbers[_N]"]
 
+
+@overload
+def dag_flatten(
+    tree: _Numbers[_N], /, **options: Unpack[KeywordOptions]
+) -> tuple[list[_N], PyDagSpec]: ...
+@overload
+def dag_flatten(
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
+) -> tuple[list[Leaf], PyDagSpec]: ...
 @compiled("flatten")
 def dag_flatten(
     tree: Dag,
@@ -53,6 +66,12 @@ def dag_unflatten(spec: PyDagSpec, leaves: Iterable[Leaf]) -> Dag:
     return _core.unflatten(spec, leaves)
 
 
+@overload
+def dag_leaves(tree: _Numbers[_N], /, **options: Unpack[KeywordOptions]) -> list[_N]: ...
+@overload
+def dag_leaves(
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
+) -> list[Leaf]: ...
 @compiled("leaves")
 def dag_leaves(
     tree: Dag,

@@ -72,7 +72,7 @@ def test_bad_arguments() -> None:
     with pytest.raises(TypeError, match="namespace"):
         register(cls, namespace=1)
     with pytest.raises(TypeError, match="namespace"):
-        pydag.dag_flatten([1], namespace=None)  # type: ignore[arg-type]  # meant
+        pydag.dag_flatten([1], namespace=None)  # type: ignore[call-overload]  # meant
     register(cls)  # nothing was left half done
 
 

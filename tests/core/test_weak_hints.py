@@ -170,7 +170,7 @@ def test_the_package_for_jax_is_named_with_its_import() -> None:
             "Did you mean 'none_is_leaf'?",
         ),
         (
-            lambda: pydag.dag_leaves(TREE, isleaf=None),  # type: ignore[call-arg]  # the point
+            lambda: pydag.dag_leaves(TREE, isleaf=None),  # type: ignore[call-overload]  # the point
             "dag_leaves() got an unexpected keyword argument 'isleaf'. Did you mean 'is_leaf'?",
         ),
         (

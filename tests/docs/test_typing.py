@@ -53,7 +53,17 @@ def test_the_core() -> None:
     with pytest.raises(AttributeError):
         pydag.no_such_name  # type: ignore[attr-defined]  # noqa: B018  # the point
     with pytest.raises(ValueError, match="identity"):
-        pydag.dag_leaves([], identity="leaves")  # type: ignore[arg-type]  # the point
+        pydag.dag_leaves([], identity="leaves")  # type: ignore[call-overload]  # the point
+
+
+def test_leaves_of_a_tree_of_numbers() -> None:
+    """They have the type of the numbers; leaves of other trees may be anything."""
+    leaves, _ = pydag.dag_flatten({"a": [1.0, {"b": 2.0}], "c": 3.0})
+    assert assert_type(leaves, list[float]) == [1.0, 2.0, 3.0]
+    assert assert_type(pydag.dag_leaves([1, [2]]), list[int]) == [1, 2]
+    assert assert_type(pydag.dag_leaves({"a": "text"}), list[Any]) == ["text"]
+    assert_type(pydag.dag_leaves([model()]), list[Any])
+    assert_type(pydag.dag_leaves([1.0], lambda x: isinstance(x, list)), list[Any])
 
 
 def test_what_is_replaced_or_filled_keeps_its_class(tmp_path: Path) -> None:
