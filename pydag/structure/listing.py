@@ -86,8 +86,7 @@ class Listing:
 
     def target(self, position: int) -> int:
         """For an alias the position of its anchor; for any other node its own."""
-        record = self.records[position]
-        return self.slots[record.number][0] if record.is_alias else position
+        return self.targets.get(position, position)
 
     def children(self, position: int) -> list[int]:
         """The positions of a node's children."""

@@ -34,17 +34,18 @@ def parallel_copies(listing: Listing) -> list[list[int]]:
     """The positions of parallel copies, in a list for each group of them."""
     records = listing.records
     numbers = numbers_of_alike(listing, lambda position: position, {})
-    sizes = from_leaves_up(listing, lambda p, _, below: 1 if records[p].is_leaf else sum(below))
     found: list[list[int]] = []
     for position, record in enumerate(records):
-        if record.is_alias or record.num_children < 2:
+        if record.num_children < 2:
             continue
         groups: dict[int, list[int]] = {}
         for child in listing.children(position):
-            if sizes[child] > 1:
-                groups.setdefault(numbers[child], []).append(child)
+            groups.setdefault(numbers[child], []).append(child)
         found += [group for group in groups.values() if len(group) > 1]
-    return found
+    if not found:
+        return found
+    sizes = from_leaves_up(listing, lambda p, _, below: 1 if records[p].is_leaf else sum(below))
+    return [group for group in found if sizes[group[0]] > 1]
 
 
 class Divided(NamedTuple):

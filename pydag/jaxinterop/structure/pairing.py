@@ -52,7 +52,9 @@ class Pairs:
             if not all(map(is_, keys, (self.other.records[child].entry for child in others))):
                 known = by_entry(self.other, pair.other)
                 others = [known[Static(key)] for key in keys]
-        return list(map(self.at, zip(children, others, strict=True)))
+        first, second = self.one.targets, self.other.targets
+        places = zip(children, others, strict=True)
+        return [Pair(first.get(a, a), second.get(b, b), (a, b)) for a, b in places]
 
 
 def by_entry(listing: Listing, position: int) -> dict[Static, int]:
@@ -66,13 +68,13 @@ def from_leaves_up(listing: Listing, make: Callable[[int, list[int], list[T]], T
     Args:
         make: Is called once for each node: with its position, its children's, what these gave.
     """
-    found: list[Any] = [None] * len(listing.records)
+    records, targets = listing.records, listing.targets
+    found: list[Any] = [None] * len(records)
     for position in listing.upwards():
-        record = listing.records[position]
-        if record.is_alias:
-            found[position] = found[listing.target(position)]
+        if position in targets:
+            found[position] = found[targets[position]]
         else:
-            children = listing.children(position) if record.num_children else []
+            children = listing.children(position) if records[position].num_children else []
             found[position] = make(position, children, [found[child] for child in children])
     return found
 
