@@ -119,7 +119,7 @@ def _in_place(peers: Peers, interop: Any, optax: Any, size: int, effort: Effort)
         state = nnx.state(nodes)
         nnx.update(nodes, jax.tree.map(lambda x: x * 1, state))
 
-    ours = interop.jit(scale, update_argnums=(0, 1))
+    ours = interop.jit(scale, update_argnums=(0, 1), donate_argnums=(0, 1))
     flat = tuple(jax.numpy.array(x) for x in jax.tree.leaves(nnx.state((model, optimizer))))
     theirs = jax.jit(lambda run: tuple(x * 1 for x in run), donate_argnums=0)
     return contest(
