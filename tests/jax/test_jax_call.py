@@ -111,3 +111,44 @@ def test_a_leaf_that_is_no_array_any_more() -> None:
     for leaf in (jnp.ones(2), "text", jnp.ones(2), "text", "other"):
         assert step({"x": leaf})["x"] is leaf or not isinstance(leaf, str)
     assert [cls is str for cls in seen] == [False, True, True]
+
+
+class Asked:
+    """A node that its own functions open."""
+
+    def __init__(self, x: Any, note: Any) -> None:
+        self.x, self.note = x, note
+
+
+def test_a_call_follows_a_structure_whose_nodes_are_asked() -> None:
+    """Each is asked once in a call, and what it says counts: it is compiled for another note anew."""
+    asked: list[Any] = []
+    traced: list[Any] = []
+
+    def flatten(node: Asked) -> tuple[Any, Any]:
+        asked.append(node)
+        return (node.x,), tuple(node.note)
+
+    pydag.register_pydag_node(
+        Asked, flatten, lambda note, children: Asked(*children, list(note)), namespace="asked"
+    )
+
+    @pj.jit(namespace="asked")
+    def double(node: Asked) -> Any:
+        traced.append(node.note)
+        return 2 * node.x, node.note
+
+    def check(note: list[Any], times_traced: int) -> None:
+        doubled, found = double(Asked(jnp.ones(2), note))
+        assert doubled.tolist() == [2.0, 2.0]
+        assert list(map(repr, found)) == list(map(repr, note))
+        assert len(traced) == times_traced
+
+    check([1, "a"], 1)
+    check([1, "a"], 1)
+    check([True, "a"], 2)  # equal, and of another type
+    check([2, "a"], 3)
+    for note in ([1, "a"], [True, "a"], [2, "a"], [2, "a"], [1, "a"]):
+        asked.clear()
+        check(note, 3)
+        assert len(asked) == 1

@@ -11,6 +11,8 @@
 #include "jit/running_key.h"
 #include "jit/update_plan.h"
 #include "spec/spec_key.h"
+#include "structure/compare.h"
+#include "structure/interchange.h"
 #include "walks/flatten.h"
 
 #include <algorithm>
@@ -130,32 +132,45 @@ nb::object follow(nb::handle recipes, const FlatCall &flat, Leaves &leaves, nb::
     return nb::borrow(Py_NotImplemented);
 }
 
-Setting setting_of(const FlattenOptions &options) {
-    return {options.space->id(), options.none_is_leaf, options.space_is_ordered};
+// Whether what nodes say now is what they said when the structure was made, for whoever compiled for it.
+bool say_the_same(const Structure &structure, const OtherRefs &others) {
+    return std::all_of(others.begin(), others.end(), [&](const OtherRef &other) {
+        const nb::object before = nb::borrow(structure.all_refs()[other.index]);
+        return equal_refs(Role::kAuxData, before.ptr(), other.ref.ptr()) &&
+               are_interchangeable(before.ptr(), other.ref.ptr());
+    });
 }
 
-// Flattens a tree that has the structure that was called last into `leaves`. False if it has another one.
-bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves) {
-    if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != setting_of(options))
+// Flattens a tree that has the structure that was called last into `leaves`. False if it has another one; `answers` has
+// then what its nodes were asked.
+bool flatten_as_last(const FlatCall::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves,
+                     NodeAnswers &answers) {
+    if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != options.setting())
         return false;
     const nb::object spec = last.spec;  // owned, since a call within this one may replace `last`
-    return flatten_known(nb::inst_ptr<Spec>(spec)->structure_or_empty(), tree.ptr(), options, leaves, nullptr);
+    const Structure &structure = nb::inst_ptr<Spec>(spec)->structure_or_empty();
+    if (!last.must_ask) return flatten_known(structure, tree.ptr(), options, leaves, nullptr);
+    OtherRefs others;
+    if (!flatten_asking(structure, tree.ptr(), options, leaves, nullptr, answers, others)) return false;
+    if (say_the_same(structure, others)) return true;
+    leaves.drop_to(0);
+    return false;
 }
 
 // Calls the function with a tree whose structure need not be that of the last call.
-nb::object call_any(nb::handle flat_call, nb::handle tree, const FlattenOptions &options, nb::handle args,
-                    nb::handle kwargs) {
+nb::object call_any(nb::handle flat_call, nb::handle tree, const FlattenOptions &options, NodeAnswers &answers,
+                    nb::handle args, nb::handle kwargs) {
     FlatCall &call = FlatCallBox::of(flat_call);
     const uint64_t generation = cache_generation(), times_forgotten = call.times_forgotten;
-    Flattened parts(tree, options);
+    Flattened parts(tree, options, nullptr, answers.empty() ? nullptr : &answers);
     nb::object spec = parts.take_spec();
     const nb::object recipes = recipes_for(call, SpecKeyBox::make(spec));
     if (!recipes.is_valid()) return nb::borrow(Py_NotImplemented);
     // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
     // objects of the user's, and would forget it with this spec.
-    if (nb::inst_ptr<Spec>(spec)->is_in_cache() && !parts.must_ask())
+    if (nb::inst_ptr<Spec>(spec)->is_in_cache())
         replace_shared(flat_call, call.last,
-                       {std::move(spec), recipes, generation, setting_of(options), times_forgotten});
+                       {std::move(spec), recipes, generation, options.setting(), times_forgotten, parts.must_ask()});
     return follow(recipes, call, parts.leaves(), args, kwargs);
 }
 
@@ -175,16 +190,18 @@ nb::object call_flat(nb::handle object, nb::handle args, nb::handle kwargs) {
     options.roots = Roots(constants.argument_names);
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
+    NodeAnswers answers;
     if constexpr (kFreeThreaded) {
         const FlatCall::Last last = shared_copy(object, call.last);
         const bool holds = last.times_forgotten == call.times_forgotten;
-        if (holds && flatten_as_last(last, tree, options, leaves))
+        if (holds && flatten_as_last(last, tree, options, leaves, answers))
             return follow(last.recipes, call, leaves, args, kwargs);
     } else {
         const nb::object recipes = call.last.recipes;
-        if (flatten_as_last(call.last, tree, options, leaves)) return follow(recipes, call, leaves, args, kwargs);
+        if (flatten_as_last(call.last, tree, options, leaves, answers))
+            return follow(recipes, call, leaves, args, kwargs);
     }
-    return call_any(object, tree, options, args, kwargs);
+    return call_any(object, tree, options, answers, args, kwargs);
 }
 
 void make_jit_call_types() {

@@ -46,6 +46,7 @@ struct FlatCall {
         uint64_t generation = 0;  // of the cache of structures, when it was taken from there
         Setting setting;
         uint64_t times_forgotten = 0;  // when the recipes were looked up: another thread may have had them forgotten
+        bool must_ask = false;         // whether the structure has nodes that must be asked
     };
     nb::object function;  // of JAX
     nb::object namespace_, identity;

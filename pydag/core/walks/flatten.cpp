@@ -22,9 +22,10 @@ void copy_with(const Structure &structure, const OtherRefs &others, StructureBui
 
 }  // namespace
 
-Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects)
+Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects, NodeAnswers *answers)
     : cached_(tree.ptr(), options.setting()) {
-    if (cached_.must_ask()) follow_asking(tree.ptr(), options, objects);
+    if (answers) take_apart(tree.ptr(), options, objects, answers);
+    else if (cached_.must_ask()) follow_asking(tree.ptr(), options, objects);
     else if (flatten_known(cached_.structure(), tree.ptr(), options, leaves_, objects)) is_cached_ = true;
     else take_apart(tree.ptr(), options, objects, nullptr);
 }

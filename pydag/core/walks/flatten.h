@@ -17,8 +17,9 @@ namespace pydag {
 // raises passes through with a note that names the path.
 class Flattened {
 public:
-    // `objects`, where given, receives the objects themselves.
-    Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects = nullptr);
+    // `objects`, where given, receives the objects themselves; `answers` has what nodes have been asked already.
+    Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects = nullptr,
+              NodeAnswers *answers = nullptr);
 
     Leaves &leaves() { return leaves_; }
     // Whether the structure has nodes that must be asked.

@@ -22,6 +22,7 @@ public:
         uint32_t num_children() const { return static_cast<uint32_t>(PyTuple_GET_SIZE(children.ptr())); }
     };
 
+    bool empty() const { return answers_.empty(); }
     // Opens a node. Null if that failed: then it must be the last one.
     const Answer *ask(PyObject *object, const TypeInfo &info, OpenOptions &options);
     // They stay where they are.
