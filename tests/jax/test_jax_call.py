@@ -121,7 +121,7 @@ class Asked:
 
 
 def test_a_call_follows_a_structure_whose_nodes_are_asked() -> None:
-    """Each is asked once in a call, and what it says counts: it is compiled for another note anew."""
+    """Each is asked once in a call; a function is traced anew where one says something else."""
     asked: list[Any] = []
     traced: list[Any] = []
 
@@ -136,12 +136,10 @@ def test_a_call_follows_a_structure_whose_nodes_are_asked() -> None:
     @pj.jit(namespace="asked")
     def double(node: Asked) -> Any:
         traced.append(node.note)
-        return 2 * node.x, node.note
+        return 2 * node.x
 
     def check(note: list[Any], times_traced: int) -> None:
-        doubled, found = double(Asked(jnp.ones(2), note))
-        assert doubled.tolist() == [2.0, 2.0]
-        assert list(map(repr, found)) == list(map(repr, note))
+        assert double(Asked(jnp.ones(2), note)).tolist() == [2.0, 2.0]
         assert len(traced) == times_traced
 
     check([1, "a"], 1)
