@@ -118,7 +118,8 @@ def test_messages_that_are_explained_are_raised() -> None:
     explained = re.findall(r"^\| `([^`]*)` \|", page, re.MULTILINE)
     assert len(explained) > 10
     folder = Path(pydag.__file__).parent
-    sources = [*folder.rglob("*.py"), *(ROOT / "pydag/core").rglob("*.h")]
+    core = ROOT / "pydag/core"
+    sources = [*folder.rglob("*.py"), *core.rglob("*.h"), *core.rglob("*.cpp")]
     # Parts of a text that a source has on several lines are put together.
     texts = [re.sub(r'"\s*f?"', "", path.read_text("utf-8")) for path in sources]
     assert [text for text in explained if not any(text in source for source in texts)] == []
