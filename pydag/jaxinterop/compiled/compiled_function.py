@@ -5,6 +5,7 @@
 first seen, so that a call does no work per leaf outside of the core.
 """
 
+import contextlib
 import copyreg
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -121,11 +122,11 @@ class CompiledFunction:
         return self._run(args, kwargs)
 
     def _run(self, args: Args, kwargs: Kwargs) -> Any:
-        try:
+        with contextlib.suppress(TraceBeginsError):
             return self.with_traced_call(TracedCall.run, args, kwargs)
-        except TraceBeginsError:
-            with traces_allowed():
-                return self.with_traced_call(self._compare_and_run, args, kwargs)
+        # Outside of the handler, so that an error doesn't show that one, too.
+        with traces_allowed():
+            return self.with_traced_call(self._compare_and_run, args, kwargs)
 
     def _compare_and_run(self, traced_call: TracedCall) -> Any:
         given = self.shardings.given_in, self.shardings.given_out
