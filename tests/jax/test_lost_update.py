@@ -298,6 +298,17 @@ def test_a_lazily_made_weight() -> None:
         pj.jit(f)(Net())
 
 
+def test_one_array_at_two_places_is_named_twice() -> None:
+    """Each place that was written is named, also where both have one array now."""
+
+    def f(tree: Any) -> Any:
+        tree["a"] = tree["b"] = tree["a"] + 1
+        return tree["a"].sum()
+
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\]\['a'\], args\[0\]\['b'\], and"):
+        pj.jit(f)({"a": X, "b": jnp.zeros(3)})
+
+
 def test_keyword_arguments_are_named() -> None:
     """The cure for a keyword argument is update_argnames."""
     with pytest.warns(LostUpdateWarning, match=r"kwargs\['model'\].norm.mean") as told:

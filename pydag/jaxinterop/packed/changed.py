@@ -142,12 +142,12 @@ class _Comparison:
 
     def written(self) -> Iterator[Written]:
         pairs = Pairs(self.before, self.after)
-        for old, new, _ in pairs:
+        for old, new, (_, position) in pairs:
             one, other = self.before.records[old], self.after.records[new]
             if new in self.new:
-                yield from self._leaf(old, new)
+                yield from self._leaf(old, new, position)
             elif not _is_like(one, other):
-                yield from self._replaced(old, new)
+                yield from self._replaced(old, position)
             else:
                 were, now = by_entry(self.before, old), by_entry(self.after, new)
                 pairs.add([pairs.at((were[entry], now[entry])) for entry in now if entry in were])
@@ -165,11 +165,11 @@ class _Comparison:
         is_in_module = self._is_of_module(holder)
         return Written(position, before, self.new.get(at), is_array, holder, is_in_module)
 
-    def _leaf(self, old: int, new: int) -> Iterator[Written]:
+    def _leaf(self, old: int, new: int, position: int) -> Iterator[Written]:
         known, leaf = self.old.get(old), self.new[new]
         if known is leaf:
             return
-        written = self._at(new, known)
+        written = self._at(position, known)
         was_another = old in self.were_traced or (is_count(known) and Static(known) != Static(leaf))
         if written.is_array or (written.is_of_module and is_count(leaf) and was_another):
             yield written
@@ -206,7 +206,8 @@ class _Comparison:
 
     def _arrays_below(self, position: int) -> Iterator[Written]:
         """The traced leaves of what was written into an attribute."""
-        for at in range(position, self.after.ends[position]):
+        first = self.after.target(position)
+        for at in range(first, self.after.ends[first]):
             if at in self.new and at not in self.static:
                 written = self._at(at, None)
                 yield written._replace(holder=self.after.parents[position])
