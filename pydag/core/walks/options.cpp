@@ -25,9 +25,9 @@ FlattenOptions FlattenOptions::parse(PyObject *const *values) {
             fail(PyExc_TypeError, "is_leaf must be callable or None, got %U.", short_repr(is_leaf).ptr());
         // A class would be called with each node, and nearly everything that it makes is true.
         if (PyType_Check(is_leaf.ptr())) {
-            const nb::object name = short_repr(is_leaf);
-            fail(PyExc_TypeError, "is_leaf must be a predicate, got the class %U.\n  Write: lambda x: isinstance(x, %U).",
-                 name.ptr(), name.ptr());
+            const char *const name = reinterpret_cast<PyTypeObject *>(is_leaf.ptr())->tp_name;
+            fail(PyExc_TypeError,
+                 "is_leaf must be a predicate, got the class %s.\n  Write: lambda x: isinstance(x, %s).", name, name);
         }
         options.is_leaf = nb::borrow(is_leaf);
     }
