@@ -118,12 +118,15 @@ def storable(leaf: Any) -> tuple[str, tuple[int, ...]]:
         TypeError: It can't be stored.
     """
     _, plain, _, masked = _stored_as_they_are()
+    is_plain = type(leaf) is plain
+    if is_plain and (short := DTYPES.get(_name_of_numpy(leaf.dtype))) is not None:
+        return short, leaf.shape
     is_tensor = is_tensor_class(type(leaf))
     if isinstance(leaf, masked):
         raise TypeError("a masked array would lose its mask")
     if is_tensor:
         check_plain(leaf)
-    elif type(leaf) is not plain and not hasattr(type(leaf), "__array__"):
+    elif not is_plain and not hasattr(type(leaf), "__array__"):
         raise TypeError(f"an object of {type(leaf)!r} only describes an array")
     short = DTYPES.get(dtype_name(leaf.dtype))
     if short is None:
@@ -136,9 +139,9 @@ def to_numpy(leaf: Any) -> Any:
     """An array that is `storable` as NumPy's: contiguous, little-endian."""
     np, plain, dtypes, _ = _stored_as_they_are()
     array = leaf
-    if is_tensor_class(type(leaf)):
-        return tensor_to_numpy(leaf, numpy_dtype(DTYPES[tensor_dtype(leaf)]))
     if type(leaf) is not plain:
+        if is_tensor_class(type(leaf)):
+            return tensor_to_numpy(leaf, numpy_dtype(DTYPES[tensor_dtype(leaf)]))
         array = host_copies.get(type(leaf), np.asarray)(leaf)
     if array.dtype in dtypes and array.flags.c_contiguous:
         return array

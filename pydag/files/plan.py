@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a DAG is in a file: arrays by name, other names, the structure."""
 
+import functools
 import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydag._core import PyDagSpec
@@ -16,7 +17,8 @@ from pydag.structure.values import UnwritableError, encode_leaf
 from pydag.typing import Identity, Leaf
 
 from .arrays import (
-    NUMPY_NAMES,
+    DTYPES,
+    dtype_name,
     is_array_class,
     is_scalar_class,
     of_class,
@@ -115,18 +117,18 @@ class Plan:
         except Exception as error:  # a class's own attributes may raise anything
             raise TypeError(self._refusal(i, error)) from error
         size = math.prod(shape) * ITEM_SIZES[dtype]
+        return Content(dtype, shape, size, functools.partial(self._bytes, i, dtype, shape))
 
-        def pieces() -> Iterator[Any]:
-            try:
-                array = to_numpy(self.leaves[i])
-            except Exception as error:  # `__array__` may raise anything
-                raise TypeError(self._refusal(i, error)) from error
-            if (array.dtype.name, array.shape) != (NUMPY_NAMES[dtype], shape):
-                wrong = TypeError(f"its numbers are {signature_text(array)}")
-                raise TypeError(self._refusal(i, wrong))
-            yield array.reshape(-1).view("u1").data  # Python's buffers don't know each type
-
-        return Content(dtype, shape, size, pieces)
+    def _bytes(self, i: int, dtype: str, shape: tuple[int, ...]) -> tuple[Any]:
+        """The bytes of an array, in one piece."""
+        try:
+            array = to_numpy(self.leaves[i])
+        except Exception as error:  # `__array__` may raise anything
+            raise TypeError(self._refusal(i, error)) from error
+        if array.shape != shape or DTYPES.get(dtype_name(array.dtype)) != dtype:
+            wrong = TypeError(f"its numbers are {signature_text(array)}")
+            raise TypeError(self._refusal(i, wrong))
+        return (array.reshape(-1).view("u1").data,)  # Python's buffers don't know each type
 
     def names(self) -> Iterable[str]:
         """The names of all arrays."""
