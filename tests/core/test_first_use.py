@@ -69,6 +69,7 @@ def work():
         except ValueError: pass
 cyclic = []
 cyclic.append(cyclic)
+pydag.explain  # which is imported at its first use
 builtins.__import__ = importer
 in_threads(work)
 builtins.__import__ = original

@@ -130,7 +130,7 @@ def test_a_call_follows_a_structure_whose_nodes_are_asked() -> None:
         return (node.x,), tuple(node.note)
 
     pydag.register_pydag_node(
-        Asked, flatten, lambda note, children: Asked(*children, list(note)), namespace="asked"
+        Asked, flatten, lambda note, children: Asked(children[0], list(note)), namespace="asked"
     )
 
     @pj.jit(namespace="asked")
