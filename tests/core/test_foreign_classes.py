@@ -128,3 +128,72 @@ def test_never_changed_in_place(register: Callable[..., None], by_fields: bool) 
     with pytest.raises(TypeError, match=rf"(?s){said}.*at tree\['k'\]\[0\]"):
         pydag.dag_update(tree, {"k": [Known(2, "a")]})
     assert tree["k"][0].w == 1
+
+
+class Key:
+    """What a library calls a child by."""
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+
+
+class Keyed:
+    """A node whose children have keys."""
+
+    def __init__(self, *children: tuple[Any, Any]) -> None:
+        self.children = children
+
+
+def test_names_in_the_keys_of_children(register: Callable[..., None]) -> None:
+    """They are read from plain keys; `names` is asked where a key, or what opens it, is another."""
+    register(Keyed, by_fields=False)
+    registration: Any = FOUND[Keyed]
+    asked: list[Any] = []
+
+    def names(node: Keyed, count: int) -> Any:
+        asked.append(node)
+        return tuple(f"asked {i}" for i in range(count))
+
+    def plain(node: Keyed) -> Any:
+        return [child for _, child in node.children], None
+
+    answers: dict[str, Any] = {}
+
+    def with_keys(node: Keyed) -> Any:
+        return answers.get("answer", (list(node.children), None))
+
+    _core.name_children(registration, plain, names, with_keys)
+    _core.read_names_of_keys(registration, Key, "name", str)
+
+    def paths(*keys: Any) -> Any:
+        asked.clear()
+        return pydag.dag_paths([Keyed(*((key, i) for i, key in enumerate(keys)))])
+
+    assert paths(Key("a"), Key("b")) == [(0, "a"), (0, "b")]
+    assert not asked
+    assert paths(Key("a"), Key(5)) == [(0, "asked 0"), (0, "asked 1")]
+    assert paths(Key("a"), "a") == [(0, "asked 0"), (0, "asked 1")]
+    assert paths() == []
+    wrong: list[Any] = [None, 5, (), ([],), ([], None), ([("a",)], None), ([5], None)]
+    for answer in wrong:
+        answers["answer"] = answer
+        assert paths(Key("a"), Key("b")) == [(0, "asked 0"), (0, "asked 1")]
+    answers["answer"] = (5, None)
+    with pytest.raises(TypeError, match="not iterable"):
+        paths(Key("a"))
+    answers.clear()
+
+    class Fails:
+        @property
+        def name(self) -> str:
+            raise ZeroDivisionError("no name")
+
+    _core.read_names_of_keys(registration, Fails, "name", str)
+    with pytest.raises(ZeroDivisionError, match="no name"):
+        paths(Key("a"), Fails())
+    for call in (
+        lambda: _core.read_names_of_keys(5, Key, "name", str),
+        lambda: _core.name_children(5, plain, names, with_keys),
+    ):
+        with pytest.raises(TypeError, match="registration"):
+            call()

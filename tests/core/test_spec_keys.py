@@ -6,6 +6,7 @@ import collections
 import gc
 import pickle
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import optree
@@ -368,6 +369,94 @@ def test_a_recipe_that_goes_while_it_is_followed() -> None:
         _core.add_recipe(flat_call, key(TREE), recipe)
         assert _core.call_flat(flat_call, *TREE) == [2.0]
         assert _core.call_flat(flat_call, *TREE) is NotImplemented
+
+
+class Asked:
+    """A node that its own functions open; `act` runs while it is opened."""
+
+    def __init__(self, x: Any, note: Any, act: Any = None) -> None:
+        self.x, self.note, self.act = x, note, act
+
+
+def flatten_asked(node: Asked) -> Any:
+    if node.act is not None:
+        node.act()
+    return (node.x,), tuple(node.note)
+
+
+@pytest.fixture
+def asked() -> Iterator[None]:
+    pydag.register_pydag_node(Asked, flatten_asked, lambda note, x: Asked(x[0], note))
+    yield
+    pydag.unregister_pydag_node(Asked)
+
+
+def call_of(node: Asked) -> Any:
+    return ([node, 2.0],), {}
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_call_follows_a_structure_with_nodes_that_are_asked() -> None:
+    """Each node is asked once, and what it says decides which recipe holds."""
+    asked: list[int] = []
+    compiled = Compiled()
+
+    def call(note: Any) -> Any:
+        asked.clear()
+        answer = compiled.call(call_of(Asked(1.0, note, lambda: asked.append(1))))
+        assert asked == [1]
+        return answer
+
+    compiled.add("one", *PLAIN[1:], tree=call_of(Asked(1.0, [1, "a"])))
+    compiled.add("other", *PLAIN[1:], tree=call_of(Asked(1.0, [2, "a"])))
+    for note, key_of_call in (([1, "a"], "one"), ([2, "a"], "other"), ([2, "a"], "other")):
+        assert call(note) == (5, 6)
+        assert compiled.calls.pop()[0] == key_of_call
+    assert call([True, "a"]) is NotImplemented  # equal to 1, and another value
+    assert call([3, "a"]) is NotImplemented
+    assert call([2, "a"]) == (5, 6)
+    node = Asked(1.0, [2, "a"])
+    assert compiled.call((([node, node],), {})) is NotImplemented
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_a_node_does_while_a_call_follows_it() -> None:
+    """A node that forgets the recipes, calls again, empties caches, registers or raises."""
+    compiled = Compiled()
+
+    class Later:
+        pass
+
+    def again() -> None:
+        compiled.call(call_of(Asked(1.0, [2])))
+        gc.collect()
+
+    def register() -> None:
+        pydag.register_fields(Later, namespace="asked later")
+        pydag.clear_caches()
+
+    def fail() -> None:
+        raise ZeroDivisionError("while it is opened")
+
+    def prepare() -> None:
+        _core.forget_recipes(compiled.flat_call, None)
+        for note in (1, 2):
+            compiled.add(f"key {note}", *PLAIN[1:], tree=call_of(Asked(1.0, [note])))
+        for _ in range(3):
+            assert compiled.call(call_of(Asked(1.0, [1]))) == (5, 6)
+
+    prepare()
+    assert compiled.call(call_of(Asked(1.0, [1], again))) == (5, 6)
+    assert compiled.calls[-1][0] == "key 1"
+    prepare()
+    assert compiled.call(call_of(Asked(1.0, [1], register))) == (5, 6)
+    prepare()
+    with pytest.raises(ZeroDivisionError, match="while it is opened"):
+        compiled.call(call_of(Asked(1.0, [1], fail)))
+    prepare()
+    forget = lambda: _core.forget_recipes(compiled.flat_call, None)  # noqa: E731 (an action)
+    compiled.call(call_of(Asked(1.0, [1], forget)))
+    assert compiled.call(call_of(Asked(1.0, [1]))) is NotImplemented
 
 
 def test_a_cycle_through_recipes() -> None:
