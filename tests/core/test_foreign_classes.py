@@ -191,9 +191,7 @@ def test_names_in_the_keys_of_children(register: Callable[..., None]) -> None:
     _core.read_names_of_keys(registration, Fails, "name", str)
     with pytest.raises(ZeroDivisionError, match="no name"):
         paths(Key("a"), Fails())
-    for call in (
-        lambda: _core.read_names_of_keys(5, Key, "name", str),
-        lambda: _core.name_children(5, plain, names, with_keys),
-    ):
-        with pytest.raises(TypeError, match="registration"):
-            call()
+    with pytest.raises(TypeError, match="registration"):
+        _core.read_names_of_keys(5, Key, "name", str)
+    with pytest.raises(TypeError, match="registration"):
+        _core.name_children(5, plain, names, with_keys)
