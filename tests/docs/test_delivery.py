@@ -150,3 +150,12 @@ def test_what_is_published_was_tested() -> None:
     steps = "\n".join(step.get("run", "") for step in jobs["sdist"]["steps"])
     assert "pydag_tree-${GITHUB_REF_NAME#v}.tar.gz" in steps
     assert "pip install dist/*.tar.gz" in steps
+
+
+def test_what_is_in_the_core_is_named() -> None:
+    """The licenses of the libraries that are compiled into the core go with each distribution."""
+    project = PROJECT["project"]
+    assert project["license"] == "Apache-2.0 AND BSD-3-Clause AND MIT"
+    notices = {path.name for path in (ROOT / "licenses").iterdir()}
+    assert notices == {"nanobind.txt", "robin_map.txt"}
+    assert "licenses/*.txt" in project["license-files"]

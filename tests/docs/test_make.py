@@ -68,6 +68,7 @@ def test_what_a_linter_finds_stops_nothing(tmp_path: Path) -> None:
         "ruff": "exit 1",
         "clang-format": "true",
         "codespell": "true",
+        "zizmor": "true",
         "mypy": "echo types; exit 1",
         "pytest": "echo tests",
     }.items():
