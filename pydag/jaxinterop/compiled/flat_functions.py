@@ -8,23 +8,18 @@ Where no leaf is donated, and all get one sharding, JAX is given the leaves one 
 
 import inspect
 import threading
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
-from jax import tree_util
 
-from pydag._core import Hashed, running_key
+from pydag._core import Hashed
 from pydag.jaxinterop.messages.naming import Source, named
-from pydag.jaxinterop.messages.path_texts import path_texts
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.notices.blame import blaming_value
 from pydag.jaxinterop.notices.lost_tie import Ties
 from pydag.jaxinterop.notices.running import RunningCall
 from pydag.jaxinterop.packed.given import GivenTree
-from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.prefixes.arguments import Chosen
 from pydag.jaxinterop.refs.results import given_refs
 from pydag.jaxinterop.static.untraced import Options, Untraced
@@ -34,6 +29,7 @@ from pydag.sharing.tie import num_unties
 
 from .extra_results import run_with_contents
 from .flat_arguments import FlatArguments
+from .flat_names import FlatNames, SpreadNames
 from .key import Key, unwrapped
 from .several_processes import check_trace
 from .shardings import Shardings
@@ -190,71 +186,3 @@ class FlatFunctions:
         for made in (self._inner, self._spread, self._with_extras):
             for compiled in made.found:
                 compiled.clear_cache()
-
-
-_PARAMETERS = [
-    inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    for name in ("key", "donated", "kept")
-]
-
-
-_SPREAD = [
-    inspect.Parameter("key", inspect.Parameter.POSITIONAL_ONLY),
-    inspect.Parameter("leaves", inspect.Parameter.VAR_POSITIONAL),
-]
-
-
-class FlatNames(inspect.Signature):
-    """The signature of `flat(key, donated, kept)`, which knows the leaves in the user's terms.
-
-    JAX binds the arguments to it where it needs their names: when it traces, and for an error. It
-    doesn't pass the key on. So what stands for the donated leaves has a tag, an object that belongs
-    to one structure, by which that structure is found.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(_PARAMETERS)
-        # By the id of the tag, which belongs to its flat arguments, and lives as long as it does.
-        self._known: weakref.WeakValueDictionary[int, FlatArguments] = weakref.WeakValueDictionary()
-
-    def remember(self, flat_arguments: FlatArguments) -> None:
-        self._known[id(flat_arguments.tag)] = flat_arguments
-
-    def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
-        """Binds as usual; if the structure is known, binds each leaf under its path."""
-        bound = self._bound(*args) if len(args) == len(_PARAMETERS) and not kwargs else None
-        return super().bind(*args, **kwargs) if bound is None else bound
-
-    def _bound(self, _key: Any, donated: Any, kept: Any) -> inspect.BoundArguments | None:
-        flat_arguments = self._known.get(id(donated[0] if donated else donated))
-        if flat_arguments is None:
-            return None
-        paths = path_texts(flat_arguments.spec, CALL)
-        names = tree_util.tree_leaves(
-            (flat_arguments.take_donated(paths), flat_arguments.take_kept(paths))
-        )
-        leaves = tree_util.tree_leaves((donated, kept))
-        if len(names) != len(leaves):
-            return None
-        return inspect.BoundArguments(self, OrderedDict({"": Packed(leaves, tuple(names))}))
-
-
-class SpreadNames(inspect.Signature):
-    """The signature of `spread(key, *leaves)`, likewise. Which structure it is, the core knows."""
-
-    def __init__(self) -> None:
-        super().__init__(_SPREAD)
-
-    def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
-        """Binds as usual; where the structure is known, binds each leaf under its path."""
-        bound = super().bind(*args, **kwargs)
-        key = running_key()
-        if key is None or not isinstance(key.value, Key):
-            return bound
-        untraced, leaves = key.value.untraced, args[1:]
-        paths = path_texts(untraced.spec, CALL)
-        names = [paths[position] for position in untraced.traced_positions()]
-        if len(names) == len(leaves):
-            bound.arguments.clear()
-            bound.arguments[""] = Packed(leaves, tuple(names))
-        return bound
