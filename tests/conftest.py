@@ -23,6 +23,13 @@ if importlib.util.find_spec("pydag._core") is None:
 # The same for the interpreters that tests start: `python -c` would look here first.
 os.environ["PYTHONSAFEPATH"] = "1"
 
+# Their tests import them at the top.
+collect_ignore_glob = [
+    f"{library}/test_*.py"
+    for library in ("jax", "torch")
+    if importlib.util.find_spec(library) is None
+]
+
 # Most of the time of the tests with JAX is XLA's. So what was compiled is kept for the next run,
 # under a key that has all that it depends on; and LLVM optimizes nothing, since what is compiled
 # here runs once or twice. Whoever sets one of these variables gets what it says.

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jax")
 nnx: Any = pytest.importorskip("flax.nnx")
 equinox: Any = pytest.importorskip("equinox")
 optax: Any = pytest.importorskip("optax")

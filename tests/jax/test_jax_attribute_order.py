@@ -8,16 +8,12 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from wrappers import WRAPPERS
 
+import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 

@@ -6,13 +6,10 @@ import sys
 import weakref
 from typing import Any
 
-import pytest
-from operations import python_calls
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
+from operations import python_calls
 
 import pydag
 import pydag.jaxinterop as pj

@@ -10,11 +10,8 @@ import types
 import weakref
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax.numpy as jnp
+import pytest
 
 import pydag._core as _core
 import pydag.jaxinterop as pj

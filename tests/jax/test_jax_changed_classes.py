@@ -11,7 +11,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 equinox: Any = pytest.importorskip("equinox")
 
 import jax

@@ -6,11 +6,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax.numpy as jnp
+import pytest
 
 from pydag import jaxinterop
 

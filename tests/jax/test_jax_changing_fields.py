@@ -7,10 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import jax
 import pytest
-
-jax = pytest.importorskip("jax")
-
 from jax import tree_util
 
 import pydag

@@ -14,20 +14,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
-
-import pydag
-from pydag.registry.functions import register_pydag_node
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+import pytest
 from wrappers import MESH, SPEC
 
+import pydag
 import pydag.jaxinterop as pj
+from pydag.registry.functions import register_pydag_node
 
 ALLOWED_NOW = [jax.Array, np.ndarray, jax.ShapeDtypeStruct, jax.Ref, type(None)]
 

@@ -7,11 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pytest
-
-jax = pytest.importorskip("jax")
-
 import jax.numpy as jnp
+import pytest
 
 import pydag
 from pydag import jaxinterop as pj

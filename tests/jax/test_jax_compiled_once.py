@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from small_models import tied_under
 from wrappers import WRAPPERS
 
+import pydag
 from pydag import jaxinterop
 
 compiled: list[str] = []

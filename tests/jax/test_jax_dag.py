@@ -7,15 +7,11 @@ import pickle
 import threading
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import pydag
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 

@@ -10,16 +10,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+import pydag
 from pydag import jaxinterop as pj
 
 W = jnp.arange(12.0).reshape(4, 3)

@@ -15,7 +15,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 pytest.importorskip("safetensors")
 
 import jax

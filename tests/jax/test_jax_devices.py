@@ -9,10 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("jax")
-
 HERE = Path(__file__).parent
 
 

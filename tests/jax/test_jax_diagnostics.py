@@ -12,16 +12,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+import pydag
 import pydag.jaxinterop as pj
 
 MESH = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))

@@ -9,7 +9,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 pytest.importorskip("equinox")
 
 import equinox

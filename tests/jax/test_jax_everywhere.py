@@ -7,17 +7,13 @@ import threading
 import weakref
 from typing import Any
 
-import numpy as np
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 from wrappers import IMPOSSIBLE, WRAPPERS
 
+import pydag
 from pydag import jaxinterop
 
 every_wrapper = pytest.mark.parametrize("name", WRAPPERS)

@@ -9,17 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from jax import export
 from small_models import tied_under
 
+import pydag
 import pydag.jaxinterop as pj
 from pydag.jaxinterop.static.untraced import Untraced
 

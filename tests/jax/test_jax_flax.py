@@ -9,7 +9,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 flax = pytest.importorskip("flax")
 optax = pytest.importorskip("optax")
 

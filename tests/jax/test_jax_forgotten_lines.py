@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 
-jax = pytest.importorskip("jax")
 eqx = pytest.importorskip("equinox")
 optax = pytest.importorskip("optax")
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import numpy as np
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 from small_models import number, tied_under
 
+import pydag
 from pydag import jaxinterop
 
 tied = tied_under("a", "b", number)

@@ -9,15 +9,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import pydag
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 import pydag.jaxinterop as pj
 
 ONES = jnp.ones(3)

@@ -8,14 +8,10 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+import jax.numpy as jnp
 import pytest
 
 import pydag
-
-jax = pytest.importorskip("jax")
-
-import jax.numpy as jnp
-
 from pydag import jaxinterop as pj
 from pydag.jaxinterop.compiled.deleted import DELETED
 

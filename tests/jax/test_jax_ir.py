@@ -5,16 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
 from small_models import tied_under
 
+import pydag
 from pydag import jaxinterop
 
 tied = tied_under("encoder", "decoder", lambda: jnp.ones((2, 3)))

@@ -9,17 +9,13 @@ import threading
 import weakref
 from typing import Any
 
-import numpy as np
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 from small_models import tied_under
 
+import pydag
 from pydag import jaxinterop
 
 tied = tied_under("encoder", "decoder", lambda: jnp.ones((2, 2)))

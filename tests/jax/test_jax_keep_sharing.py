@@ -5,16 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from small_models import tied_under
 
+import pydag
 from pydag import jaxinterop
 
 tied = tied_under("a", "b", lambda: jnp.arange(3.0), name="net")

@@ -15,7 +15,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 equinox: Any = pytest.importorskip("equinox")
 struct: Any = pytest.importorskip("flax.struct")
 

@@ -7,15 +7,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import pydag
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 from pydag import jaxinterop as pj
 from pydag.jaxinterop import LostTieWarning
 from pydag.jaxinterop.compiled.compiled_function import CompiledFunction

@@ -12,13 +12,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-from parallel import checked, in_parallel, outcomes
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
+from parallel import checked, in_parallel, outcomes
 
 import pydag
 import pydag.jaxinterop as pj

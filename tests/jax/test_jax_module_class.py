@@ -9,15 +9,11 @@ import subprocess
 import sys
 from typing import Any, Generic, TypeVar, cast
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import pydag
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 from pydag import jaxinterop
 
 T = TypeVar("T")

@@ -6,17 +6,13 @@ import dataclasses
 from collections import OrderedDict, deque, namedtuple
 from typing import Any
 
-import numpy as np
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 from wrappers import WRAPPERS
 
+import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 

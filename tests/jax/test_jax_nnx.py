@@ -11,7 +11,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 pytest.importorskip("flax.nnx")
 optax = pytest.importorskip("optax")
 

@@ -10,7 +10,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 pytest.importorskip("flax.nnx")
 optax = pytest.importorskip("optax")
 safetensors = pytest.importorskip("safetensors")

@@ -9,7 +9,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 nnx: Any = pytest.importorskip("flax.nnx")
 
 import jax.numpy as jnp

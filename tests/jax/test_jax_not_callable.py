@@ -4,12 +4,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 
 from pydag import jaxinterop as pj
 

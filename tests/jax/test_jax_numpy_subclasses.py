@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 
 from pydag import jaxinterop
 

@@ -7,7 +7,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
 
 import jax

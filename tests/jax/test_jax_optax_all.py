@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
 
 import jax

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
 
 import jax

@@ -11,7 +11,6 @@ import pytest
 import pydag
 from pydag import SharingError, dag_mask
 
-pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
 
 import jax

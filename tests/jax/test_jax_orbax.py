@@ -9,7 +9,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 ocp = pytest.importorskip("orbax.checkpoint")
 
 import jax

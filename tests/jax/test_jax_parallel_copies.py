@@ -8,15 +8,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import pydag
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 import pydag.jaxinterop as pj
 
 

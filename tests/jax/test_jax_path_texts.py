@@ -7,15 +7,11 @@ import gc
 import weakref
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import pydag
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 from pydag import jaxinterop as pj
 from pydag.jaxinterop.messages import path_texts
 

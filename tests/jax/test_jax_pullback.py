@@ -5,16 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from small_models import number, tied_under
 
+import pydag
 from pydag import jaxinterop as pj
 
 ONE = jnp.float32(1.0)

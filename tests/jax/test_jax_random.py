@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from strategies import thorough
 
 import pydag
-
-pytest.importorskip("jax")
-
 from pydag import jaxinterop
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.prefixes.treatments import Question, treatments

@@ -7,16 +7,12 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax.numpy as jnp
+import pytest
 from small_models import tied_under
 from wrappers import APART, WRAPPERS
 
+import pydag
 from pydag import jaxinterop as pj
 
 EVERY = WRAPPERS | APART

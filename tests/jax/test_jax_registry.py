@@ -7,16 +7,12 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from jax import tree_util
 
+import pydag
 from pydag import jaxinterop
 
 

@@ -8,16 +8,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pydag
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 from pydag import jaxinterop
 
 

@@ -10,7 +10,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 pytest.importorskip("safetensors")
 optax = pytest.importorskip("optax")
 

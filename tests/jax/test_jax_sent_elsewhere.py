@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jax")
 cloudpickle = pytest.importorskip("cloudpickle")
 
 import jax

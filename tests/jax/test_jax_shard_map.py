@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from jax.sharding import NamedSharding
 from small_models import tied_under
 from wrappers import MESH
 
+import pydag
 from pydag import jaxinterop
 
 P: Any = jax.sharding.PartitionSpec

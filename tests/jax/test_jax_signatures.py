@@ -6,11 +6,8 @@ import inspect
 from operator import attrgetter
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
+import pytest
 from jax import experimental, export
 
 from pydag import jaxinterop

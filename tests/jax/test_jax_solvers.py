@@ -7,7 +7,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 optimistix: Any = pytest.importorskip("optimistix")
 equinox: Any = pytest.importorskip("equinox")
 diffrax: Any = pytest.importorskip("diffrax")

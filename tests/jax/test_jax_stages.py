@@ -7,18 +7,14 @@ import math
 import weakref
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import stages
 from jax.experimental import serialize_executable
 
+import pydag
 from pydag import jaxinterop as pj
 
 W = jnp.ones(3)

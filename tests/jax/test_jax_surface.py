@@ -7,16 +7,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import pytest
 
+import pydag
 from pydag import jaxinterop as pj
 
 LIMITED = "it would speak of the flat function, or of the distinct leaves"

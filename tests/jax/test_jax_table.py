@@ -8,16 +8,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from wrappers import APART, WRAPPERS
 
+import pydag
 from pydag import jaxinterop
 
 barrier: Any = jax.effects_barrier

@@ -7,9 +7,8 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
+import jax
 
-jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
 from pydag import jaxinterop as pj

@@ -6,16 +6,12 @@ import gc
 import inspect
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import tree as pj_tree
 

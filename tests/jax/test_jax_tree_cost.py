@@ -7,13 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import pydag
 from pydag import jaxinterop as pj

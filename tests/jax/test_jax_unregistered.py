@@ -9,17 +9,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 from wrappers import WRAPPERS
 
+import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 

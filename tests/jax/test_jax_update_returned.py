@@ -3,12 +3,9 @@
 
 from typing import Any, NamedTuple
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 
 import pydag
 from pydag import jaxinterop as pj

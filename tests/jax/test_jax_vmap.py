@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from small_models import tied_under
 
+import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop.boundary.call import per_leaf
 

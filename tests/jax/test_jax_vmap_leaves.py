@@ -6,13 +6,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from pydag import jaxinterop as pj
 

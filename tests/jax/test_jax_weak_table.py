@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("jax")
-
 from pydag.registry.class_table import ClassTable
 from pydag.registry.weak_table import WeakTable
 

@@ -10,16 +10,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 from small_models import tied_under
 
+import pydag
 from pydag import jaxinterop as pj
 from pydag.jaxinterop import Dag
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pydag
 from pydag import SharingError
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 from pydag import jaxinterop as pj
 
 

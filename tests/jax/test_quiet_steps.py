@@ -10,7 +10,6 @@ import pytest
 
 import pydag
 
-pytest.importorskip("jax")
 pytest.importorskip("equinox")
 pytest.importorskip("flax")
 

@@ -3,9 +3,9 @@
 
 from typing import Any
 
+import jax
 import pytest
 
-jax = pytest.importorskip("jax")
 if not hasattr(jax, "new_ref"):
     pytest.skip("this JAX has no refs", allow_module_level=True)
 jnp = jax.numpy

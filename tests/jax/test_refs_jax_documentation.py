@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
+import pytest
 
 from pydag import jaxinterop as pj
 from pydag.jaxinterop.foreign import jax_private

@@ -4,11 +4,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import pytest
 
 import pydag
 
-jax = pytest.importorskip("jax")
 if not hasattr(jax, "new_ref"):
     pytest.skip("this JAX has no refs", allow_module_level=True)
 jnp = jax.numpy

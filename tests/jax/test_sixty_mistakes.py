@@ -7,14 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
 import jax.numpy as jnp
 import optax
 import optree
+import pytest
 
 import pydag
 import pydag.jaxinterop as pj

@@ -5,9 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from torch import nn
 from torch_models import Language, Repeated, Translator
 

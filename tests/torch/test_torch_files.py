@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
 import safetensors
+import torch
 from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import nn
 from torch.nn.utils import parametrizations

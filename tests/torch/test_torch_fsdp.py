@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from torch import nn
 from torch_models import LANGUAGE, Language, Repeated, Translator
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch is imported by `pydag.integrations.torch`, and by nothing else."""
 
-import pytest
-
-pytest.importorskip("torch")
-
 from operations import run_apart
 
 

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from torch import nn
 from torch_models import LANGUAGE, MODELS, Language, Recurrent, Repeated, Translator, bytes_of, cut
 

@@ -6,9 +6,7 @@ import json
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from torch import nn
 from torch_models import LANGUAGE, MODELS, Language, Repeated, Translator, cut
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from torch import nn
 from torch_models import LANGUAGE, MODELS, REPEATED, Language, Repeated, cut
 

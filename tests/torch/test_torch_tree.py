@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from torch import nn
 from torch_models import MODELS, Language, Repeated, Translator, bytes_of
 
