@@ -14,6 +14,7 @@ from registering import Pair, flatten, fresh, register
 import pydag
 from pydag import _core
 
+METHODS: Any = {"tree_flatten": flatten, "tree_unflatten": classmethod(lambda c, _, x: c(*x))}
 BUILTIN = [list, tuple, dict, type(None), OrderedDict, defaultdict, deque]
 
 
@@ -216,11 +217,13 @@ def test_late_registration_with_optree(namespace: str) -> None:
 
 
 def test_class_without_identity() -> None:
-    """`preserve_relative_identities=False` makes each occurrence a node of its own."""
-    custom, fields = fresh(), fresh()
+    """`preserve_relative_identities=False` makes each occurrence a node, in each form."""
+    custom, fields, decorated = fresh(), fresh(), type("Own", (Pair,), METHODS)
     register(custom, preserve_relative_identities=False)
     pydag.register_fields(fields, preserve_relative_identities=False)
-    for cls in (custom, fields):
+    pydag.register_pydag_node_class(decorated, preserve_relative_identities=False)
+    cls: Any
+    for cls in (custom, fields, decorated):
         inner = [0.5]
         node = cls(inner, 7)
         leaves, spec = pydag.dag_flatten([node, node])
@@ -270,6 +273,28 @@ def test_methods() -> None:
     decorated: Any = pydag.register_pydag_node_class("named")(type("Own", (Pair,), body))
     assert pydag.dag_leaves(decorated(), namespace="named") == [1, 2]
     assert len(pydag.dag_leaves(decorated())) == 1
+
+
+def test_an_entry_type_that_a_class_brings() -> None:
+    """`TREE_PATH_ENTRY_TYPE` says how a child is reached: as it is written, and as it is called."""
+
+    class ToHost(optree.PyTreeEntry):
+        def __call__(self, obj: Any, /) -> Any:
+            return (obj.x, obj.y)[self.entry]
+
+        def codify(self, /, node: str = "") -> str:
+            return f"{node}.to_host({self.entry})"
+
+    cls: Any = type("Own", (Pair,), METHODS | {"TREE_PATH_ENTRY_TYPE": ToHost})
+    pydag.register_pydag_node_class(cls)
+    tree = {"k": cls(5, 6)}
+    accessors = pydag.dag_accessors(tree)
+    assert [a.codify("t") for a in accessors] == ["t['k'].to_host(0)", "t['k'].to_host(1)"]
+    assert [a(tree) for a in accessors] == [5, 6]
+    assert [(type(e), e.type) for e in accessors[0]] == [
+        (optree.MappingEntry, dict),
+        (ToHost, cls),
+    ]
 
 
 def test_struct_sequences() -> None:
