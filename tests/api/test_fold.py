@@ -88,49 +88,6 @@ def test_agrees_with_contexts(dag: Any, down: str, options: Options) -> None:
     assert difference(calls, events) == ""
 
 
-def test_each_object_once() -> None:
-    """The function gets the very objects, children first, and a tuple of what it gave for them."""
-    w, calls = sp.Opaque(), []
-
-    def f(node: Any, children: tuple[str, ...]) -> str:
-        calls.append((node, children))
-        return f"r{len(calls)}"
-
-    inner = [w, 7]
-    tree = {"b": inner, "a": (inner, w), "c": None}
-    assert pydag.dag_fold(f, tree) == "r6"
-    nodes = [node for node, _ in calls]
-    expected = [w, 7, inner, tree["a"], None, tree]
-    assert all(x is y for x, y in zip(nodes, expected, strict=True))
-    below = [(), (), ("r1", "r2"), ("r3", "r1"), (), ("r4", "r3", "r5")]
-    assert [children for _, children in calls] == below
-    assert all(type(children) is tuple for _, children in calls)
-
-
-def test_values_count_at_each_occurrence() -> None:
-    """A number, None and a tuple are folded wherever they stand; what they hold only once."""
-    w = sp.Opaque()
-    seen: list[Any] = []
-    pydag.dag_fold(lambda node, children: seen.append(node), [(w, 1), (w, 1), None, None])
-    assert [type(node).__name__ for node in seen] == [
-        *("Opaque", "int", "tuple", "int", "tuple", "NoneType", "NoneType", "list")
-    ]
-
-
-def test_options() -> None:
-    """`is_leaf`, `identity`, `namespace` and `none_is_leaf` mean what they mean elsewhere."""
-    w = sp.Opaque()
-    assert pydag.dag_fold(size, [[w], w, w]) == 5
-    count = itertools.count(1)
-    pydag.dag_fold(lambda *_: next(count), [w, w], identity="nodes")
-    assert next(count) == 4
-    assert pydag.dag_fold(height, [[1], 2], is_leaf=lambda x: x == [1]) == 1
-    assert pydag.dag_fold(height, sp.Local([1])) == 0
-    assert pydag.dag_fold(height, sp.Local([1]), namespace=sp.NAMESPACE) == 2
-    assert pydag.dag_fold(lambda *a: a, None) == (None, ())
-    assert pydag.dag_fold(lambda *a: a, None, none_is_leaf=True) == (None, ())
-
-
 def test_sixty_fold_sharing() -> None:
     """Sixty lists with 2**60 paths take sixty-one calls, with contexts as well."""
     tree = doubled(60, 1)
@@ -294,33 +251,6 @@ def test_metaclass_is_not_asked() -> None:
 
 
 # --- contexts ---
-
-
-def test_once_for_each_context() -> None:
-    """An object under two contexts is folded twice, under one context once."""
-    w = sp.Opaque()
-    shared = [w]
-    calls: list[Any] = []
-
-    def f(node: Any, below: tuple[Any, ...], sign: int) -> Any:
-        calls.append((node, sign))
-        return sign, *below
-
-    class Minus(list[Any]):
-        pass
-
-    pydag.register_pydag_node(Minus, lambda x: (tuple(x), None), lambda _, items: Minus(items))
-    minus = Minus([shared])
-    tree = [shared, minus, Minus([minus, shared])]
-    down = {Minus: lambda node, sign: -sign}
-    assert pydag.dag_fold(f, tree, down=down, init=1) == (
-        *(1, (1, (1,)), (1, (-1, (-1,)))),
-        (1, (-1, (1, (1,))), (-1, (-1,))),
-    )
-    assert [(type(node).__name__, sign) for node, sign in calls] == [
-        *(("Opaque", 1), ("list", 1), ("Opaque", -1), ("list", -1), ("Minus", 1)),
-        *(("Minus", -1), ("Minus", 1), ("list", 1)),
-    ]
 
 
 def test_contexts_that_are_equal_and_not_the_same() -> None:

@@ -301,12 +301,6 @@ def test_nones_are_replaced_at_each_occurrence(dag: Any, identity: Any) -> None:
     assert difference(found, sentinel if dag is None else expected) == ""
 
 
-def test_a_sentinel_with_identity_is_shared() -> None:
-    """It is one object wherever it stands, which is the truth."""
-    found = pydag.dag_replace_nones(W, [None, None])
-    assert repr(pydag.dag_structure(found)) == "PyDagSpec([&0 *, *0])"
-
-
 @thorough
 @given(DAGS, strategies.options)
 def test_reductions_go_over_the_distinct_leaves(dag: Any, options: Options) -> None:

@@ -35,23 +35,6 @@ def shown(spec: Any) -> str:
     return text.removesuffix(f", namespace={sp.NAMESPACE!r}")
 
 
-def test_children_are_structures_of_their_own() -> None:
-    """An alias whose anchor lies outside becomes the anchor; two slots of one object are equal."""
-    spec = spec_of((N, [N, N, W]))
-    assert [shown(s) for s in spec.children()] == ["[*]", "[&0 [&1 *], *0, *1]"]
-    assert spec.child(1) == spec_of([N, N, W])
-    left, right = spec_of([N, N]).children()
-    assert left == right == spec_of([W])
-
-
-def test_one_level_shares_nothing() -> None:
-    """Two slots that hold one object are two leaves."""
-    assert shown(spec_of([N, N]).one_level()) == "[*, *]"
-    assert spec_of(W).one_level() is None
-    assert spec_of([W, W]).is_one_level()
-    assert not spec_of([N, N]).is_one_level()
-
-
 @pytest.mark.parametrize(
     ("outer", "inner", "expected"),
     [
@@ -101,13 +84,6 @@ def test_transform_calls_once() -> None:
     spec = spec_of([N, {"k": N}, pair, pair])
     assert spec.transform(note, note) == spec
     assert asked == ["*", "[*]", "{'k': *}", "(*,)", "(*,)", "[*, *, *, *]"]
-
-
-def test_transform_of_shared_leaves() -> None:
-    """What stands for a shared leaf is shared, as in `compose`."""
-    spec = spec_of([W, W, V])
-    assert shown(spec.transform(None, lambda _: spec_of([1]))) == "[&0 [*], *0, [*]]"
-    assert shown(spec.transform(None, lambda _: spec_of(([1],)))) == "[(&0 [*],), (*0,), ([*],)]"
 
 
 def test_transform_asks_for_slots_alone() -> None:
@@ -196,32 +172,6 @@ def test_prefix(a: Any, b: Any, expected: str) -> None:
     assert (x < y, y > x, x.is_prefix(y, strict=True), y.is_suffix(x, strict=True)) == (strict,) * 4
     if loose:
         assert len(x.flatten_up_to(b)) == x.num_leaves
-
-
-def test_traverse_and_walk_call_once() -> None:
-    """Each distinct leaf and node once; what came of it stands at all of its places."""
-    spec, log = spec_of([N, N, W]), []
-
-    def note(*what: Any) -> Any:
-        log.append(what)
-        return ("seen", *what[-1:])
-
-    assert spec.traverse(["w"], note, note) == (
-        "seen",
-        [("seen", [("seen", "w")]), ("seen", [("seen", "w")]), ("seen", "w")],
-    )
-    assert log == [("w",), ([("seen", "w")],), (spec.unflatten([0]) and log[2][0],)]
-    log.clear()
-    spec.walk(["w"], note, note)
-    assert [what[:2] for what in log[1:]] == [(list, None), (list, None)]
-    assert log[2][2][0] is log[2][2][1]
-
-
-def test_walk_of_fields() -> None:
-    """Of a class that is opened by its fields the data are the names, and the meta values."""
-    seen: list[Any] = []
-    spec_of(sp.Linear(1, 2)).walk([3, 4], lambda *what: seen.append(what))
-    assert seen == [(sp.Linear, (("w", "b"), (3,)), (3, 4))]
 
 
 def test_constructors_tie_nothing() -> None:

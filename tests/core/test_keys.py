@@ -27,16 +27,6 @@ class Key:
         return NotImplemented if self.less is None else self.less()
 
 
-def test_traversal_is_sorted_and_order_is_kept() -> None:
-    """Values are traversed in the order of the sorted keys; the dict is rebuilt in its own."""
-    tree = {"b": 1, "c": 2, "a": 3}
-    leaves, spec = pydag.dag_flatten(tree)
-    assert leaves == [3, 1, 2]
-    assert list(pydag.dag_unflatten(spec, leaves).items()) == [("b", 1), ("c", 2), ("a", 3)]
-    assert spec.paths() == [("a",), ("b",), ("c",)]
-    assert repr(spec) == "PyDagSpec({'a': *, 'b': *, 'c': *})"
-
-
 def test_ordered_dict_is_traversed_in_its_order() -> None:
     """An OrderedDict is traversed as it stands, `move_to_end` included."""
     tree = OrderedDict(b=1, c=2, a=3)

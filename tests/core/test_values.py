@@ -137,28 +137,6 @@ def test_tuples(x: Any) -> None:
     assert (leaves, repr(spec)) == ([0.5, 1, 1], "PyDagSpec([(&0 [*], *), (*0, *)])")
 
 
-def test_none() -> None:
-    """None is a node without children, or a value leaf; shared never."""
-    assert pydag.dag_flatten([None, None])[0] == []
-    leaves, spec = pydag.dag_flatten([None, None], none_is_leaf=True)
-    assert (leaves, spec.num_shared) == ([None, None], 0)
-
-
-def test_identity_is_relative() -> None:
-    """What was one object is one object after, and never the original one."""
-    w = [0.5]
-    tree: Any = {"a": w, "b": [w]}
-    out = pydag.dag_copy(tree)
-    assert out["a"] is out["b"][0]
-    assert out["a"] is not w
-
-
-def test_equal_objects_are_not_one() -> None:
-    """Equality plays no part: equal lists and arrays stay apart."""
-    spec = pydag.dag_structure([[1], [1], np.zeros(1), np.zeros(1)])
-    assert spec.num_shared == 0
-
-
 def test_equal_specs_whatever_the_objects() -> None:
     """Two trees that are shared alike have equal specs; shared otherwise, unequal ones."""
 

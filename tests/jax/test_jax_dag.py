@@ -172,45 +172,6 @@ def test_plain_scan() -> None:
     assert out.tree["encoder"].w.tolist() == [24.0, 24.0]
 
 
-def test_optax() -> None:
-    """Adam keeps one moment for a shared weight, and updates keep the tie."""
-    optax = pytest.importorskip("optax")
-    tx = optax.adam(0.1)
-    dag = Dag(tied())
-    state = tx.init(dag)
-    assert len(jax.tree.leaves(state[0].mu)) == 2
-    assert_tied(state[0].mu.tree)
-
-    @jaxinterop.jit
-    def step(model: Any, state: Any) -> Any:
-        gradient = jaxinterop.grad(lambda dag: loss(dag.tree))(Dag(model))
-        updates, state = tx.update(gradient, state, Dag(model))
-        return optax.apply_updates(Dag(model), updates).tree, state
-
-    model = dag.tree
-    for _ in range(100):
-        model, state = step(model, state)
-    assert_tied(model)
-    assert float(jnp.abs(model["encoder"].w).max()) < 0.5
-
-
-def test_optax_is_that_of_the_tie_by_hand() -> None:
-    """The steps are those of the same model with one weight and no tie."""
-    optax = pytest.importorskip("optax")
-    tx = optax.adam(0.1)
-
-    def trained(params: Any, function: Any) -> Any:
-        state = tx.init(params)
-        for _ in range(5):
-            updates, state = tx.update(jax.grad(function)(params), state, params)
-            params = optax.apply_updates(params, updates)
-        return params
-
-    ours = trained(Dag(tied()), lambda dag: loss(dag.tree)).tree
-    theirs = trained({"w": jnp.full(2, 3.0)}, lambda p: jnp.sum(p["w"] * p["w"]))
-    assert ours["encoder"].w.tolist() == theirs["w"].tolist()
-
-
 def test_a_dag_in_a_dag() -> None:
     """pydag sees a Dag as a node, so its leaves share with what is beside it."""
     w = jnp.ones(2)

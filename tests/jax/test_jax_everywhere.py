@@ -137,11 +137,11 @@ def test_an_exception_inside(name: str) -> None:
 
     def f(tree: Any) -> Any:
         if fails:
-            raise KeyError("mine")
+            raise TypeError("mine")
         return double(tree)
 
     wrapped, tree = WRAPPERS[name](f), tied()
-    with pytest.raises(KeyError, match="mine"):
+    with pytest.raises(TypeError, match=r"^mine"):
         wrapped(tree)
     assert_tied(tree, 3.0)
     fails = False
@@ -150,7 +150,7 @@ def test_an_exception_inside(name: str) -> None:
 
 @every_wrapper
 def test_a_function_that_changes_its_argument(name: str) -> None:
-    """It changes its own copy."""
+    """It changes its own copy; also under `jax.disable_jit`, where the result is tied alike."""
 
     def f(tree: Any) -> Any:
         tree["a"] = tree["b"][0] = tree["a"] * 2
@@ -160,7 +160,7 @@ def test_a_function_that_changes_its_argument(name: str) -> None:
     assert_tied(WRAPPERS[name](f)(tree), 6.0)
     with jax.disable_jit():
         if name not in ("shard_map", "switch"):
-            WRAPPERS[name](f)(tree)
+            assert_tied(WRAPPERS[name](f)(tree), 6.0)
     assert_tied(tree, 3.0)
 
 

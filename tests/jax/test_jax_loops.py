@@ -110,19 +110,6 @@ def test_a_body_that_returns_no_pair() -> None:
         jaxinterop.scan(lambda c, x: c, 0.0, length=2)
 
 
-def test_closed_over_objects_are_broadcast() -> None:
-    """They are no arguments: constants of the loop, and what they share is not looked at."""
-    w = jnp.float32(3.0)
-
-    def body(carry: Any, _: Any) -> Any:
-        assert carry["a"] is not w
-        return pydag.dag_map(lambda x: x * w, carry), w
-
-    carry, ys = jaxinterop.scan(body, {"a": w, "b": w}, length=2)
-    assert carry["a"] is carry["b"]
-    assert (float(carry["a"]), ys.tolist()) == (27.0, [3.0, 3.0])
-
-
 def test_weak_types_are_kept() -> None:
     """Python numbers are promoted as JAX promotes them."""
     init: Any = 0
@@ -143,10 +130,3 @@ def test_random_keys_are_carried() -> None:
     carry, ys = jaxinterop.scan(body, {"key": key, "same": key}, length=3)
     assert carry["key"] is carry["same"]
     assert len(set(ys.tolist())) == 3
-
-
-def test_empty_carries() -> None:
-    """Trees without leaves go through."""
-    for empty in (None, (), {}, {"a": [None, "text"]}):
-        assert jaxinterop.scan(lambda c, _: (c, c), empty, length=2) == (empty, empty)
-        assert jaxinterop.fori_loop(0, 2, lambda _, c: c, empty) == empty

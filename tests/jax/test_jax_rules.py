@@ -137,30 +137,6 @@ def test_what_comes_apart_in_a_namespace() -> None:
     assert apart[0] is not apart[1]
 
 
-def test_references() -> None:
-    """A `jax.Ref` at two places is one inside, and is written once."""
-    new_ref: Any = getattr(jax, "new_ref", None)
-    if new_ref is None:
-        pytest.skip("this JAX has no references")
-
-    def write(tree: Any) -> Any:
-        assert tree["a"] is tree["b"]
-        tree["a"][...] = tree["b"][...] + 1
-        return tree["a"][...]
-
-    ref = new_ref(jnp.zeros(3))
-    tree = {"a": ref, "b": ref}
-    assert jaxinterop.jit(write)(tree).tolist() == [1.0] * 3
-    assert jaxinterop.vmap(write)(tree).tolist() == [2.0] * 3
-    assert jaxinterop.cond(True, write, write, tree).tolist() == [3.0] * 3
-
-    def add(i: Any, total: Any) -> Any:
-        return total + write(tree)[0]
-
-    assert float(jaxinterop.jit(lambda: jaxinterop.fori_loop(0, 2, add, 0.0))()) == 9.0
-    assert ref[...].tolist() == [5.0] * 3
-
-
 def test_random_keys() -> None:
     """They aren't differentiated, and are shared as other arrays are."""
     key = jax.random.key(0)
@@ -210,18 +186,6 @@ def test_shapes_instead_of_arrays() -> None:
     gradient = jaxinterop.eval_shape(jaxinterop.grad(f), shapes)
     assert gradient["a"] is gradient["b"]
     assert jaxinterop.jit(f).lower(shapes).out_info.shape == ()
-
-
-def test_arrays_that_were_donated() -> None:
-    """JAX says that they are deleted, whoever asks."""
-    w = jnp.ones(2)
-    tree = {"a": w, "b": w}
-    step = jaxinterop.jit(lambda t: pydag.dag_map(lambda x: x + 1, t), donate_argnums=0)
-    step(tree)
-    assert tree["a"].is_deleted()
-    for function in (step, jaxinterop.grad(lambda t: jnp.sum(t["a"]))):
-        with pytest.raises((RuntimeError, ValueError), match="deleted"):
-            function(tree)
 
 
 def test_functions_of_every_sort() -> None:

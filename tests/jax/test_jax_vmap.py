@@ -7,28 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from small_models import tied_under
 
 import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop.boundary.call import per_leaf
-
-tied = tied_under("a", "b", lambda n=3: jnp.arange(float(n)))
-
-
-def test_inside_and_outside() -> None:
-    """A shared array is mapped once, is one inside, and one in the result."""
-
-    def f(params: Any) -> Any:
-        assert params["a"] is params["b"]
-        assert params["a"].shape == ()
-        twice = params["a"] * 2
-        return {"x": twice, "y": [twice], "z": params["b"]}
-
-    out = jaxinterop.vmap(f)(tied())
-    assert out["x"] is out["y"][0]
-    assert out["x"] is not out["z"]
-    assert out["x"].tolist() == [0.0, 2.0, 4.0]
 
 
 def test_between_arguments_and_keywords() -> None:
@@ -241,31 +223,6 @@ def test_what_jax_refuses() -> None:
         jaxinterop.vmap(lambda p: p, out_axes={"a": "0"})({"a": w})
     with pytest.raises(ValueError, match="at least one"):
         jaxinterop.vmap(lambda p: p)({})
-
-
-def test_nested() -> None:
-    """In itself, in `jit` and `grad`, and around them; traced once under `jit`."""
-    traces: list[str] = []
-
-    def f(p: Any) -> Any:
-        traces.append("trace")
-        assert p["a"] is p["b"]
-        return p["a"] * p["b"]
-
-    w = jnp.arange(6.0).reshape(2, 3)
-    params = {"a": w, "b": w}
-    twice = jaxinterop.vmap(jaxinterop.vmap(f))
-    assert (twice(params) == w * w).all()
-    traces.clear()
-    jitted = jaxinterop.jit(jaxinterop.vmap(jaxinterop.vmap(jaxinterop.grad(f))))
-    for _ in range(2):
-        out = jitted(params)
-        assert out["a"] is out["b"]
-        assert (out["a"] == 2 * w).all()
-    assert traces == ["trace"]
-    summed = jaxinterop.grad(lambda p: jnp.sum(twice(p)))(params)
-    assert summed["a"] is summed["b"]
-    assert (summed["a"] == 2 * w).all()
 
 
 def test_random_keys() -> None:
