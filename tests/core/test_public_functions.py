@@ -8,11 +8,11 @@ import pickle
 import pydoc
 import sys
 import sysconfig
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from parallel import checked, outcomes
 
 import pydag
 from pydag import _core
@@ -239,16 +239,9 @@ def test_paths_by_threads() -> None:
     """Threads that ask at the same time for the paths of one structure all get them."""
     tree = {f"k{i}": [i, {"x": i}] for i in range(300)}
     want = pydag.dag_structure(tree).paths()
-    wrong: list[Any] = []
 
-    def ask() -> None:
+    def ask(_: int) -> None:
         for _ in range(50):
-            if pydag.dag_flatten_with_path(tree)[0] != want:
-                wrong.append(1)
+            assert pydag.dag_flatten_with_path(tree)[0] == want
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    checked(outcomes(ask, 4))

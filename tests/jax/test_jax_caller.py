@@ -12,6 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import pytest
+from parallel import outcomes
 
 import pydag._core as _core
 import pydag.jaxinterop as pj
@@ -110,27 +111,18 @@ def test_keywords_of_a_class_of_their_own() -> None:
 
 def test_threads_that_trace_at_once() -> None:
     """Each gets the names of its own arguments in JAX's error."""
-    said: dict[str, str] = {}
-    together = threading.Barrier(2)
+    together, names = threading.Barrier(2), ("left", "right")
 
-    def trace(name: str) -> None:
+    def trace(i: int) -> None:
         def step(model: Any) -> Any:
             together.wait(300)
-            return bool(model[name])
+            return bool(model[names[i]])
 
-        try:
-            pj.jit(step)({name: jnp.ones(())})
-        except Exception as error:
-            said[name] = str(error)
+        pj.jit(step)({names[i]: jnp.ones(())})
 
-    threads = [threading.Thread(target=trace, args=(name,)) for name in ("left", "right")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for name, other in (("left", "right"), ("right", "left")):
-        assert f"['{name}']" in said[name]
-        assert other not in said[name]
+    for i, error in enumerate(outcomes(trace, 2)):
+        assert f"['{names[i]}']" in str(error)
+        assert names[1 - i] not in str(error)
 
 
 def test_what_is_left_of_failed_calls() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from typing import Any
 
@@ -11,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from parallel import checked, outcomes
 from wrappers import IMPOSSIBLE, WRAPPERS
 
 import pydag
@@ -221,21 +221,12 @@ def test_nothing_outlives_the_function(name: str) -> None:
 @every_wrapper
 def test_threads(name: str) -> None:
     """Calls of several threads don't meet."""
-    failures: list[BaseException] = []
 
-    def work(value: float) -> None:
-        try:
-            for _ in range(3):
-                assert_tied(WRAPPERS[name](double)(tied(value)), 2 * value)
-        except BaseException as error:
-            failures.append(error)
+    def work(i: int) -> None:
+        for _ in range(3):
+            assert_tied(WRAPPERS[name](double)(tied(float(i))), 2.0 * i)
 
-    threads = [threading.Thread(target=work, args=(float(i),)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    checked(outcomes(work, 4))
 
 
 def test_two_arrays_over_one_buffer() -> None:

@@ -29,12 +29,6 @@ def test_the_gradient_is_the_sum_over_the_uses() -> None:
     assert gradient["a"] is gradient["b"]
 
 
-def test_untied_is_as_in_jax() -> None:
-    """Where nothing is shared the gradient is JAX's."""
-    params = {"a": jnp.float32(2.0), "b": jnp.float32(5.0)}
-    assert jaxinterop.grad(product)(params) == jax.grad(product)(params) == {"a": 5.0, "b": 2.0}
-
-
 def test_value_and_gradient() -> None:
     """The value comes first."""
     value, gradient = jaxinterop.value_and_grad(product)(tied())
@@ -53,18 +47,6 @@ def test_the_signature_is_that_of_jax() -> None:
         assert all(
             mine[name].kind is inspect.Parameter.KEYWORD_ONLY for name in list(mine)[len(given) :]
         )
-
-
-def test_over_several_arguments() -> None:
-    """An array in two differentiated arguments has one gradient, which stands in both."""
-
-    def f(p: Any, q: Any) -> Any:
-        return p["w"] * q[0] ** 2
-
-    w = jnp.float32(3.0)
-    gradient = jaxinterop.grad(f, argnums=(0, 1))({"w": w}, [w])
-    assert gradient == ({"w": 27.0}, [27.0])
-    assert gradient[0]["w"] is gradient[1][0]
 
 
 def test_the_order_of_argnums() -> None:
@@ -172,14 +154,6 @@ def test_a_constant_function() -> None:
     assert gradient == expected_gradient
 
 
-def test_nothing_to_differentiate() -> None:
-    """An argument without leaves has a gradient of its own form; one of text alone has none."""
-    double = jaxinterop.grad(lambda p, x: x * 2.0)
-    assert double({"none": None}, 1.0) == {"none": None}
-    with pytest.raises(TypeError, match=r"nothing to differentiate by: args\[0\] holds no array"):
-        double({"name": "net", "none": None}, 1.0)
-
-
 def test_python_numbers_and_numpy_arrays() -> None:
     """Numbers are values: equal ones at two places have a gradient each."""
     assert jaxinterop.grad(product)({"a": 3.0, "b": 3.0}) == {"a": 3.0, "b": 3.0}
@@ -187,45 +161,6 @@ def test_python_numbers_and_numpy_arrays() -> None:
     gradient = jaxinterop.grad(lambda p: jnp.sum(p[0] * p[1]))([w, w])
     assert gradient[0] is gradient[1]
     assert gradient[0].tolist() == [2.0, 2.0]
-
-
-def test_nested() -> None:
-    """`grad` and `jit`, in each other in any order, and a second derivative."""
-    jit, grad = jaxinterop.jit, jaxinterop.grad
-    for gradient in (jit(grad(product)), grad(jit(product)), jit(grad(jit(product)))):
-        out = gradient(tied())
-        assert out == {"a": 6.0, "b": 6.0}
-        assert out["a"] is out["b"]
-
-    def slope(w: Any) -> Any:
-        inner = grad(product)({"a": w, "b": w})
-        assert inner["a"] is inner["b"]
-        return inner["a"]
-
-    assert grad(slope)(3.0) == 2.0
-    assert jit(grad(jit(slope)))(3.0) == 2.0
-    assert jax.jit(jax.grad(slope))(3.0) == 2.0
-    assert jax.vmap(slope)(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
-
-
-def test_a_jitted_gradient_is_traced_once() -> None:
-    """For one structure and sharing."""
-    traces: list[str] = []
-
-    def f(params: Any) -> Any:
-        traces.append("trace")
-        return product(params)
-
-    gradient = jaxinterop.jit(jaxinterop.grad(f))
-    for value in (1.0, 2.0, 3.0):
-        assert gradient(tied(value))["a"] == 2 * value
-    assert traces == ["trace"]
-
-
-def test_the_gradient_of_a_shared_array_is_computed_once() -> None:
-    """The compiled gradient has one output for it."""
-    traced = jaxinterop.jit(jaxinterop.grad(product)).trace(tied())
-    assert len(traced.jaxpr.out_avals) == 1
 
 
 def test_a_namespace() -> None:

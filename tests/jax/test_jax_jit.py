@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
-import threading
 import weakref
 from typing import Any
 
@@ -78,15 +77,6 @@ def test_what_is_two_stays_two() -> None:
     """Equal arrays that are two objects aren't merged."""
     out = jaxinterop.jit(doubled)(untied())
     assert out["encoder"] is not out["decoder"]
-
-
-def test_a_shared_buffer_is_passed_and_returned_once() -> None:
-    """The compiled function has one input and one output for a tied weight."""
-    text = jaxinterop.jit(doubled).lower(tied()).as_text()
-    assert "%arg0" in text
-    assert "%arg1" not in text
-    traced = jaxinterop.jit(doubled).trace(tied())
-    assert len(traced.jaxpr.in_avals) == len(traced.jaxpr.out_avals) == 1
 
 
 def test_between_arguments() -> None:
@@ -169,24 +159,6 @@ def test_a_deep_tree() -> None:
 
 
 # When it traces.
-
-
-def test_traced_once_for_one_structure() -> None:
-    """Equal structure and sharing, other objects: no new trace."""
-    counted = Counted(doubled)
-    f = jaxinterop.jit(counted.function)
-    for tree in (tied(), tied(), doubled(tied())):
-        f(tree)
-    assert counted.traces == 1
-
-
-def test_other_sharing_is_another_trace() -> None:
-    """Tied and untied trees are compiled apart, and neither pushes the other out."""
-    counted = Counted(doubled)
-    f = jaxinterop.jit(counted.function)
-    for tree in (tied(), untied(), tied(), untied()):
-        f(tree)
-    assert counted.traces == 2
 
 
 def test_other_structure_shape_or_type_is_another_trace() -> None:
@@ -402,27 +374,3 @@ def test_arrays_are_freed() -> None:
     del given, out
     gc.collect()
     assert [ref() for ref in alive] == [None, None]
-
-
-@pytest.mark.filterwarnings("ignore:.* was compiled 4 times")  # each thread sees the others' calls
-def test_threads() -> None:
-    """Calls of several threads, with trees of several structures, don't meet."""
-    f = jaxinterop.jit(
-        lambda tree: pydag.dag_map(lambda x: x if isinstance(x, str) else x + 1, tree)
-    )
-    wrong: list[Any] = []
-
-    def work(number: int) -> None:
-        for i in range(100):
-            w = jnp.float32(number)
-            out = f([w] * (1 + (i + number) % 5) + [f"static {i % 3}"][: i % 2])
-            numbers = [x for x in out if not isinstance(x, str)]
-            if not all(x is out[0] for x in numbers) or float(out[0]) != number + 1:
-                wrong.append(out)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong

@@ -37,20 +37,6 @@ def test_vjp() -> None:
     assert (float(cotangent["a"]), cotangent["name"]) == (12.0, None)
 
 
-def test_vjp_of_several_primals() -> None:
-    """One identity table spans them all."""
-
-    def f(p: Any, q: Any) -> Any:
-        assert p["w"] is q[0]
-        return p["w"] * q[0] ** 2
-
-    w = jnp.float32(3.0)
-    _, pullback = jaxinterop.vjp(f, {"w": w}, [w])
-    p, q = pullback(ONE)
-    assert p["w"] is q[0]
-    assert float(p["w"]) == 27.0
-
-
 def test_aux() -> None:
     """What is passed on comes last."""
 
@@ -146,23 +132,3 @@ def test_untied_is_as_in_jax() -> None:
     assert jaxinterop.jvp(f, (p,), (p,)) == jax.jvp(f, (p,), (p,))
     assert jaxinterop.vjp(f, p)[1]([ONE, ONE]) == jax.vjp(f, p)[1]([ONE, ONE])
     assert jaxinterop.linearize(f, p)[1](p) == jax.linearize(f, p)[1](p)
-
-
-def test_nested() -> None:
-    """In each other, under `jit` and `vmap`."""
-
-    def f(p: Any) -> Any:
-        return p["a"] ** 2 * p["b"]
-
-    def slope(w: Any) -> Any:
-        (gradient,) = jaxinterop.vjp(f, {"a": w, "b": w})[1](ONE)
-        assert gradient["a"] is gradient["b"]
-        return gradient["a"]
-
-    assert float(slope(jnp.float32(2.0))) == 12.0
-    _, second = jaxinterop.jvp(slope, (jnp.float32(2.0),), (ONE,))
-    assert float(second) == 12.0
-    assert float(jaxinterop.jit(jaxinterop.grad(slope))(2.0)) == 12.0
-    assert jaxinterop.vmap(slope)(jnp.arange(3.0)).tolist() == [0.0, 3.0, 12.0]
-    _, pushforward = jaxinterop.linearize(slope, jnp.float32(2.0))
-    assert jax.vmap(pushforward)(jnp.arange(3.0)).tolist() == [0.0, 12.0, 24.0]

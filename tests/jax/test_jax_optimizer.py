@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,29 +97,6 @@ def test_every_transformation(name: str) -> None:
     for path, leaf in parts(model).items():
         assert jnp.allclose(leaf, theirs[path], rtol=1e-4, atol=1e-6), path
     assert (int(model["steps"]), model["f"]) == (7, jnp.tanh)
-
-
-def test_lbfgs() -> None:
-    """Extra arguments: values as they are, gradients and functions of the model as the user's."""
-    tx = optax.lbfgs()
-    ours = pj.optimizer(tx)
-    model = tied()
-    state, theirs = ours.init(model), parts(model)
-    expected = tx.init(theirs)
-    for _ in range(3):
-        value, gradient = pj.value_and_grad(loss)(model)
-        updates, state = ours.update(
-            gradient, state, model, value=value, grad=gradient, value_fn=loss
-        )
-        model = pj.apply_updates(model, updates)
-        assert_tied(model)
-        value, plain = jax.value_and_grad(by_hand)(theirs)
-        updates, expected = tx.update(
-            plain, expected, theirs, value=value, grad=plain, value_fn=by_hand
-        )
-        theirs = optax.apply_updates(theirs, updates)
-    for path, leaf in parts(model).items():
-        assert jnp.allclose(leaf, theirs[path], rtol=1e-3, atol=1e-5), path
 
 
 def test_states_share_nothing_by_chance() -> None:
@@ -319,19 +295,6 @@ def test_compiled_donated_and_scanned() -> None:
     assert jnp.allclose(scanned[0]["body"].w, model["body"].w, atol=1e-6)
     place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     assert_alike(jax.device_put(state, place), state)
-
-
-def test_a_checkpoint_of_the_state(tmp_path: Path) -> None:
-    """orbax writes it and restores it into a state of the same model."""
-    ocp = pytest.importorskip("orbax.checkpoint")
-    ours, model = pj.optimizer(optax.adam(0.1)), tied()
-    _, state = ours.update(pj.grad(loss)(model), ours.init(model), model)
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(tmp_path / "state", state)
-        checkpointer.wait_until_finished()
-        restored = checkpointer.restore(tmp_path / "state", ours.init(model))
-    assert jnp.array_equal(restored[0].mu.tree["body"].w, state[0].mu.tree["body"].w)
-    ours.update(pj.grad(loss)(model), restored, model)
 
 
 def test_hyperparameters_are_where_optax_has_them() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from typing import Any
 
 import jax
@@ -322,69 +320,6 @@ def test_partial() -> None:
     assert out(w).tolist() == again.tolist() == [2.0, 2.0]
 
 
-def test_equinox() -> None:
-    """An equinox model whose attributes share a layer stays tied, without anything of `eqx.nn`."""
-    eqx = pytest.importorskip("equinox")
-
-    base: Any = eqx.Module
-
-    class Tied(base):  # type: ignore[misc]  # untyped base
-        first: Any
-        second: Any
-        name: str = eqx.field(static=True)
-
-        def __init__(self, key: Any) -> None:
-            self.first = eqx.nn.Linear(2, 2, key=key)
-            self.second = self.first
-            self.name = "tied"
-
-        def __call__(self, x: Any) -> Any:
-            return self.second(self.first(x))
-
-    model = Tied(jax.random.key(0))
-    assert pydag.dag_paths(model) == [("first", "weight"), ("first", "bias")]
-
-    def loss(model: Any, x: Any) -> Any:
-        assert model.first is model.second
-        return jnp.sum(model(x) ** 2)
-
-    @jaxinterop.jit
-    def step(model: Any, x: Any) -> Any:
-        value, gradient = jaxinterop.value_and_grad(loss)(model, x)
-        return value, pydag.dag_map(lambda p, g: p - 0.01 * g, model, gradient)
-
-    x = jnp.ones(2)
-    value, updated = step(model, x)
-    assert type(updated) is Tied
-    assert updated.first is updated.second
-    assert step(updated, x)[0] < value
-
-
-def test_an_equinox_mlp() -> None:
-    """Its activation is a function: static here, no error, and None in the gradient."""
-    eqx = pytest.importorskip("equinox")
-    mlp = eqx.nn.MLP(2, "scalar", 4, 2, key=jax.random.key(0))
-    gradient = jaxinterop.jit(jaxinterop.grad(lambda m, x: m(x)))(mlp, jnp.ones(2))
-    expected = eqx.filter_grad(lambda m, x: m(x))(mlp, jnp.ones(2))
-    for ours, theirs in zip(gradient.layers, expected.layers, strict=True):
-        assert jnp.allclose(ours.weight, theirs.weight)
-    assert gradient.activation is None
-
-
-def test_flax_struct() -> None:
-    """A flax dataclass is a node with named children."""
-    struct = pytest.importorskip("flax.struct")
-
-    class Fields:
-        w: Any
-        name: str = struct.field(pytree_node=False, default="s")
-
-    state: Any = struct.dataclass(Fields)
-    assert_node(state, ("w",), ".w")
-    out = jaxinterop.grad(lambda s: s.w**2)(state(w=3.0))
-    assert (float(out.w), out.name) == (6.0, "s")
-
-
 def test_a_class_is_found_by_identity() -> None:
     """A metaclass that says equal, or has no hash, makes no class one of JAX's."""
 
@@ -411,27 +346,6 @@ def test_a_class_is_found_by_identity() -> None:
     unknown, odd = Unknown(), Odd()
     assert pydag.dag_leaves([unknown, odd]) == [unknown, odd]
     assert pydag.dag_leaves([Known(), Known()]) == [1, 2, 1, 2]
-
-
-def test_import_without_jax() -> None:
-    """The error says what to install; pydag itself needs no JAX and doesn't import it."""
-    script = (
-        "import sys; sys.modules['jax'] = None\n"
-        "import pydag\n"
-        "try: import pydag.jaxinterop\n"
-        "except ImportError as error: print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert 'pip install "pydag-tree[jax]"' in done.stdout
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys, pydag; print('jax' in sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimistix and diffrax on object graphs: solvers that know pytrees only, given a Dag."""
+"""Optimistix on object graphs: solvers that know pytrees only, given a Dag."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ import pydag
 
 optimistix: Any = pytest.importorskip("optimistix")
 equinox: Any = pytest.importorskip("equinox")
-diffrax: Any = pytest.importorskip("diffrax")
 
 import jax
 import jax.numpy as jnp
@@ -79,26 +78,3 @@ def test_least_squares() -> None:
     solver = optimistix.LevenbergMarquardt(1e-6, 1e-6)
     solution = optimistix.least_squares(values, solver, unknown, given)
     assert_solved(combined(solution.value, given))
-
-
-def test_a_differential_equation() -> None:
-    """A state whose parts share decays once, not once for each path; parameters are shared too."""
-    rate, part = Quantity(2.0), Quantity(1.0)
-
-    def derivative(t: Any, state: Any, rates: Any) -> Any:
-        one, two = rates.tree
-        assert one is two
-        return jax.tree.map(lambda x: -one.value * x, state)
-
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(derivative),
-        diffrax.Tsit5(),
-        t0=0.0,
-        t1=1.0,
-        dt0=0.1,
-        y0=Dag({"a": part, "b": [part]}),
-        args=Dag([rate, rate]),
-    )
-    end = solution.ys.tree
-    assert end["a"] is end["b"][0]
-    assert jnp.allclose(end["a"].value, jnp.exp(-2.0), rtol=1e-3)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from parallel import checked, outcomes
 
 from pydag import jaxinterop as pj
 
@@ -119,20 +119,13 @@ def test_results_that_are_arrays_keep_their_form() -> None:
 def test_threads_that_fail_and_threads_that_do_not() -> None:
     """What one thread's call did is not taken for what another's did."""
     mapped = pj.vmap(lambda t: t["w"] + t["b"], in_axes=AXES)
-    found: list[bool] = []
 
-    def good() -> None:
-        found.extend(mapped(tree()).tolist() == (2 * X).tolist() for _ in range(20))
-
-    def bad() -> None:
+    def work(i: int) -> None:
         for _ in range(20):
-            with pytest.raises(ValueError, match="inconsistent"):
-                mapped({"w": X, "b": X + 0})
-            found.append(True)
+            if i % 2:
+                assert mapped(tree()).tolist() == (2 * X).tolist()
+            else:
+                with pytest.raises(ValueError, match="inconsistent"):
+                    mapped({"w": X, "b": X + 0})
 
-    threads = [threading.Thread(target=work) for work in (good, bad, good, bad)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [True] * 80
+    checked(outcomes(work, 4))

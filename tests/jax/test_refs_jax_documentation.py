@@ -37,32 +37,6 @@ def pair(content: Any) -> tuple[Any, list[Holder]]:
     return ref, [Holder(ref), Holder(ref)]
 
 
-def test_one_item_is_written() -> None:
-    """A compiled function adds to an item, through both modules, at each call."""
-    ref, both = pair([0.0, 0.0, 0.0])
-
-    @pj.jit
-    def add(both: Any) -> None:
-        both[0].ref[1] += 1.0
-        both[1].ref[1] += 1.0
-
-    add(both)
-    add(both)
-    assert ref[...].tolist() == [0.0, 4.0, 0.0]
-
-
-def test_a_ref_that_is_used_inside_alone() -> None:
-    """A function that makes a ref for itself is differentiated as any pure one."""
-
-    def sine(x: Any) -> Any:
-        ref, (one, other) = pair(0.0)
-        one.ref[...] = jnp.sin(x)
-        return other.ref[...] + 0 * ref[...]
-
-    assert float(pj.grad(sine)(0.0)) == 1.0
-    assert float(pj.grad(pj.jit(sine))(0.0)) == 1.0
-
-
 def test_doubling_under_a_derivative() -> None:
     """A ref of the differentiated value carries its derivative."""
 
@@ -104,18 +78,6 @@ def test_indices() -> None:
     ]
 
 
-def test_mapped_entries() -> None:
-    """Each instance of a mapped function writes its own entry."""
-    ref, both = pair(jnp.zeros(3))
-
-    def scale(x: Any, both: Any) -> None:
-        both[0].ref[...] = 2.0 * x
-        both[1].ref[...] += 1.0
-
-    pj.vmap(scale)(jnp.arange(3.0), both)
-    assert ref[...].tolist() == [1.0, 3.0, 5.0]
-
-
 def test_distances_by_two_maps() -> None:
     """A map in a map fills a matrix."""
     ref, both = pair(jnp.zeros((3, 3)))
@@ -140,68 +102,6 @@ def test_a_mapped_function_that_closes_over_a_ref() -> None:
     assert float(ref[...]) == 0.0
 
 
-def test_what_jax_forbids_at_the_boundary() -> None:
-    """A ref that is returned, and one that is passed twice, are what they are: one object."""
-    ref, both = pair(0.0)
-
-    @pj.jit
-    def hand_on(both: Any, ref: Any) -> Any:
-        both[0].ref[...] = 5.0
-        return both, ref
-
-    (one, other), same = hand_on(both, ref)
-    assert one.ref is other.ref is same is ref
-    assert float(ref[...]) == 5.0
-
-
-def test_passed_and_closed_over() -> None:
-    """That stays an error."""
-    ref, both = pair(0.0)
-    with pytest.raises(ValueError, match="closed over"):
-        pj.jit(lambda both: both[0].ref[...] + ref[...])(both)
-
-
-def test_plumbing_beside_a_derivative() -> None:
-    """Of a differentiated value only what `stop_gradient` gives may be written beside."""
-
-    def wrong(x: Any, both: Any) -> Any:
-        both[0].ref[...] += 2 * x
-        return 2 * x
-
-    def right(x: Any, both: Any) -> Any:
-        both[1].ref[...] += jax.lax.stop_gradient(2 * x)
-        return 2 * x
-
-    with pytest.raises(Exception, match="differentiated value"):
-        pj.grad(wrong)(3.0, pair(0.0)[1])
-    ref, both = pair(0.0)
-    assert float(pj.grad(right)(3.0, both)) == 2.0
-    assert float(ref[...]) == 6.0
-
-
-def test_gradients_out_of_the_backward_pass() -> None:
-    """A rule of `custom_vjp` puts the cotangent that it meets into the ref."""
-    ref, both = pair(0.0)
-
-    def backward(both: Any, cotangent: Any) -> Any:
-        both[1].ref[...] = cotangent
-        return None, cotangent
-
-    stash = pj.custom_vjp(lambda both, x: x)
-    stash.defvjp(lambda both, x: (x, both), backward)
-    assert float(pj.grad(lambda x, both: jnp.sin(stash(both, x)))(0.0, both)) == 1.0
-    assert float(ref[...]) == 1.0
-
-
-def test_by_the_content_of_a_ref() -> None:
-    """`wrt=` differentiates by the content at the call; the gradient of a shared ref is one."""
-    ref, both = pair(2.0)
-    gradient = pj.grad(lambda both: both[0].ref[...] * both[1].ref[...], wrt=jax.Ref)(both)
-    assert float(gradient[0].ref) == 4.0
-    assert gradient[0].ref is gradient[1].ref
-    assert float(ref[...]) == 2.0
-
-
 def test_gradients_of_small_batches_are_added_in_place() -> None:
     """A loop adds the gradient of each part to one ref."""
     ref, both = pair(jnp.zeros(2))
@@ -215,27 +115,6 @@ def test_gradients_of_small_batches_are_added_in_place() -> None:
     _, losses = pj.jit(lambda parts: pj.scan(add, None, parts))(parts)
     assert losses.tolist() == [1.0, 5.0, 9.0]
     assert ref[...].tolist() == [6.0, 9.0]
-
-
-def test_a_loop_over_items() -> None:
-    """A body that writes into a ref from around it, and returns what is stacked."""
-    ref, both = pair(0)
-
-    def body(_: Any, x: Any) -> Any:
-        both[0].ref[...] += x
-        return None, 2 * x
-
-    _, doubled = pj.scan(body, None, jnp.arange(10))
-    assert int(ref[...]) == 45
-    assert doubled.tolist() == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]
-
-
-def test_in_place() -> None:
-    """A call that writes all of a ref keeps its object, and the new content is there at once."""
-    ref, both = pair(jnp.zeros(3))
-    pj.jit(lambda both: both[0].ref.__setitem__(..., both[1].ref[...] + 1))(both)
-    assert both[0].ref is both[1].ref is ref
-    assert ref[...].tolist() == [1.0, 1.0, 1.0]
 
 
 @needs_marks

@@ -11,7 +11,6 @@ if not hasattr(jax, "new_ref"):
     pytest.skip("this JAX has no refs", allow_module_level=True)
 jnp = jax.numpy
 
-from ref_writes import add_to
 
 import pydag
 from pydag import jaxinterop as pj
@@ -242,45 +241,3 @@ def test_none_stands_for_an_object_that_refuses_it() -> None:
     gradient = pj.jit(pj.grad(lambda m: m["w"] ** 2 * (1 + 0 * m["rng"].uniform())))(model)
     assert gradient["rng"] is None
     assert float(gradient["w"]) == 4.0
-
-
-def test_examples_of_the_documentation_of_refs() -> None:
-    """What JAX's pages do with one ref works with a ref that two modules share."""
-    shared = jax.new_ref(jnp.zeros(()))
-
-    class Meter(pj.Module):
-        def __init__(self) -> None:
-            self.seen = shared
-
-    one, other = Meter(), Meter()
-
-    @pj.jit
-    def count(a: Meter, b: Meter, x: Any) -> Any:
-        a.seen[...] += x
-        b.seen.addupdate(1.0) if hasattr(b.seen, "addupdate") else add_to(b.seen, 1.0)
-        return jnp.sin(x)
-
-    assert float(count(one, other, jnp.float32(0.0))) == 0.0
-    assert float(shared[...]) == 1.0
-
-    stats = jax.new_ref(jnp.zeros(3))
-
-    def dot(a: Any, b: Any, x: Any, y: Any) -> Any:
-        product = (x * y).sum()
-        a["stats"][0] = jax.lax.stop_gradient(product)
-        b["stats"][1] = 2.0
-        return product
-
-    x = jnp.arange(3.0)
-    layers = {"stats": stats}, {"stats": stats}
-    gradient = pj.grad(dot, argnums=2)(*layers, x, x)
-    assert gradient.tolist() == [0.0, 1.0, 2.0]
-    assert stats[...].tolist() == [5.0, 2.0, 0.0]
-    pj.jit(pj.grad(dot, argnums=2))(*layers, x + 1, x)
-    assert stats[...].tolist() == [8.0, 2.0, 0.0]
-
-    totals = jax.new_ref(jnp.zeros(()))
-    pj.jit(lambda m, xs: pj.scan(lambda c, x: ((add_to(c["t"], x), c)[1], None), m, xs)[1])(
-        {"t": totals, "u": totals}, jnp.arange(4.0)
-    )
-    assert float(totals[...]) == 6.0
