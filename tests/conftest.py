@@ -59,6 +59,12 @@ settings.register_profile("few", search, derandomize=True, max_examples=20)
 settings.load_profile("same")
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a test may write a file."""
+    return tmp_path / "model.safetensors"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without the GIL CPython 3.13 keeps all classes once a thread has started: those go first."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):

@@ -26,11 +26,6 @@ from pydag.files.save import STRUCTURE
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.safetensors"
-
-
-@pytest.fixture
 def w() -> Any:
     return np.arange(6.0, dtype=np.float32).reshape(2, 3)
 

@@ -20,12 +20,6 @@ ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 NEXT = {"dtype": "F32", "shape": [2], "data_offsets": [8, 16]}
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where a file may be written."""
-    return tmp_path / "model.safetensors"
-
-
 def whole(header: Any, room: int) -> bytes:
     """A file of this header, which is text or what is written as JSON, and so many bytes."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()

@@ -16,11 +16,6 @@ from pydag.files.package import STRUCTURE
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.safetensors"
-
-
-@pytest.fixture
 def w() -> Any:
     return np.arange(12, dtype=np.float32).reshape(4, 3)
 

@@ -98,16 +98,15 @@ def test_wrt_and_static_and_refs() -> None:
     """The same with a selection, with static leaves, and beside a ref."""
     gradient = pj.grad(loss, wrt="*.w", static="*.steps")(NET, NET)
     assert float(gradient.one.w) == WANTED
-    if hasattr(jax, "new_ref"):
-        ref = jax.new_ref(jnp.float32(0))
+    ref = jax.new_ref(jnp.float32(0))
 
-        def counted(net: Any, target: Any) -> Any:
-            target["count"][...] += 1
-            return loss(net["net"], target["net"])
+    def counted(net: Any, target: Any) -> Any:
+        target["count"][...] += 1
+        return loss(net["net"], target["net"])
 
-        both = {"net": NET, "count": ref}
-        assert float(pj.grad(counted)(both, both)["net"].one.w) == WANTED
-        assert float(ref[...]) == 1
+    both = {"net": NET, "count": ref}
+    assert float(pj.grad(counted)(both, both)["net"].one.w) == WANTED
+    assert float(ref[...]) == 1
 
 
 @pytest.mark.parametrize("jacobian", [pj.jacfwd, pj.jacrev])

@@ -58,11 +58,6 @@ class Model(pj.Module):
         self.out = pj.Derived(f, self.embed, **kwargs)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.safetensors"
-
-
 FUNCTIONS: list[Any] = [
     jnp.transpose, jnp.exp, jnp.add, jnp.linalg.inv, jax.nn.relu, jax.nn.softplus, jax.nn.softmax,
     jax.lax.stop_gradient, np.exp, np.transpose, functools.partial(jnp.sum, axis=0),

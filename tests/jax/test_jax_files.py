@@ -23,11 +23,6 @@ from pydag.registry.names import class_name
 PartitionSpec: Any = jax.sharding.PartitionSpec
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.safetensors"
-
-
 def tied(seed: int = 0) -> Any:
     w = jax.random.normal(jax.random.key(seed), (4, 2))
     return {"encoder": {"w": w, "b": jnp.zeros(2, jnp.bfloat16)}, "decoder": [w, 0.5, "text"]}

@@ -217,18 +217,3 @@ def test_functions_of_every_sort() -> None:
         assert jaxinterop.while_loop(lambda c: c == 3, f, x) == f(x)
         assert jaxinterop.eval_shape(f, x).shape == ()
     assert jaxinterop.pure_callback(np.abs, x, x) == x
-
-
-def test_a_function_that_nobody_else_has() -> None:
-    """What `keep_sharing` made of a function may be called when nobody else has the function."""
-    kept: list[Any] = []
-
-    def keep(f: Any) -> Any:
-        def call(arguments: Any) -> Any:
-            kept.append(lambda: f(arguments))
-            return f(arguments)
-
-        return call
-
-    assert jaxinterop.keep_sharing(keep)(lambda x: x + 1)(1.0) == 2.0
-    assert kept[0]().tree == 2.0

@@ -15,9 +15,6 @@ import pytest
 from pydag import jaxinterop as pj
 from pydag.jaxinterop.foreign import jax_private
 
-if not hasattr(jax, "new_ref"):
-    pytest.skip("this JAX has no refs", allow_module_level=True)
-
 marks: Any = getattr(jax, "ad", None)
 needs_marks = pytest.mark.skipif(
     not hasattr(marks, "DontWant"), reason="this JAX has no jax.ad.DontWant"

@@ -5,13 +5,7 @@ import warnings
 from typing import Any
 
 import pytest
-
-jax = pytest.importorskip("jax")
-if not hasattr(jax, "new_ref"):
-    pytest.skip("this JAX has no refs", allow_module_level=True)
-jnp = jax.numpy
-
-from ref_writes import add_to
+from ref_writes import add_to, jax, jnp
 
 from pydag import jaxinterop as pj
 

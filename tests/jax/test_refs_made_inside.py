@@ -8,11 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-jax = pytest.importorskip("jax")
-if not hasattr(jax, "new_ref"):
-    pytest.skip("this JAX has no refs", allow_module_level=True)
-jnp = jax.numpy
+from ref_writes import jax, jnp
 
 from pydag import jaxinterop as pj
 

@@ -5,12 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-jax = pytest.importorskip("jax")
-if not hasattr(jax, "new_ref"):
-    pytest.skip("this JAX has no refs", allow_module_level=True)
-jnp = jax.numpy
-
+from ref_writes import jax, jnp
 
 import pydag
 from pydag import jaxinterop as pj

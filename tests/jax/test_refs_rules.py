@@ -4,15 +4,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import pytest
+from ref_writes import jax, jnp
 
 import pydag
-
-if not hasattr(jax, "new_ref"):
-    pytest.skip("this JAX has no refs", allow_module_level=True)
-jnp = jax.numpy
-
 from pydag import jaxinterop as pj
 
 

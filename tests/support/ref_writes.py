@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A write into a ref as an expression, for functions that are lambdas."""
+"""JAX without types, which its refs lack, and a write into a ref as an expression."""
 
+import importlib
 from typing import Any
+
+jax: Any = importlib.import_module("jax")
+jnp: Any = jax.numpy
 
 
 def add_to(ref: Any, value: Any) -> Any:

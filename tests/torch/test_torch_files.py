@@ -15,11 +15,6 @@ from pydag.files import load, save
 from pydag.files.package import STRUCTURE
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.safetensors"
-
-
 def tied() -> Any:
     module = nn.ModuleDict({"embed": nn.Embedding(5, 3), "head": nn.Linear(3, 5, bias=False)})
     module["head"].weight = module["embed"].weight
