@@ -160,7 +160,7 @@ def with_flax_struct() -> Foreign:
     )
 
 
-def with_nnx() -> Foreign:
+def with_flax_nnx() -> Foreign:
     """Modules that are one at two paths, a variable that is, and a dropout that is switched off."""
     nnx = library("flax.nnx")
 
@@ -206,7 +206,7 @@ def with_nnx() -> Foreign:
     )
 
 
-def with_linen() -> Foreign:
+def with_flax_linen() -> Foreign:
     """Two modules that were made apart; their parameters are tied by an assignment."""
     nn = library("flax.linen")
 
@@ -494,8 +494,8 @@ def with_haiku() -> Foreign:
 BUILDERS = [
     with_equinox,
     with_flax_struct,
-    with_nnx,
-    with_linen,
+    with_flax_nnx,
+    with_flax_linen,
     with_chex,
     with_diffrax,
     with_optimistix,

@@ -33,15 +33,6 @@ def notes(error: BaseException) -> list[str]:
     return [note for note in getattr(error, "__notes__", []) if not note.startswith("---")]
 
 
-def test_a_dag_without_its_tree() -> None:
-    """An attribute or an item of the tree is asked of the Dag: it says to write `.tree`."""
-    dag: Any = pj.Dag({"a": jnp.ones(2)})
-    with pytest.raises(AttributeError, match=r"no attribute 'w'\n .* write dag\.tree\.w$"):
-        dag.w  # noqa: B018  # the point
-    with pytest.raises(TypeError, match=r"not subscriptable\n .* write dag\.tree\['a'\]$"):
-        dag["a"]
-
-
 def test_a_dag_is_no_sequence() -> None:
     """The hints change nothing else: a Dag can't be iterated, and is copied and pickled."""
     dag: Any = pj.Dag({"a": 1.0})
@@ -51,14 +42,6 @@ def test_a_dag_is_no_sequence() -> None:
     assert not hasattr(dag, "__jax_array__")
     for other in (copy.copy(dag), copy.deepcopy(dag), pickle.loads(pickle.dumps(dag))):
         assert other.tree == {"a": 1.0}
-
-
-def test_swapped_arguments_of_jaxs_map() -> None:
-    """`pj.tree.map(tree, f)` says so, where it once returned the function."""
-    functions: list[Any] = [pj.tree.map, pj.tree.map_with_path, pj.tree.reduce]
-    for function in functions:
-        with pytest.raises(TypeError, match="takes the function first and then the tree"):
-            function({"a": 1.0}, abs)
 
 
 def test_a_donated_model_used_again() -> None:
@@ -102,35 +85,6 @@ def test_other_errors_get_no_such_note() -> None:
     with pytest.raises(RuntimeError, match="taken away") as raised:
         fails({"a": jnp.ones(2)})
     assert not any("deleted" in note for note in notes(raised.value))
-
-
-def test_update_with_arguments_missing_or_swapped() -> None:
-    """`update` of an optimizer says what is missing, and in which order its arguments come."""
-    optax = pytest.importorskip("optax")
-    model = {"w": jnp.ones(2)}
-    optimizer: Any = pj.optimizer(optax.sgd(0.1))
-    state = optimizer.init(model)
-    with pytest.raises(
-        TypeError, match="update needs the state, which init returns\n  updates, sta"
-    ):
-        optimizer.update(model)
-    with pytest.raises(TypeError, match="update needs a gradient and the state"):
-        optimizer.update()
-    with pytest.raises(
-        TypeError, match=r"gradient before the state: update\(updates, state, params"
-    ):
-        optimizer.update(state, model, model)
-
-
-@pytest.mark.parametrize("package", [pj, pydag.files])
-def test_a_tree_in_the_place_of_a_path(package: Any) -> None:
-    """`save` and `load` with swapped arguments show the call as it should be."""
-    with pytest.raises(TypeError, match=r"comes first, got .*\n  Swap them: save\(path, tree\)\."):
-        package.save({"w": 1.0}, "model.safetensors")
-    with pytest.raises(TypeError, match=r"comes first, got .*\n  Swap them: load\(path, like\)\."):
-        package.load({"w": 1.0}, "model.safetensors")
-    with pytest.raises(TypeError, match=r"comes first, got None\n  Write: load\(path, like\)\."):
-        package.load(None)
 
 
 MODULES = {
