@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A derivative has, to JAX, the structure of what it is for: by every way out of a wrapper."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 import pydag
 import pydag.jaxinterop as pj
+from pydag.jaxinterop.packed.seen import is_any_derivative_seen
+from pydag.structure.copies import copy_listeners
 
 
 class Net(pj.Module):
@@ -116,6 +119,14 @@ WAYS: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
     "pj.tree.unflatten": lambda f, m: (lambda x: pj.tree.unflatten(x[1], x[0]))(
         pj.tree.flatten(f(m))
     ),
+    "dag_map": lambda f, m: pydag.dag_map(lambda x: 2 * x, f(m)),
+    "dag_map, an average": lambda f, m: pydag.dag_map(lambda a, b: (a + b) / 2, f(m), f(m)),
+    "dag_map_with_path": lambda f, m: pydag.dag_map_with_path(lambda _, x: 2 * x, f(m)),
+    "dag_map, some": lambda f, m: pydag.dag_map(lambda x: 2 * x, f(m), where="*w"),
+    "dag_copy": lambda f, m: pydag.dag_copy(f(m)),
+    "dag_copy of a copy": lambda f, m: pydag.dag_copy(pydag.dag_copy(f(m))),
+    "dag_map in jit": lambda f, m: pj.jit(lambda m: pydag.dag_map(lambda x: 2 * x, f(m)))(m),
+    "in a list of many": lambda f, m: pydag.dag_map(lambda x: 2 * x, [1, f(m), jnp.ones(2)])[1],
     "jax.tree.map": lambda f, m: jax.tree.map(lambda x: 2 * x, f(m)),
     "jax.jit": lambda f, m: jax.jit(f)(m),
 }
@@ -171,6 +182,25 @@ def test_every_derivative(kind: str, way: str) -> None:
     expected: Any = jax.tree.structure(model)
     assert jax.tree.structure(found, is_leaf=lambda x: x is None) == expected
     assert found.power is None
+
+
+def test_who_hands_on_notes_is_forgotten() -> None:
+    """Once no derivative is left, `dag_map` and `dag_copy` have nobody to tell."""
+    gc.collect()
+    found = gradient(Net())
+    assert copy_listeners
+    del found
+    gc.collect()
+    if not is_any_derivative_seen():  # another test may have left one
+        pydag.dag_copy([Registered(), None])
+        assert not copy_listeners
+
+
+def test_a_map_that_fills_in_what_is_none() -> None:
+    """A tree in which something stands for None is no derivative."""
+    found = pydag.dag_map(lambda x: 0 if x is None else x, gradient(Net()), none_is_leaf=True)
+    assert (found.power, found.name) == (0, 0)
+    assert jax.tree.map(lambda x: x, found).power == 0
 
 
 def test_what_a_derivative_of_another_model_says() -> None:

@@ -25,6 +25,7 @@ struct Constants {
     PyObject *new_object;                     // copyreg.__newobj__
     PyObject *short_repr, *bounded_repr;      // pydag.structure.text
     PyObject *unopened_hint;                  // pydag.structure.hints
+    PyObject *copy_listeners;                 // pydag.structure.copies
     PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
     PyObject *spec_to_json, *spec_from_json;  // pydag.structure.spec_methods
     PyObject *no_items;                       // ()

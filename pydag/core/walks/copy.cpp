@@ -3,6 +3,7 @@
 
 #include "base/build_pause.h"
 #include "base/interrupt.h"
+#include "walks/copy_listeners.h"
 #include "walks/flatten.h"
 #include "walks/unflatten.h"
 
@@ -97,11 +98,14 @@ nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     const CachedStructure known(tree.ptr(), options.setting());
     BorrowedObjects objects;
     if (known.must_ask() || !look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
+    nb::object made;
     try {
-        return KnownCopy(known.structure(), objects.data()).run();
+        made = KnownCopy(known.structure(), objects.data()).run();
     } catch (nb::python_error &) {  // the general way meets the error again, and says where
         return nb::object();
     }
+    if (made.is_valid()) tell_copy_listeners(known.structure(), tree, made);
+    return made;
 }
 
 }  // namespace
@@ -110,7 +114,9 @@ nb::object copy(nb::handle tree, const FlattenOptions &options) {
     if (nb::object made = copy_known(tree, options); made.is_valid()) return made;
     Flattened parts(tree, options);
     parts.remember();
-    return unflatten(parts.structure(), parts.leaves().data());
+    nb::object made = unflatten(parts.structure(), parts.leaves().data());
+    tell_copy_listeners(parts.structure(), tree, made);
+    return made;
 }
 
 }  // namespace pydag

@@ -6,6 +6,7 @@ A derivative holds no leaf of the tree that it belongs to. An instance of a clas
 `jax.tree.map` takes the two together.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pydag.jaxinterop.prefixes.own_nodes import build
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.weak_table import WeakTable
+from pydag.structure.copies import copy_listeners
 from pydag.structure.listing import Listing
 from pydag.structure.walk import Walk
 from pydag.typing import Dag as AnyDag
@@ -83,14 +85,32 @@ class Structures(NamedTuple):
             return
         for (node, _), untraced in zip(found, self.parts, strict=True):
             if untraced is not None:
-                see_derivative(node, untraced)
+                _see(node, untraced)
 
 
 NO_STRUCTURES = Structures(())
+_OPTIONS = Options()
 
 # Whether there may be a derivative in a tree, by the structure and the positions of static leaves;
 # and how many classes were known when that was found out.
 _may_hold_some: WeakTable[dict[tuple[int, tuple[int, ...]], bool]] = WeakTable()
+
+
+def _hand_on(tree: AnyDag, made: AnyDag) -> None:
+    """Notes for what was made of a tree what JAX sees of the derivatives in that."""
+    if not is_any_derivative_seen():
+        with contextlib.suppress(ValueError):  # another thread has removed it
+            copy_listeners.remove(_hand_on)
+        return
+    known = Structures.seen_in(tree, _OPTIONS)
+    if known is not None:
+        known.note(made, _OPTIONS)
+
+
+def _see(node: Any, untraced: Untraced) -> None:
+    see_derivative(node, untraced)
+    if _hand_on not in copy_listeners:
+        copy_listeners.append(_hand_on)
 
 
 def with_seen(untraced: Untraced, tree: AnyDag) -> Untraced:
