@@ -17,7 +17,8 @@ import pydag
 import pydag._core as _core
 from pydag import jaxinterop
 from pydag.jaxinterop.compiled.leaf_groups import LeafGroups, LookAgain
-from pydag.jaxinterop.static.untraced import Options, put_in, take_apart
+from pydag.jaxinterop.static.pick import put_in
+from pydag.jaxinterop.static.untraced import Options, take_apart
 
 struct: Any = jax.ShapeDtypeStruct
 HERE = jax.sharding.SingleDeviceSharding(jax.devices()[0])

@@ -80,6 +80,31 @@ nb::object positions_of_classes(Arguments a) {
     return found;
 }
 
+bool is_list_or_tuple(nb::handle x) { return PyList_CheckExact(x.ptr()) || PyTuple_CheckExact(x.ptr()); }
+
+// Whether two lists or tuples are of one length, and `is_alike` holds for the items at each place. No code runs.
+template <typename IsAlike>
+nb::object are_alike(nb::handle first, nb::handle second, IsAlike is_alike) {
+    if (!is_list_or_tuple(first) || !is_list_or_tuple(second))
+        fail(PyExc_TypeError, "two lists or tuples, not %s and %s", Py_TYPE(first.ptr())->tp_name,
+             Py_TYPE(second.ptr())->tp_name);
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(first.ptr());
+    if (size != PySequence_Fast_GET_SIZE(second.ptr())) return nb::bool_(false);
+    PyObject *const *const items = PySequence_Fast_ITEMS(first.ptr());
+    PyObject *const *const others = PySequence_Fast_ITEMS(second.ptr());
+    return nb::bool_(std::equal(items, items + size, others, is_alike));
+}
+
+// (objects, classes): whether the class of each object is that at its place, by identity.
+nb::object have_classes(Arguments a) {
+    return are_alike(a[0], a[1], [](PyObject *object, PyObject *cls) {
+        return reinterpret_cast<PyObject *>(Py_TYPE(object)) == cls;
+    });
+}
+
+// (objects, others): whether they are the same objects.
+nb::object are_same_objects(Arguments a) { return are_alike(a[0], a[1], std::equal_to<>()); }
+
 nb::object on_hashed(Arguments a) { return make_hashed(a[0]); }
 
 nb::object spec_key(Arguments a) {
@@ -103,6 +128,8 @@ const Operation operations[] = {
     operation_of<3, on_call_for_key>("call_for_key"),
     operation_of<1, one_of_each_class>("one_of_each_class"),
     operation_of<2, positions_of_classes>("positions_of_classes"),
+    operation_of<2, have_classes>("have_classes"),
+    operation_of<2, are_same_objects>("are_same_objects"),
     operation_of<1, on_hashed>("hashed"),
     operation_of<1, spec_key>("spec_key"),
 };

@@ -24,7 +24,8 @@ from pydag.jaxinterop.refs.ref_calls import may_lend, with_ref_contents
 from pydag.jaxinterop.refs.table import RefTable, numbers_of_refs
 from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.differentiable import is_ref
-from pydag.jaxinterop.static.untraced import Options, Untraced, put_in, take_apart, untraced_of
+from pydag.jaxinterop.static.pick import put_in
+from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart, untraced_of
 from pydag.jaxinterop.updates.update import Update, result_of
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf, Where

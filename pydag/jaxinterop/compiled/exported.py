@@ -21,7 +21,8 @@ from pydag.jaxinterop.packed.dag import Dag, dag_of, rebuilt
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.paths import paths_of
-from pydag.jaxinterop.static.untraced import Options, Untraced, put_in
+from pydag.jaxinterop.static.pick import put_in
+from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.jaxinterop.updates.choice import NOTHING
 from pydag.typing import Leaf
 

@@ -9,7 +9,7 @@ import jax
 import pydag._core as _core
 from pydag._core import Hashed, PyDagSpec
 from pydag.jaxinterop.static.leaves import copy_of_array
-from pydag.jaxinterop.static.untraced import Picker, picker, put_in
+from pydag.jaxinterop.static.pick import Picker, picker, put_in
 from pydag.jaxinterop.structure.groups import in_order
 from pydag.typing import Leaf
 

@@ -11,8 +11,8 @@ from pydag._core import Hashed, SpecKey
 from pydag.jaxinterop.static.constants import State, with_state
 from pydag.jaxinterop.static.leaves import Static, is_settled
 from pydag.jaxinterop.static.option import is_array
+from pydag.jaxinterop.static.pick import picker
 from pydag.jaxinterop.static.refused import holds_weak
-from pydag.jaxinterop.static.untraced import picker
 from pydag.typing import Leaf
 
 from .extra_results import ExtraResults

@@ -9,7 +9,8 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.foreign.flax_private import static_attributes
 from pydag.jaxinterop.messages.roots import CALL, position_text, shortened
 from pydag.jaxinterop.static.leaves import Static
-from pydag.jaxinterop.static.untraced import Untraced, put_in
+from pydag.jaxinterop.static.pick import put_in
+from pydag.jaxinterop.static.untraced import Untraced
 from pydag.jaxinterop.structure.pairing import Pairs, by_entry
 from pydag.structure.listing import Listing, Record
 from pydag.structure.text import short_repr

@@ -19,7 +19,7 @@ from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.leaves import is_traced
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.paths import keys_of, names_of, opens_with_names, paths_of
-from pydag.jaxinterop.static.untraced import Options, Untraced, looked_through, take_apart
+from pydag.jaxinterop.static.untraced import Options, Untraced, structure_of, take_apart
 from pydag.ops.select import flags_of, masks, select_matching, where_there
 from pydag.structure.text import bounded_repr
 from pydag.typing import Dag as AnyDag
@@ -86,7 +86,7 @@ class Dag(Generic[T]):
         options = Options.of(namespace, identity, static)
         options.check_static(tree)
         tell_flax()
-        _, spec, _ = looked_through(tree, options)
+        spec = structure_of(tree, options)
         self._untraced, self._leaves = Untraced(spec_key(spec), (), (), options), ()
         self._built = tree, None
 

@@ -100,6 +100,11 @@ def is_traced(leaf: Any) -> bool:
 _dtype_of = np.ndarray.__dict__["dtype"].__get__
 
 
+def have_common_dtypes(arrays: Iterable[Any]) -> bool:
+    """Whether arrays of NumPy's hold numbers of the commonest dtypes, which JAX takes."""
+    return _dtypes.issuperset(map(_dtype_of, arrays))
+
+
 def untraced_among(leaves: Sequence[Any]) -> Sequence[int]:
     """The positions of the leaves that JAX doesn't take for arrays: of many, found by class."""
     examples = _core.one_of_each_class(leaves)
@@ -107,7 +112,7 @@ def untraced_among(leaves: Sequence[Any]) -> Sequence[int]:
     arrays = id(np.ndarray)
     if arrays in answers:
         some = leaves if len(answers) == 1 else [x for x in leaves if type(x) is np.ndarray]
-        if _dtypes.issuperset(map(_dtype_of, some)):
+        if have_common_dtypes(some):
             answers[arrays] = True
     if all(answers.values()):
         return ()

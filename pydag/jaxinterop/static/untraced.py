@@ -8,8 +8,6 @@ again.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice
-from operator import attrgetter, is_, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import optree
@@ -18,19 +16,18 @@ import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
 from pydag.jaxinterop.messages.roots import CALL, Roots, place_text
 from pydag.jaxinterop.options import StaticOptions, TreeOptions, check_known
-from pydag.registry.weak_table import WeakTable
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .bare_arrays import separated, without_bare
 from .constants import with_state
-from .leaves import Carried, Static, are_arrays_of_jax
+from .leaves import Carried, Static
 from .option import Shape, StaticOption
+from .parted import PLAIN, Parting, parted
+from .pick import put_in
 from .positions import static_positions, without_static
 from .refused import check_meta_fields, check_weak, holds_weak
 from .unregistered import check_leaf, is_lazy, lazy_text
-
-Picker = Callable[[Sequence[Leaf]], Sequence[Leaf]]
 
 
 class Options(NamedTuple):
@@ -290,39 +287,12 @@ class Untraced(NamedTuple):
         return [found[i] for i in self.traced_positions()] if self.positions else found
 
 
-def put_in(items: Iterable[Any], others: Iterable[tuple[int, Any]]) -> list[Any]:
-    """The items, with others among them: each where it stands in the result, in ascending order."""
-    rest, found = iter(items), list[Any]()
-    for position, other in others:
-        found.extend(islice(rest, position - len(found)))
-        found.append(other)
-    found.extend(rest)
-    return found
-
-
-def picker(positions: Sequence[int], count: int) -> Picker:
-    """Takes the items at `positions` out of a sequence of length `count`, without a loop."""
-    if len(positions) == count:
-        return lambda items: items
-    if not positions:
-        return lambda items: ()
-    if len(positions) == positions[-1] - positions[0] + 1:
-        span = slice(positions[0], positions[-1] + 1)
-        return lambda items: items[span]
-    return itemgetter(*positions)
-
-
 def _place(spec: PyDagSpec, position: int, roots: Roots) -> str:
     return place_text(spec.accessors()[position], roots)
 
 
-# For a structure the static leaves that were seen in it last, if they are numbers and text: the
-# next tree mostly has the same objects, and then nothing is done, hashed or compared for each.
-_last_statics: WeakTable[tuple[Static, ...]] = WeakTable()
-_value_of = attrgetter("value")
-
 # The classes of values that hold nothing, by id.
-_PLAIN = frozenset(map(id, (Static, type(None), bool, int, float, complex, str, bytes)))
+_PLAIN = PLAIN | {id(Static)}
 
 
 def check_statics(
@@ -365,34 +335,41 @@ def untraced_of(
             field holds one; or a result holds such an object, or an iterator.
     """
     check_statics(leaves, spec, positions, roots, selected, is_returned)
-    return _untraced(leaves, spec, positions, options)
-
-
-def _untraced(
-    leaves: Sequence[Leaf], spec: PyDagSpec, positions: tuple[int, ...], options: Options
-) -> Untraced:
-    values = [leaves[i] for i in positions]
-    statics = _last_statics.get(spec, ()) if positions else ()
-    if len(statics) != len(values) or not all(map(is_, map(_value_of, statics), values)):
-        statics = tuple(map(Static, values))
-        if _core.one_of_each_class(values).keys() <= _PLAIN:
-            _last_statics.set(spec, statics)
+    statics = tuple(Static(leaves[i]) for i in positions)
     return Untraced(_core.spec_key(spec), positions, statics, options)
 
 
-def looked_through(
-    tree: Dag, options: Options, roots: Roots = "tree", is_returned: bool = False
-) -> tuple[Sequence[Leaf], PyDagSpec, tuple[int, ...]]:
-    """The leaves of a DAG, its structure, and where the static leaves stand; as `take_apart`."""
-    found, spec = options.flatten(tree, roots)
-    if options.static is None and are_arrays_of_jax(found):
+def told_apart(
+    tree: Dag, options: Options, roots: Roots = "tree"
+) -> tuple[list[Leaf], PyDagSpec, Parting | None]:
+    """The leaves of a DAG, its structure, and which leaves are static, where that is known.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A meta field holds an array.
+    """
+    leaves, spec = options.flatten(tree, roots)
+    parting = parted(leaves, spec, roots) if options.static is None else None
+    if parting is not None:
         check_meta_fields(spec, roots)
-        return found, spec, ()
-    leaves = without_bare(found)
+    return leaves, spec, parting
+
+
+def structure_of(tree: Dag, options: Options) -> PyDagSpec:
+    """The structure of a DAG; raises as `take_apart`."""
+    found, spec, parting = told_apart(tree, options)
+    if parting is None:
+        _static_positions(found, spec, options, "tree", False)
+    return spec
+
+
+def _static_positions(
+    leaves: list[Leaf], spec: PyDagSpec, options: Options, roots: Roots, is_returned: bool
+) -> tuple[int, ...]:
     selected = options.selected(leaves, spec, roots, is_returned)
     positions = static_positions(leaves, spec, roots, selected)
     check_statics(leaves, spec, positions, roots, selected, is_returned)
-    return leaves, spec, positions
+    return positions
 
 
 def take_apart(
@@ -408,5 +385,14 @@ def take_apart(
         CycleError: An object contains itself.
         TypeError: A leaf is an object that nobody registered, and holds arrays.
     """
-    leaves, spec, positions = looked_through(tree, options, roots, is_returned)
-    return _untraced(leaves, spec, positions, options), without_static(leaves, positions)
+    found, spec, parting = told_apart(tree, options, roots)
+    if parting is not None:
+        statics = parting.statics(found)
+        untraced = Untraced(_core.spec_key(spec), parting.static, statics, options)
+        return untraced, parting.data(found)
+    leaves = without_bare(found)
+    positions = _static_positions(leaves, spec, options, roots, is_returned)
+    statics = tuple(Static(leaves[i]) for i in positions)
+    return Untraced(_core.spec_key(spec), positions, statics, options), without_static(
+        leaves, positions
+    )

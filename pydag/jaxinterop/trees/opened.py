@@ -2,7 +2,6 @@
 """A DAG taken apart into data and structure, with what was seen of the objects in it."""
 
 from collections.abc import Callable, Sequence
-from itertools import compress
 from typing import Any, NamedTuple
 
 import pydag._core as _core
@@ -19,13 +18,13 @@ from pydag.jaxinterop.packed.seen import (
     see,
     seen,
 )
-from pydag.jaxinterop.static.leaves import Static, are_arrays_of_jax, is_number
-from pydag.jaxinterop.static.positions import are_data, static_positions, without_static
+from pydag.jaxinterop.static.leaves import Static, is_number
+from pydag.jaxinterop.static.positions import static_positions, without_static
 from pydag.jaxinterop.static.untraced import (
     Options,
     Untraced,
-    check_statics,
     take_apart,
+    told_apart,
     untraced_of,
 )
 from pydag.ops.select import made_masks
@@ -44,48 +43,26 @@ class _Parts(NamedTuple):
     static: list[int]
 
 
-def plainly_opened(tree: Dag) -> tuple[PyDagSpec, list[Leaf], Sequence[int]] | None:
-    """The structure, all distinct leaves, and where those stand that are no data.
-
-    None where something was seen of objects, and `opened` has to look.
-
-    Raises:
-        CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
-    """
-    if is_any_seen() or is_any_derivative_seen():
-        return None
-    leaves, spec = OPTIONS.flatten(tree)
-    static = () if are_arrays_of_jax(leaves) else static_positions(leaves, spec)
-    check_statics(leaves, spec, static, "tree")
-    return spec, leaves, static
-
-
 def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
     """The distinct data of a tree; as `opened`."""
-    plain = plainly_opened(tree) if is_leaf is None else None
-    if plain is None:
-        return opened(tree, is_leaf)[1]
-    _, leaves, static = plain
-    return without_static(leaves, static)
+    if is_leaf is None and not is_any_seen():
+        leaves, _, parting = told_apart(tree, OPTIONS)
+        if parting is not None:
+            return parting.data(leaves)
+    return opened(tree, is_leaf)[1]
 
 
 def mapped(f: Callable[[Leaf], Any], tree: Dag) -> Dag:
     """A tree with what a function gives for each piece of data."""
-    plain = plainly_opened(tree)
-    if plain is None:
-        untraced, data = opened(tree)
-        return tree_of(untraced, [f(leaf) for leaf in data])
-    spec, leaves, static = plain
-    found = [f(leaf) for leaf in without_static(leaves, static)]
-    if holds_registered(spec) and may_hide(found):
-        return tree_of(untraced_of(leaves, spec, tuple(static), OPTIONS, "tree"), found)
-    if static and found:
-        positions = compress(range(len(leaves)), are_data(leaves, static))
-        for i, value in zip(positions, found, strict=True):
-            leaves[i] = value
-        found = leaves
-    return _core.unflatten(spec, found or leaves)
+    if not is_any_seen() and not is_any_derivative_seen():
+        leaves, spec, parting = told_apart(tree, OPTIONS)
+        if parting is not None:
+            found = [f(leaf) for leaf in parting.data(leaves)]
+            if not (holds_registered(spec) and may_hide(found)):
+                return _core.unflatten(spec, parting.with_data(leaves, found))
+            return tree_of(untraced_of(leaves, spec, parting.static, OPTIONS, "tree"), found)
+    untraced, data = opened(tree)
+    return tree_of(untraced, [f(leaf) for leaf in data])
 
 
 def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence[Leaf]]:
