@@ -16,6 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from isomorphism import difference
 from operations import doubled
+from registering import Box
 
 import pydag
 from pydag import (
@@ -47,14 +48,6 @@ class Slotted:
         self.a, self.b, self.m = a, b, m
 
 
-class Opened:
-    def __init__(self, *children: Any) -> None:
-        self.children = children
-
-
-pydag.register_pydag_node(Opened, lambda o: (o.children, None), lambda _, c: Opened(*c))
-
-
 def array(*numbers: float) -> Any:
     """A leaf with identity."""
     return np.array(numbers)
@@ -72,7 +65,7 @@ CONTAINERS: dict[str, Any] = {
     "namedtuple": Pair,
     "fields": lambda a, b: Layer(y=a, x=b),
     "slots": Slotted,
-    "callback": Opened,
+    "callback": Box,
     "struct sequence": lambda a, b: time.struct_time((a, b, *range(7))),
 }
 
@@ -332,13 +325,13 @@ def test_a_root_that_cannot_be_changed(target: Any) -> None:
 
 def test_update_is_all_or_nothing() -> None:
     """A callback node that would have to change is a TypeError, and nothing was written."""
-    target = {"a": [1], "b": Opened(2)}
+    target = {"a": [1], "b": Box(2)}
     with pytest.raises(TypeError, match=r"flatten function(.|\n)*tree\['b'\]"):
-        dag_update(target, {"a": [10], "b": Opened(20)})
+        dag_update(target, {"a": [10], "b": Box(20)})
     assert target["a"] == [1]
-    kept = Opened([2])
+    kept = Box([2])
     target = {"a": [1], "b": kept}
-    dag_update(target, {"a": [10], "b": Opened([20])})
+    dag_update(target, {"a": [10], "b": Box([20])})
     assert target["b"] is kept
     assert kept.children == ([20],)
     with pytest.raises(ValueError, match="Expected"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from operations import DEPTHS, OPERATIONS, run_apart
+from registering import Box
 
 import pydag
 
@@ -26,14 +27,6 @@ class Link:
 class Slotted:
     __slots__ = ("x",)
     x: Any
-
-
-class Box:
-    def __init__(self, child: Any) -> None:
-        self.child = child
-
-
-pydag.register_pydag_node(Box, lambda box: ((box.child,), None), lambda _, items: Box(*items))
 
 
 def link(cls: Any, child: Any) -> Any:

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from parallel import checked, outcomes
+from registering import Box
 
 import pydag
 
@@ -68,14 +69,6 @@ class Open:
 
     def __init__(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)
-
-
-class Box:
-    def __init__(self, *children: Any) -> None:
-        self.children = children
-
-
-pydag.register_pydag_node(Box, lambda box: (box.children, None), lambda _, items: Box(*items))
 
 
 def sample() -> Any:

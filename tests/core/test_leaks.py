@@ -12,15 +12,11 @@ from typing import Any
 
 import pytest
 from operations import OPERATIONS
+from registering import Box
 
 import pydag
 
 Point = namedtuple("Point", "x y")
-
-
-class Box:
-    def __init__(self, *children: Any) -> None:
-        self.children = children
 
 
 @pydag.register_fields(meta_fields=("name",))
@@ -35,9 +31,6 @@ class Slotted:
 
     def __init__(self, p: Any) -> None:
         self.p, self.q = p, p
-
-
-pydag.register_pydag_node(Box, lambda box: (box.children, "aux"), lambda _, items: Box(*items))
 
 
 def every_kind() -> dict[Any, Any]:

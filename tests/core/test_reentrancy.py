@@ -6,16 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from registering import Box
 
 import pydag
-
-
-class Box:
-    def __init__(self, *children: Any) -> None:
-        self.children = children
-
-
-pydag.register_pydag_node(Box, lambda box: (box.children, None), lambda _, items: Box(*items))
 
 CONTAINERS: dict[str, Callable[[], Any]] = {
     "list": lambda: [1, 2, 3],

@@ -16,6 +16,7 @@ import optree
 import pytest
 from operations import OPERATIONS
 from parallel import THREADS, checked, in_parallel, outcomes
+from registering import Box
 
 import pydag
 
@@ -48,14 +49,6 @@ class Key:
 
     def __repr__(self) -> str:
         return f"Key({self.name})"
-
-
-class Box:
-    def __init__(self, *children: Any) -> None:
-        self.children = children
-
-
-pydag.register_pydag_node(Box, lambda box: (box.children, None), lambda _, items: Box(*items))
 
 
 def sample() -> Any:

@@ -235,58 +235,34 @@ def test_nothing_is_made_at_first_use() -> None:
     assert {name: statics for name, statics in found.items() if statics} == {}
 
 
-# As an attribute or by its text. Names such as `__version__` are Python's own, and public.
-PRIVATE_OF_OPTREE = r'\boptree(\.\w+)*(\.|, *["\'])_(?!_\w+__\b)'
-
-
-@pytest.mark.parametrize(
-    "line", ["optree._C.version", 'getattr(optree.registry, "__GLOBAL_NAMESPACE", None)']
-)
-def test_private_names_of_optree_are_found(line: str, tmp_path: Path) -> None:
-    """The rule of the next test sees what it forbids, and nothing else."""
-    source = tmp_path / "source.py"
-    source.write_text(f"optree.__version__\noptree.pytree.reexport\n{line}\n", "utf-8")
-    assert places(PRIVATE_OF_OPTREE, [source]) == ["source.py:3"]
-
-
-# Its internal packages, and an option without a documentation.
-PRIVATE_OF_JAX = r"\b_src\b|\bjax\.(extend|interpreters)\b|_private_parameters"
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["from jax._src import core", "jax.extend.core", '"_private_parameters"'],
-)
-def test_private_names_of_jax_are_found(line: str, tmp_path: Path) -> None:
-    """The rule of the next test sees what it forbids, and nothing else."""
-    source = tmp_path / "source.py"
-    source.write_text(f"jax.tree_util\njax.extended\n{line}\n", "utf-8")
-    assert places(PRIVATE_OF_JAX, [source]) == ["source.py:3"]
-
-
-# How NNX stores what a module and a Variable hold.
-PRIVATE_OF_FLAX = r"\b_pytree__|\b_raw_value\b|\b_var_metadata\b"
-
-
-@pytest.mark.parametrize("line", ['"_pytree__nodes"', "variable._raw_value"])
-def test_private_names_of_flax_are_found(line: str, tmp_path: Path) -> None:
-    """The rule of the next test sees what it forbids, and nothing else."""
-    source = tmp_path / "source.py"
-    source.write_text(f"variable.set_raw_value(x)\nnnx.Pytree\n{line}\n", "utf-8")
-    assert places(PRIVATE_OF_FLAX, [source]) == ["source.py:3"]
-
-
-# Private modules and names, and what the closures and frames of their functions are asked for.
-PRIVATE_OF_OTHERS = {
+# What other libraries don't promise to keep, and how it is asked for.
+PRIVATE = {
+    # As an attribute or by its text. Names such as `__version__` are Python's own, and public.
+    "optree": r'\boptree(\.\w+)*(\.|, *["\'])_(?!_\w+__\b)',
+    # Its internal packages, and an option without a documentation.
+    "jax": r"\b_src\b|\bjax\.(extend|interpreters)\b|_private_parameters",
+    # How NNX stores what a module and a Variable hold.
+    "flax": r"\b_pytree__|\b_raw_value\b|\b_var_metadata\b",
+    # Private modules and names, and what the closures and frames of functions are asked for.
     "equinox": r"\b(equinox|eqx)(\.\w+)*\._|\b_inferences\b",
     "chex": r"\bchex(\.\w+)*\._",
     "optax": r"\boptax(\.\w+)*\._|\b(_ParamsPlaceholder|inner_factory|freeze_mask|param_labels)\b",
 }
+PUBLIC = """optree.__version__ optree.pytree.reexport jax.tree_util jax.extended
+variable.set_raw_value(x) nnx.Pytree equinox.Module chex.dataclass optax.adam
+"""
 
 
 @pytest.mark.parametrize(
     ("library", "line"),
     [
+        ("optree", "optree._C.version"),
+        ("optree", 'getattr(optree.registry, "__GLOBAL_NAMESPACE", None)'),
+        ("jax", "from jax._src import core"),
+        ("jax", "jax.extend.core"),
+        ("jax", '"_private_parameters"'),
+        ("flax", '"_pytree__nodes"'),
+        ("flax", "variable._raw_value"),
         ("equinox", "from equinox._module import Module"),
         ("equinox", 'name == "_inferences"'),
         ("chex", "chex._src.dataclass"),
@@ -297,20 +273,16 @@ PRIVATE_OF_OTHERS = {
 def test_private_names_of_others_are_found(library: str, line: str, tmp_path: Path) -> None:
     """The rule of the next test sees what it forbids, and nothing else."""
     source = tmp_path / "source.py"
-    source.write_text(f"equinox.Module\nchex.dataclass\noptax.adam\n{line}\n", "utf-8")
-    assert places(PRIVATE_OF_OTHERS[library], [source]) == ["source.py:4"]
+    source.write_text(f"{PUBLIC}{line}\n", "utf-8")
+    assert places(PRIVATE[library], [source]) == ["source.py:3"]
 
 
 def test_private_names_of_others_are_in_one_place() -> None:
     """What other libraries don't promise to keep is looked up in one file for each."""
     package = [path for path in PYTHON if "pydag" in path.relative_to(ROOT).parts]
-    others = [path for path in package if not path.stem.endswith("_private")]
-    assert places(PRIVATE_OF_JAX, others) == []
-    assert places(PRIVATE_OF_OPTREE, others) == []
-    assert places(PRIVATE_OF_FLAX, others) == []
-    for library, names in PRIVATE_OF_OTHERS.items():
-        file = ROOT / f"pydag/jaxinterop/foreign/{library}_private.py"
-        assert places(names, [path for path in package if path != file]) == []
+    for library, names in PRIVATE.items():
+        others = [path for path in package if path.stem != f"{library}_private"]
+        assert places(names, others) == [], library
 
 
 @pytest.mark.parametrize("file", TESTS, ids=name_of)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A class to register, and the usual way of registering it."""
+"""A class to register, the usual way of registering it, and one that is registered."""
 
 from typing import Any
 
@@ -25,3 +25,13 @@ def fresh() -> Any:
 def register(cls: Any, **options: Any) -> None:
     """By functions; the unflatten function gives the class whatever it gets."""
     pydag.register_pydag_node(cls, flatten, lambda _, items: cls(*items), **options)
+
+
+class Box:
+    """A node with any children, which functions open and build."""
+
+    def __init__(self, *children: Any) -> None:
+        self.children = children
+
+
+pydag.register_pydag_node(Box, lambda box: (box.children, "aux"), lambda _, items: Box(*items))
