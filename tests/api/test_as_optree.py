@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where nothing is shared, functions do what optree's do: results, calls, errors, signatures."""
 
-import inspect
 import operator
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -183,34 +182,6 @@ def test_bad_flatten_functions_are_told_as_in_optree(returned: Any) -> None:
         except RuntimeError as error:
             texts.append(first_line(error))
     assert texts[0] == texts[1]
-
-
-FUNCTIONS = [
-    *("all_leaves", "tree_accessors", "tree_all", "tree_any", "tree_flatten", "tree_iter"),
-    *("tree_flatten_one_level", "tree_flatten_with_accessor", "tree_flatten_with_path"),
-    *("tree_is_leaf", "tree_leaves", "tree_map", "tree_map_", "tree_map_with_accessor"),
-    *("tree_map_with_accessor_", "tree_map_with_path", "tree_map_with_path_", "tree_max"),
-    *("tree_min", "tree_partition", "tree_paths", "tree_reduce", "tree_replace_nones"),
-    *("tree_structure", "tree_sum", "tree_unflatten"),
-]
-OURS_ALONE = {"identity", "where", "all_paths"}
-RENAMED = {"treespec": "spec"}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_signatures_are_optrees(name: str) -> None:
-    """The names, kinds, order and defaults of parameters; what pydag adds is by keyword alone."""
-
-    def shape(function: Callable[..., Any]) -> list[tuple[Any, ...]]:
-        return [
-            (RENAMED.get(p.name, p.name), p.kind, str(p.default))
-            for p in inspect.signature(function).parameters.values()
-        ]
-
-    ours = shape(getattr(pydag, name.replace("tree_", "dag_")))
-    added = [p for p in ours if p[0] in OURS_ALONE]
-    assert all(kind is inspect.Parameter.KEYWORD_ONLY for _, kind, _ in added)
-    assert [p for p in ours if p not in added] == shape(getattr(optree, name))
 
 
 def questions(tree: Any) -> Iterator[tuple[str, Any]]:

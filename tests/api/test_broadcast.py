@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prefixes, and trees with a common structure: against optree, the reference, and the laws."""
 
-import inspect
 import itertools
 import re
 from collections import OrderedDict
@@ -277,16 +276,6 @@ def test_prefix_errors_of_conflicts(
 
 
 # --- against optree, without sharing ---
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_signatures(name: str) -> None:
-    """optree's parameters, and `identity` behind them."""
-    mine = inspect.signature(OURS.tree(name.removeprefix("tree_"))).parameters.values()
-    theirs = inspect.signature(getattr(optree, name)).parameters.values()
-    expected = [(p.name, p.kind, p.default) for p in theirs]
-    identity = ("identity", inspect.Parameter.KEYWORD_ONLY, "all")
-    assert [(p.name, p.kind, p.default) for p in mine] == [*expected, identity]
 
 
 def logged(log: list[Any], keeps: Any) -> Callable[[Any], bool]:

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees of trees turned inside out: against optree, and what sharing means."""
 
-import inspect
 import itertools
 import re
 from typing import Any
 
-import optree
 import pytest
 import specimens as sp
 import strategies
@@ -148,18 +146,6 @@ def test_parts_without_identity() -> None:
     assert (made.x, made.y) == ([X, X], [Y, Y])
     with pytest.raises(pydag.SharingError, match="are one object"):
         pydag.dag_transpose(outer, inner, [Pair(X, Y), Pair(X, Z)])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_signatures(name: str) -> None:
-    """optree's parameters; `identity` where there is a tree that is taken apart."""
-    mine = inspect.signature(OURS.tree(name.removeprefix("tree_"))).parameters.values()
-    theirs = inspect.signature(getattr(optree, name)).parameters.values()
-    names = [p.name if "map" in name else p.name.replace("treespec", "spec") for p in theirs]
-    expected = [(n, p.kind, p.default) for n, p in zip(names, theirs, strict=True)]
-    if "map" in name:
-        expected.append(("identity", inspect.Parameter.KEYWORD_ONLY, "all"))
-    assert [(p.name, p.kind, p.default) for p in mine] == expected
 
 
 @thorough
