@@ -88,40 +88,26 @@ def with_rule(tree: Any) -> Any:
     return pj.jit(rule)(tree)
 
 
+ARGUMENT = "args[0]['enc']['w']"
 # The call, what JAX says it traces for, the function that is traced, the argument's path.
 TRACED: dict[str, tuple[Callable[[], Any], str, Any, str]] = {
-    "jit": (lambda: pj.jit(forward)(model()), "jit", forward, "args[0]['enc']['w']"),
+    "jit": (lambda: pj.jit(forward)(model()), "jit", forward, ARGUMENT),
     "keyword": (
         lambda: pj.jit(forward)(tree=model()),
         "jit",
         forward,
         "kwargs['tree']['enc']['w']",
     ),
-    "jit of grad": (
-        lambda: pj.jit(pj.grad(forward))(model()),
-        "jit",
-        forward,
-        "args[0]['enc']['w']",
-    ),
-    "lower": (lambda: pj.jit(forward).lower(model()), "jit", forward, "args[0]['enc']['w']"),
+    "jit of grad": (lambda: pj.jit(pj.grad(forward))(model()), "jit", forward, ARGUMENT),
+    "lower": (lambda: pj.jit(forward).lower(model()), "jit", forward, ARGUMENT),
     "checkpoint": (
         lambda: pj.checkpoint(forward)(model(), 2.0),
         "checkpoint / remat",
         forward,
-        "args[0]['enc']['w']",
+        ARGUMENT,
     ),
-    "cond": (
-        lambda: pj.cond(True, forward, total, model()),
-        "cond",
-        forward,
-        "args[0]['enc']['w']",
-    ),
-    "switch": (
-        lambda: pj.switch(1, [total, forward, total], model()),
-        "switch",
-        forward,
-        "args[0]['enc']['w']",
-    ),
+    "cond": (lambda: pj.cond(True, forward, total, model()), "cond", forward, ARGUMENT),
+    "switch": (lambda: pj.switch(1, [total, forward, total], model()), "switch", forward, ARGUMENT),
     "scan, carry": (
         lambda: pj.scan(carried, model(), length=2),
         "scan",
@@ -147,28 +133,18 @@ TRACED: dict[str, tuple[Callable[[], Any], str, Any, str]] = {
         forward,
         "tree['enc']['w']",
     ),
-    "eval_shape": (lambda: pj.eval_shape(forward, model()), "jit", forward, "args[0]['enc']['w']"),
-    "make_jaxpr": (
-        lambda: pj.make_jaxpr(forward)(model()),
-        "jit",
-        forward,
-        "args[0]['enc']['w']",
-    ),
-    "custom_jvp": (lambda: with_rule(model()), "custom_jvp fun", forward, "args[0]['enc']['w']"),
+    "eval_shape": (lambda: pj.eval_shape(forward, model()), "jit", forward, ARGUMENT),
+    "make_jaxpr": (lambda: pj.make_jaxpr(forward)(model()), "jit", forward, ARGUMENT),
+    "custom_jvp": (lambda: with_rule(model()), "custom_jvp fun", forward, ARGUMENT),
     "shard_map in jit": (
         lambda: pj.jit(pj.shard_map(forward, mesh=MESH, in_specs=SPEC(), out_specs=SPEC()))(
             model()
         ),
         "shard_map",
         forward,
-        "args[0]['enc']['w']",
+        ARGUMENT,
     ),
-    "keep_sharing": (
-        lambda: pj.keep_sharing(jax.jit)(forward)(model()),
-        "jit",
-        forward,
-        "args[0]['enc']['w']",
-    ),
+    "keep_sharing": (lambda: pj.keep_sharing(jax.jit)(forward)(model()), "jit", forward, ARGUMENT),
 }
 
 
@@ -210,11 +186,7 @@ ADVISED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "jit": (lambda: pj.jit(branching)(Record()), "args[0].flag", "flag"),
     "dict": (lambda: pj.jit(with_flag)(flags()), "args[0]['flag']", "['flag']"),
     "number": (lambda: pj.jit(repeated)({**flags(), "flag": 2}), "args[0]['flag']", "['flag']"),
-    "shape": (
-        lambda: pj.jit(lambda tree: jnp.zeros(tree["n"]))({"n": 2}),
-        "args[0]['n']",
-        "['n']",
-    ),
+    "shape": (lambda: pj.jit(lambda tree: jnp.zeros(tree["n"]))({"n": 2}), "args[0]['n']", "['n']"),
     "two": (
         lambda: pj.jit(lambda a, b: a if a.rate > b.rate else b)(Record(), Record()),
         "args[0].rate",
@@ -615,10 +587,7 @@ def test_tangents_of_another_structure() -> None:
 def test_sizes_that_scan_refuses() -> None:
     """Leading axes that differ, and scalars, are named by their paths."""
     xs = {"a": jnp.ones(3), "b": jnp.ones(2)}
-    for call in (
-        lambda: pj.scan(lambda c, x: (c, x), 0.0, xs),
-        lambda: pj.map(lambda x: x, xs),
-    ):
+    for call in (lambda: pj.scan(lambda c, x: (c, x), 0.0, xs), lambda: pj.map(lambda x: x, xs)):
         text = said(call, ValueError)
         assert "Along the leading axis, xs['a'] has size 3, xs['b'] has size 2." in text
     text = said(lambda: pj.scan(lambda c, x: (c, x), 0.0, {"a": jnp.ones(3), "b": 1.0}))
@@ -677,10 +646,7 @@ def test_branches_that_do_not_fit() -> None:
     def other(tree: Any) -> Any:
         return {"in": tree["enc"]["w"]}
 
-    for call in (
-        lambda: pj.cond(True, yes, no, model()),
-        lambda: pj.switch(1, [yes, no], model()),
-    ):
+    for call in (lambda: pj.cond(True, yes, no, model()), lambda: pj.switch(1, [yes, no], model())):
         text = said(call, TypeError)
         assert f" is {place(yes)}" in text
         assert f" is {place(no)}" in text
