@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import pytest
 from small_models import tied_under
