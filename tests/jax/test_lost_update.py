@@ -263,6 +263,34 @@ def test_numbers_and_variables_of_nnx() -> None:
     pj.jit(lambda m: (count(m), m))(Counting())
 
 
+def test_a_module_of_nnx_that_is_split() -> None:
+    """`nnx.split` and `nnx.graphdef` tell the numbers of a changed module; its state does not."""
+
+    class Counting(nnx.Module):
+        def __init__(self) -> None:
+            self.h, self.calls = nnx.Variable(jnp.zeros(3)), 0
+
+    def counted(m: Any, *answer: Callable[[Any], Any]) -> Any:
+        before = [f(m) for f in answer[1:]]
+        m.calls += 1
+        m.h[...] += 1
+        return answer[0](m), before
+
+    in_result: list[Callable[[Any], Any]] = [
+        nnx.split,
+        lambda m: [nnx.split(m, nnx.Param, ...)],
+        lambda m: (nnx.graphdef(m), m.h),
+    ]
+    for split in in_result:
+        found = pj.jit(lambda m, split=split: counted(m, split))(Counting())
+        assert len(jax.tree.leaves(found)) == 1
+    merged = nnx.merge(*pj.jit(lambda m: counted(m, nnx.split)[0])(Counting()))
+    assert (merged.calls, merged.h[0]) == (1, 1)
+    for lost in ((nnx.state,), (nnx.state, nnx.split)):
+        with pytest.warns(LostUpdateWarning, match=r"args\[0\].calls, and"):
+            pj.jit(lambda m, lost=lost: counted(m, *lost))(Counting())
+
+
 def test_a_carry_that_is_changed_and_returned() -> None:
     """The body of a scan may change its carry in place."""
 

@@ -7,7 +7,7 @@ A flax that has no such thing, or is still being imported, is asked for each obj
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -98,6 +98,21 @@ def is_state_of_module(cls: type) -> bool:
     """Whether instances say of a module of NNX whether it is being set up, and nothing else."""
     library: Any = sys.modules.get("flax.nnx.pytreelib")
     return cls is getattr(library, "PytreeState", None)
+
+
+def graph_definitions(objects: Iterable[Any]) -> list[Any]:
+    """Those of some objects that `nnx.split` or `nnx.graphdef` made."""
+    cls = getattr(sys.modules.get("flax.nnx"), "GraphDef", None)
+    return [x for x in objects if inherits(type(x), cls)] if isinstance(cls, type) else []
+
+
+def is_defined(node: Any, definitions: Sequence[Any]) -> bool:
+    """Whether one of these is the definition of a module as it is now, its static fields too."""
+    graphdef = getattr(sys.modules.get("flax.nnx"), "graphdef", None)
+    try:
+        return graphdef is not None and graphdef(node) in definitions
+    except Exception:  # it is no node to flax
+        return False
 
 
 def static_attributes(aux_data: Any) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from typing import Any
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.foreign.flax_private import graph_definitions, is_defined
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.packed.changed import Changed, Written, is_module, static_fields
 from pydag.jaxinterop.packed.dag import Dag
@@ -108,6 +109,11 @@ class _Held:
         return False
 
     @cached_property
+    def _definitions(self) -> list[Any]:
+        """What the result says of modules of NNX that were split."""
+        return graph_definitions(self._objects.values())
+
+    @cached_property
     def listing(self) -> Listing:
         return Listing.of(self._spec)
 
@@ -136,7 +142,11 @@ class _Held:
             return id(written.value) in self._objects
         position = written.holder
         while position >= 0:
-            if id(self._changed.objects[position]) in self._objects:
+            node = self._changed.objects[position]
+            if id(node) in self._objects:
+                return True
+            # The arrays of a module that was split are looked for as those of a mapped one.
+            if self._definitions and not written.is_array and is_defined(node, self._definitions):
                 return True
             position = self._changed.listing.parents[position] if position else -1
         return False
