@@ -209,7 +209,8 @@ def test_a_model_of_refs_is_trained() -> None:
 
 @pytest.mark.parametrize("wrap", [lambda f: f, pj.jit])
 @pytest.mark.parametrize("derivative", [pj.grad, pj.value_and_grad])
-def test_a_plain_rule_whose_ref_a_loop_carries(wrap: Any, derivative: Any) -> None:
+@pytest.mark.parametrize("staged", [lambda f: f, pj.checkpoint])
+def test_a_plain_rule_whose_ref_a_loop_carries(wrap: Any, derivative: Any, staged: Any) -> None:
     """A rule of JAX's own that writes into such a ref is out of reach: an error with its path."""
     stash: Any = jax.custom_vjp(lambda ref, x: x)
 
@@ -227,6 +228,6 @@ def test_a_plain_rule_whose_ref_a_loop_carries(wrap: Any, derivative: Any) -> No
 
     ref = jax.new_ref(0.0)
     with pytest.raises(ValueError, match=r"rule backward(.|\n)*args\[1\]") as caught:
-        wrap(derivative(loss))(1.0, ref)
+        wrap(derivative(staged(loss)))(1.0, ref)
     assert type(caught.value).__name__ == "OutOfReachError"
     assert float(ref[...]) == 0.0
