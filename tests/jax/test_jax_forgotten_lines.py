@@ -32,7 +32,7 @@ ANSWERS: dict[str, tuple[str, str, str, str]] = {
     "`jax.grad`": ("warns", "warns", "works", "works"),
     "`eqx.filter_grad`": ("warns", "warns", "works", "works"),
     "`optax.sgd` alone": ("warns", "warns", "works", "works"),
-    "`optax.adamw` alone": ("warns", "warns", "warns", "warns"),
+    "`optax.adamw` alone": ("warns", "warns", "works", "works"),
     "`optax.apply_updates`": ("warns", "warns", "works", "works"),
     "`eqx.apply_updates`": ("warns", "warns", "works", "works"),
     "`jax.lax.scan`": ("warns", "warns", "works", "works"),
