@@ -187,3 +187,45 @@ def test_the_key_of_a_leaf_of_a_module() -> None:
     assert len(set(keys)) == len(keys)
     assert pickle.loads(pickle.dumps(keys[0])) == keys[0]
     assert pickle.loads(pickle.dumps(keys[0])).name == "b"
+
+
+def unknown_release(make: Callable[[Any], Any], keep: str) -> Any:
+    """`optax.masked` as a release of optax might write it that calls the mask in another way."""
+    code = f"""
+def masked(inner, {keep}):
+    import optax
+    def init(params):
+        return inner.init(params)
+    def update(updates, state, params=None):
+        flags = {keep}(updates) if callable({keep}) else {keep}
+        return jax.tree.map(lambda m, u: 2 * u if m else u, flags, updates), state
+    return optax.GradientTransformation(init, update)
+"""
+    names: dict[str, Any] = {"jax": jax, "__name__": "optax.transforms._new"}
+    exec(code, names)
+    return names["masked"](optax.identity(), make)
+
+
+def is_at_the_decoder(model: Any) -> Any:
+    return jax.tree_util.tree_map_with_path(lambda path, _: "decoder" in keystr(path), model)
+
+
+def test_a_mask_in_a_release_of_optax_that_is_not_known() -> None:
+    """Under a name that pydag doesn't know, a function that makes a mask is refused."""
+    w = jnp.ones(2)
+    model = {"decoder": w, "embed": w}
+    for keep, is_known in (("mask", True), ("wanted", False)):
+        opt = pj.optimizer(unknown_release(is_at_the_decoder, keep))
+        state = opt.init(model)
+        if is_known:
+            with pytest.warns(UserWarning, match="True counts"):
+                found = opt.update(model, state, model)[0]
+            assert found["embed"].tolist() == [2, 2]
+            continue
+        with pytest.raises(TypeError, match=r"is_at_the_decoder makes a mask(.|\n)*'wanted'"):
+            opt.update(model, state, model)
+    # What makes no mask is called as it is, and gets a Dag.
+    double = optax.stateless(lambda updates, params: jax.tree.map(lambda u: 2 * u, updates))
+    assert pj.optimizer(double).update(model, pj.optimizer(double).init(model), model)[0][
+        "embed"
+    ].tolist() == [2, 2]

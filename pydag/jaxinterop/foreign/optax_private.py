@@ -3,7 +3,7 @@
 
 Its transformations keep masks and labels, and the transformations that they are made of, in the
 closures of their functions. Here are the names that they have there. In an optax that has renamed
-one, a mask is what optax makes of it.
+one, a function that makes a mask gets a `Dag`, and its mask is refused.
 """
 
 import copy
@@ -117,10 +117,16 @@ class WithTrees:
 
     Args:
         changed: Makes of the name and the value of a mask another mask.
+        checked: Makes of the name and the value of another function of the user's, which one of
+            optax's holds, one that looks out for a mask under a name that isn't known here.
     """
 
-    def __init__(self, changed: Callable[[str, Any], Any]) -> None:
-        self._changed = changed
+    def __init__(
+        self,
+        changed: Callable[[str, Any], Any],
+        checked: Callable[[str, Any], Any] = lambda _, function: function,
+    ) -> None:
+        self._changed, self._checked = changed, checked
         self._known: dict[int, tuple[Any, Any]] = {}  # owns what the ids are of
 
     def __call__(self, x: Any) -> Any:
@@ -159,9 +165,12 @@ class WithTrees:
             return self._changed(name, value)
         if is_of_optax and name == _FACTORY:
             # It makes one for each update: nothing of those is kept.
-            changed = self._changed
-            return lambda *args, **kwargs: WithTrees(changed)(value(*args, **kwargs))
-        return self(value)
+            own = self._changed, self._checked
+            return lambda *args, **kwargs: WithTrees(*own)(value(*args, **kwargs))
+        found = self(value)
+        if is_of_optax and isinstance(value, types.FunctionType) and not _is_of_optax(value):
+            return self._checked(name, found)
+        return found
 
     def _method(self, method: types.MethodType) -> Any:
         """A method of one of optax's own objects, which has its transformation as an attribute."""

@@ -5,6 +5,7 @@ They may be given as a tree of the model's structure, a prefix of one, or a func
 one answer, whatever number of paths leads to it.
 """
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable, Container, Sequence
@@ -97,6 +98,33 @@ def fitted(name: str, given: Any) -> Callable[[Any], Any]:
         return rebuilt(untraced, [a if is_leaf(x) else x for a, x in pairs])
 
     return of_params
+
+
+def refusing_masks(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that an optimizer calls, which must not be one that makes a mask.
+
+    It would have got a `Dag`, which doesn't show each path of a tied leaf.
+
+    Args:
+        name: Under which optax holds it: not one of `optax_private.TREES`.
+    """
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        answer = function(*args, **kwargs)
+        if type(answer) is Dag and any(type(x) is Dag for x in (*args, *kwargs.values())):
+            leaves = answer._take_apart()[1]
+            if leaves and all(isinstance(x, bool | np.bool_ | str) for x in leaves):
+                raise TypeError(
+                    f"{function.__qualname__} makes a mask or labels, and this release of optax "
+                    f"holds it under a name that pydag doesn't know: {name!r}\n"
+                    "  It would have to be given the model with each path of a tied leaf. Give "
+                    "optax the mask itself, such as pydag.dag_mask(model, where), or a release "
+                    "that pydag knows."
+                )
+        return answer
+
+    return checked
 
 
 def _of_function(

@@ -21,7 +21,7 @@ from pydag.public.swapped import MISSING
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf, Where
 
-from .masks import fitted
+from .masks import fitted, refusing_masks
 from .matching import NoUpdate, check_state, leaves_or_none, matched_gradient
 from .optimizer_view import (
     OptimizerView,
@@ -60,7 +60,7 @@ class _Optimizer:
         if hasattr(tx, "gradient_transformation"):  # `MultiSteps` is none, and makes one
             tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
         self.takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
-        self.tx: Any = optax_private.WithTrees(fitted)(tx)
+        self.tx: Any = optax_private.WithTrees(fitted, refusing_masks)(tx)
         self.told: set[PyDagSpec] = set()  # the structures that a warning was about
 
     def __reduce__(self) -> tuple[Any, ...]:
