@@ -39,16 +39,6 @@ class Net(equinox.Module):
         return self.last(self.middle(self.first(x)))
 
 
-class ByHand(equinox.Module):
-    """The same function, written with one layer that is called twice."""
-
-    layer: Any
-    middle: Any
-
-    def __call__(self, x: Any) -> Any:
-        return self.layer(self.middle(self.layer(x)))
-
-
 def net() -> Any:
     return Net(jax.random.key(0))
 
@@ -80,15 +70,6 @@ def test_wrappers_take_modules_as_they_are() -> None:
     updated = pydag.dag_map(lambda p, g: p if g is None else p - 0.1 * g, model, gradient)
     assert_tied(updated)
     assert float(loss(updated, X)) < value
-
-
-def test_the_gradient_is_that_of_a_layer_used_twice() -> None:
-    """Summed over both uses, as equinox has it for a layer that is held once."""
-    model = net()
-    gradient = jaxinterop.grad(loss)(model, X)
-    expected = eqx.filter_grad(loss)(ByHand(model.first, model.middle), X)
-    assert jnp.allclose(gradient.first.weight, expected.layer.weight)
-    assert jnp.allclose(gradient.middle.layers[0].bias, expected.middle.layers[0].bias)
 
 
 def test_filter_jit_and_filter_grad() -> None:

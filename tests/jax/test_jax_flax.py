@@ -52,18 +52,6 @@ def linen_loss(parameters: Any) -> Any:
     return jnp.sum(jnp.square(y))
 
 
-def test_linen_parameters() -> None:
-    """The gradient of a tied table is the sum over both modules, and stays tied."""
-    gradient = jaxinterop.jit(jaxinterop.grad(linen_loss))(tied_parameters())
-    assert gradient["encoder"]["embed"] is gradient["decoder"]["embed"]
-    apart = jax.grad(linen_loss)(tied_parameters())
-    assert jnp.allclose(
-        gradient["encoder"]["embed"]["embedding"],
-        apart["encoder"]["embed"]["embedding"] + apart["decoder"]["embed"]["embedding"],
-        rtol=1e-4,
-    )
-
-
 def test_frozen_dicts() -> None:
     """A FrozenDict is a node like any other."""
     w = jnp.ones(2)
@@ -138,17 +126,6 @@ def test_a_variable_at_two_paths_stays_one() -> None:
     out = f(net())
     assert_tied(out)
     assert out(TOKENS).tolist() == net()(TOKENS).tolist()
-
-
-def test_gradients_are_those_of_nnx() -> None:
-    """NNX's own graph mode gives the same gradients for variables that are held twice."""
-    gradient = jaxinterop.grad(loss)(net())
-    assert_tied(gradient)
-    expected = nnx.grad(loss, graph=True)(net())
-    assert jnp.allclose(gradient.scale[...], expected["same_scale"][...], rtol=1e-4)
-    assert jnp.allclose(
-        gradient.embed.embedding[...], expected["embed"]["embedding"][...], rtol=1e-4
-    )
 
 
 def test_a_step_of_optax() -> None:
