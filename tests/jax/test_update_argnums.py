@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from flax import nnx
 
@@ -174,7 +175,8 @@ def test_nested_in_checkpoint_under_grad() -> None:
     check(model, 1)
 
 
-def test_an_exception_writes_nothing() -> None:
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_an_exception_writes_nothing(name: str) -> None:
     """Where the function raises, the caller's objects stay as they were."""
     model = Net()
 
@@ -182,9 +184,8 @@ def test_an_exception_writes_nothing() -> None:
         model(x)
         raise RuntimeError("in the middle")
 
-    for wrap in WRAPPERS.values():
-        with pytest.raises(RuntimeError, match="in the middle"):
-            wrap(f, update_argnums=0)(model, X)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        WRAPPERS[name](f, update_argnums=0)(model, X)
     check(model, 0)
 
 
@@ -457,29 +458,18 @@ def test_a_dag_of_a_tuple() -> None:
     assert dag.tree[1] == "first"
 
 
-def test_a_dag_whose_dict_is_filled_in_another_order() -> None:
-    """The order of a dict in a Dag is the caller's, as elsewhere."""
-    dag = pj.Dag({"b": jnp.zeros(2), "a": jnp.ones(2)})
-
-    def f(dag: Any) -> None:
-        p = dag.tree
-        p["a"], p["b"] = p.pop("a") + 1, p.pop("b") + 2
-
-    pj.jit(f, update_argnums=0)(dag)
-    assert list(dag.tree) == ["b", "a"]
-    assert dag.tree["a"].tolist() == [2.0, 2.0]
-
-
-def test_the_order_of_dicts_stays() -> None:
-    """The caller's dicts keep the order in which they were filled."""
+@pytest.mark.parametrize("is_dag", [False, True], ids=["bare", "dag"])
+def test_the_order_of_dicts_stays(is_dag: bool) -> None:
+    """The caller's dicts keep the order in which they were filled, in a Dag as elsewhere."""
     tree = {"b": jnp.zeros(2), "a": jnp.ones(2)}
 
-    def f(p: Any) -> None:
+    def f(given: Any) -> None:
+        p = given.tree if is_dag else given
         p["a"], p["b"] = p.pop("a") + 1, p.pop("b") + 2
 
-    pj.jit(f, update_argnums=0)(tree)
+    pj.jit(f, update_argnums=0)(pj.Dag(tree) if is_dag else tree)
     assert list(tree) == ["b", "a"]
-    assert tree["a"].tolist() == [2.0, 2.0]
+    assert tree["a"].tolist() == tree["b"].tolist() == [2.0, 2.0]
 
 
 def test_tuples_below() -> None:
@@ -556,15 +546,23 @@ def test_a_static_leaf_that_cannot_be_hashed() -> None:
     assert tree == {"a": X, "mode": "train"}
 
 
-def test_bad_options() -> None:
+@pytest.mark.parametrize("name", [*WRAPPERS, "vmap"])
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"update_argnums": 5}, ValueError, "update_argnums"),
+        ({"update_argnames": "modell"}, ValueError, "update_argnames"),
+        ({"update_argnums": "model"}, TypeError, "interpreted as an integer"),
+    ],
+)
+def test_bad_options(name: str, options: Any, error: type[Exception], text: str) -> None:
     """Bad numbers and names are refused when the function is wrapped."""
-    for wrap in (*WRAPPERS.values(), pj.vmap):
-        with pytest.raises(ValueError, match="update_argnums"):
-            wrap(call, update_argnums=5)
-        with pytest.raises(ValueError, match="update_argnames"):
-            wrap(call, update_argnames="modell")
-        with pytest.raises(TypeError):
-            wrap(call, update_argnums="model")
+    with pytest.raises(error, match=text):
+        getattr(pj, name)(call, **options)
+
+
+def test_static_and_updated() -> None:
+    """An argument can't be both."""
     with pytest.raises(ValueError, match="both static and updated"):
         pj.jit(call, update_argnums=0, static_argnums=0)
 
@@ -679,7 +677,6 @@ def test_a_thousand_levels() -> None:
 
 def test_a_training_object() -> None:
     """A model and its optimizer's state, held by one object, are updated in place; ties stay."""
-    optax = pytest.importorskip("optax")
     optimizer = pj.optimizer(optax.adamw(0.1))
 
     class Training(pj.Module):
@@ -839,7 +836,6 @@ def test_a_container_of_an_argument_that_stays(outer: str) -> None:
 
 def test_a_copy_of_a_value_of_nnx_is_no_tie() -> None:
     """Between Variables values are copied freely; a Variable of another argument is a tie."""
-    nnx = pytest.importorskip("flax.nnx")
     online, target = (nnx.Linear(2, 2, rngs=nnx.Rngs(i)) for i in range(2))
 
     def sync(online: Any, target: Any) -> None:
@@ -855,9 +851,9 @@ def test_a_copy_of_a_value_of_nnx_is_no_tie() -> None:
         pj.jit(graft, update_argnums=1)(online, target)
 
 
-def test_what_must_stay_in_a_dag() -> None:
-    """The error has the path within the Dag's tree: of a tie, of a key, of a static leaf."""
-    changes: list[tuple[Callable[[Any], None], type[Exception], str]] = [
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
         (lambda tree: tree.update(a=tree["a"] + 1), pydag.SharingError, r"tree\['a'\] and args"),
         (lambda tree: tree.update(c=tree["a"]), ValueError, r"args\[0\].tree\n.*only here \['c'\]"),
         (
@@ -865,9 +861,12 @@ def test_what_must_stay_in_a_dag() -> None:
             ValueError,
             r"tree\['mode'\]\n +first: +'train'\n +second: an array",
         ),
-    ]
-    for change, error, text in changes:
-        dag = pj.Dag({"a": ARRAY, "b": ARRAY, "mode": "train"})
-        with pytest.raises(error, match=f"(?s){text}"):
-            pj.jit(lambda dag, change=change: change(dag.tree), update_argnums=0)(dag)
-        assert dag.tree["a"] is dag.tree["b"]
+    ],
+    ids=["tie", "key", "static leaf"],
+)
+def test_what_must_stay_in_a_dag(change: Any, error: type[Exception], text: str) -> None:
+    """The error has the path within the Dag's tree: of a tie, of a key, of a static leaf."""
+    dag = pj.Dag({"a": ARRAY, "b": ARRAY, "mode": "train"})
+    with pytest.raises(error, match=f"(?s){text}"):
+        pj.jit(lambda dag: change(dag.tree), update_argnums=0)(dag)
+    assert dag.tree["a"] is dag.tree["b"]
