@@ -322,8 +322,9 @@ def test_a_lazily_made_weight() -> None:
         model.other = {"deep": model.w + 1}
         return model.lazy.sum()
 
-    with pytest.warns(LostUpdateWarning, match=r"args\[0\].lazy, args\[0\].other"):
+    with pytest.warns(LostUpdateWarning, match=r"args\[0\].lazy, args\[0\].other") as caught:
         pj.jit(f)(Net())
+    assert "make it before (an array of zeros)" in str(caught[0].message)
 
 
 def test_one_array_at_two_places_is_named_twice() -> None:

@@ -170,6 +170,8 @@ def _text(changed: Changed, lost: Sequence[Written], source: Source, has_option:
             f"Return what was changed; or say {option or 'update_argnums'}: then it is written "
             "into the caller's objects."
         )
+        if any(written.is_array and written.before is None for written in lost):
+            cure += " What wasn't there can't be written: make it before (an array of zeros)."
     is_of_modules = all(written.is_of_module for written in lost)
     what = "the changed object" if is_of_modules else "what it wrote there"
     return (
