@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 import pytest
 from wrappers import WRAPPERS
 
@@ -134,7 +135,6 @@ def test_where_structures_have_to_be_alike_attributes_are_matched_by_name() -> N
 
 def test_an_optimizer_takes_either_order() -> None:
     """A state that was made for one order serves a model and a gradient of the other, by name."""
-    optax = pytest.importorskip("optax")
     optimizer = jaxinterop.optimizer(optax.sgd(1.0, momentum=0.9))
     state = optimizer.init(one())
     gradient = Net(second=2 * B, first=A)

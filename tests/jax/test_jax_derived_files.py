@@ -11,17 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("safetensors")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from safetensors.numpy import load_file
 
+import pydag
 from pydag import jaxinterop as pj
 from pydag.files.save import STRUCTURE
 from pydag.registry.function_names import FunctionNames, function_name
@@ -151,6 +147,7 @@ def test_values_for_others(path: Path) -> None:
 def test_no_other_function_is_found_for_a_file(path: Path, name: str) -> None:
     """A file that names anything else is refused, and nothing is imported or run for it."""
     pj.save(path, Model())
+    pj.load(path)  # which imports what any file needs
     text = pydag.dag_structure(Model()).to_json()
     bad = text.replace("jax.numpy:transpose", name)
     assert bad != text

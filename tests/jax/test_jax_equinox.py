@@ -5,17 +5,13 @@ import dataclasses
 import io
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("equinox")
-
 import equinox
 import jax
 import jax.numpy as jnp
+import pytest
 from jax.tree_util import keystr
 
+import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 

@@ -5,12 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-jax = pytest.importorskip("jax")
-pytest.importorskip("safetensors")
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.sharding import NamedSharding
 from safetensors.numpy import save_file
 
@@ -21,6 +19,7 @@ from pydag.files.save import STRUCTURE
 from pydag.registry.names import class_name
 
 PartitionSpec: Any = jax.sharding.PartitionSpec
+partial: Any = jax.tree_util.Partial
 
 
 def tied(seed: int = 0) -> Any:
@@ -222,7 +221,7 @@ def test_classes_that_jax_knows(path: Path) -> None:
 @pytest.mark.parametrize(
     "tree",
     [
-        pytest.param(lambda: jax.tree_util.Partial(Point, 1.0), id="Partial"),
+        pytest.param(lambda: partial(Point, 1.0), id="Partial"),
         pytest.param(lambda: Registered(1.0, 3), id="register_dataclass"),
         pytest.param(lambda: Point(1.0), id="register_pydag_node"),
     ],

@@ -5,20 +5,17 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
-import pydag
-
-flax = pytest.importorskip("flax")
-optax = pytest.importorskip("optax")
-
+import flax
 import jax
 import jax.numpy as jnp
+import optax
+import pytest
 from flax import linen, nnx
 from flax.core import freeze
 from flax.training.train_state import TrainState
 from jax.tree_util import keystr
 
+import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 

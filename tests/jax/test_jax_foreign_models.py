@@ -11,17 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import pytest
-
-import pydag
-
-pytest.importorskip("optax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
+import pydag
 import pydag.jaxinterop as pj
 
 Arrays = dict[str, Any]

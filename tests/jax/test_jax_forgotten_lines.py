@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import optax
 import pytest
 
 eqx = pytest.importorskip("equinox")
-optax = pytest.importorskip("optax")
 
 import jax.numpy as jnp
 import numpy as np

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 import pytest
 
 import pydag
@@ -216,7 +217,6 @@ def test_a_plain_function_that_ours_is_given() -> None:
 
 def test_the_two_models_of_lookahead() -> None:
     """They start as one, and come apart in silence; a tie within one doesn't."""
-    optax = pytest.importorskip("optax")
     w = jnp.ones(2)
     pair = optax.LookaheadParams.init_synced({"a": w, "b": w})
     for given in (pair, [pair]):

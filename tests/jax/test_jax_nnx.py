@@ -7,19 +7,15 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("flax.nnx")
-optax = pytest.importorskip("optax")
-
 import jax
 import jax.numpy as jnp
+import optax
+import pytest
 from flax import nnx
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pydag
 from pydag import _core, jaxinterop
 from pydag.jaxinterop.foreign import flax_private
 from pydag.jaxinterop.registries import jax_registry

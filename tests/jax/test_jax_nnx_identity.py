@@ -6,23 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("flax.nnx")
-optax = pytest.importorskip("optax")
-safetensors = pytest.importorskip("safetensors")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+import pytest
 import reference as ref
+import safetensors
 from flax import nnx
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_kinds import Callbacks
 
+import pydag
 from pydag import _core
 from pydag import jaxinterop as pj
 

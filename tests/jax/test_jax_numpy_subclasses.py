@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from pydag import jaxinterop
@@ -71,7 +72,6 @@ def test_a_tree_may_hold_both() -> None:
 
 def test_a_memory_map_is_trained_after_one_of_text(tmp_path: Path) -> None:
     """A memory map of floats is a parameter, even if one of text came before."""
-    optax = pytest.importorskip("optax")
     texts = memory_map(np.array([b"a", b"b"]), tmp_path / "texts")
     with pytest.raises(TypeError, match="can't be hashed"):
         jaxinterop.jit(lambda tree: tree)({"names": texts})

@@ -3,17 +3,14 @@
 
 from typing import Any
 
-import pytest
-
-import pydag
-
-optax = pytest.importorskip("optax")
-
 import jax
 import jax.numpy as jnp
+import optax
+import pytest
 from jax.tree_util import keystr, tree_map_with_path
 from tied_layers import assert_tied, by_hand, loss, parts, tied
 
+import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 

@@ -9,13 +9,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-optax = pytest.importorskip("optax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+import pytest
 from optax import contrib
 
 import pydag

@@ -6,12 +6,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import pytest
-
-optax = pytest.importorskip("optax")
-
 import jax
 import jax.numpy as jnp
+import optax
+import pytest
 from jax.tree_util import keystr, tree_map_with_path
 
 import pydag

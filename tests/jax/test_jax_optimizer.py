@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import pydag
-from pydag import SharingError, dag_mask
-
-optax = pytest.importorskip("optax")
-
 import jax
 import jax.numpy as jnp
+import optax
+import pytest
 import tied_layers
 from jax.tree_util import keystr, tree_map_with_path, tree_structure
 from tied_layers import Layer, assert_tied, by_hand, loss, parts
 
+import pydag
+from pydag import SharingError, dag_mask
 from pydag import jaxinterop as pj
 from pydag.jaxinterop import Dag
 

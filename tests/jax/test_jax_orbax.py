@@ -13,6 +13,7 @@ ocp = pytest.importorskip("orbax.checkpoint")
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
@@ -112,7 +113,6 @@ def target(like: Any) -> Layer:
 
 def test_a_manager_with_the_state_of_an_optimizer(tmp_path: Path) -> None:
     """Model, optimizer and step in one checkpoint: restored, training goes on as before."""
-    optax = pytest.importorskip("optax")
     tx = optax.adam(0.1)
 
     def step(state: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 import pytest
 
 import pydag
@@ -63,7 +64,6 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", COPIES)
 def test_a_selection_that_divides_copies_is_told(name: str) -> None:
     """By a derivative and by an optimizer, with both places and the cure."""
-    optax = pytest.importorskip("optax")
     model = Policy()
     tree = {"policy": model, "ref": COPIES[name](model)}
 

@@ -6,18 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("safetensors")
-optax = pytest.importorskip("optax")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+import pytest
 from safetensors.numpy import load_file
 
+import pydag
 from pydag import jaxinterop
 
 

@@ -8,15 +8,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+import optax
 import pytest
 
 import pydag
-
-optax = pytest.importorskip("optax")
-
-import jax
-import jax.numpy as jnp
-
 import pydag.jaxinterop as pj
 
 

@@ -6,17 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
-import pydag
-
-pytest.importorskip("equinox")
-pytest.importorskip("flax")
-
 import equinox
 import jax.numpy as jnp
+import pytest
 from flax import nnx
 
+import pydag
 from pydag import jaxinterop
 
 STEPS = 10_000
