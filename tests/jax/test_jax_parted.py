@@ -19,6 +19,8 @@ class Held(pj.Module):
         self.a, self.b = a, b
 
 
+shape: Any = jax.ShapeDtypeStruct
+
 # What may be a leaf; whether it is data in a dict, and in a module.
 LEAVES: list[tuple[Callable[[], Any], bool, bool]] = [
     (lambda: jnp.ones(2), True, True),
@@ -27,7 +29,7 @@ LEAVES: list[tuple[Callable[[], Any], bool, bool]] = [
     (lambda: np.array(["a", 1], object), False, False),
     (lambda: np.array(["a"]), False, False),
     (lambda: jax.new_ref(jnp.ones(2)), True, True),
-    (lambda: jax.ShapeDtypeStruct((2,), "float32"), True, True),
+    (lambda: shape((2,), "float32"), True, True),
     (lambda: np.float32(1.0), True, False),
     (lambda: 1.5, True, False),
     (lambda: True, True, False),
