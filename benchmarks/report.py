@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterable
 from textwrap import fill
 
+import accelerator_report
 import boundary_report
 import figures
 import slower
@@ -211,6 +212,7 @@ Section = Callable[[list[Record]], str]
 
 _SECTIONS: Iterable[tuple[str, Section]] = [
     ("Calls of compiled functions", boundary_report.section),
+    ("Training on an accelerator", accelerator_report.section),
     ("Where it is slower", slower.section),
     ("Shared parts", _shared),
     ("Classes", _modules),
