@@ -409,34 +409,43 @@ class Result:
     """What a compiled function returns: a PyDagSpec and leaves."""
 
 @final
-class Recipe:
-    """How the leaves of a structure are handed to a compiled function."""
-
-@final
-class FlatCall:
-    """A compiled function that takes flat leaves."""
-
-@final
 class RefAccess:
     """How the contents of JAX's refs are read and written."""
 
-def recipe(
+@final
+class CallPlan:
+    """How calls of one structure go to a compiled function."""
+
+@final
+class CallPlans:
+    """A compiled function, and what is remembered of its calls."""
+
+@final
+class Flag:
+    """A flag that is set once."""
+    @property
+    def is_set(self) -> bool: ...
+    def set(self) -> None: ...
+
+def call_plan(
     *,
     key: Any,
     tag: Any,
+    classes: tuple[type, ...],
     static_positions: Sequence[int],
     statics: tuple[Any, ...],
-    donated: Sequence[int] | None,
-    kept: Sequence[int] | None,
-    checked_positions: Sequence[int],
-    classes: tuple[type, ...],
-    refs: Sequence[int] = ...,
-    written: Sequence[int] = ...,
-    copy: Callable[[Leaf], Leaf] | None = None,
+    watched: tuple[Callable[[], bool], ...] = (),
     function: Callable[..., Any] | None = None,
-    has_devices: bool = True,
+    donated: Sequence[int] | None = None,
+    kept: Sequence[int] | None = None,
+    copy: Callable[[Any], Any] | None = None,
     is_spread: bool = False,
-) -> Recipe: ...
+    refs: Sequence[int] = (),
+    written: Sequence[int] = (),
+    has_devices: bool = True,
+) -> CallPlan: ...
+
+def forget_other_plans(plans: CallPlans, spec_key: SpecKey, static_positions: Sequence[int], /) -> bool: ...
 
 def donated_apart(leaves: tuple[object, ...], donated: tuple[int, ...], kept: tuple[int, ...], copy: object, /) -> tuple[object, ...]: ...
 
@@ -450,14 +459,12 @@ class JitCaller:
 
 def jit_caller(
     *,
-    flat_call: FlatCall,
-    reasons: tuple[list[Any], ...],
-    prepare: Callable[[], bool],
-    orders: dict[tuple[str, ...], tuple[str, ...]],
+    plans: CallPlans,
+    unties: Flag,
+    note_untie: Callable[[], None],
+    places: dict[str, int],
     static_numbers: Sequence[int],
     static_names: frozenset[str],
-    plain_statics: dict[Any, Any],
-    known_statics: dict[int, Any],
     run: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     recover: Callable[[Exception, tuple[Any, ...], dict[str, Any]], Any],
 ) -> JitCaller: ...
@@ -497,13 +504,21 @@ def ref_access(
     /,
 ) -> RefAccess: ...
 
-def flat_call(function: Callable[..., Any], namespace: str, identity: Identity, access: RefAccess | None, /) -> FlatCall: ...
+def call_plans(function: Callable[..., Any], namespace: str, identity: Identity, access: RefAccess | None, /) -> CallPlans: ...
 
-def add_recipe(call: FlatCall, spec_key: SpecKey, recipe: Recipe, /) -> None: ...
+def add_plan(plans: CallPlans, spec_key: SpecKey, plan: CallPlan, /) -> None: ...
 
-def forget_recipes(call: FlatCall, spec_key: SpecKey | None, /) -> None: ...
+def forget_plans(plans: CallPlans, spec_key: SpecKey | None, /) -> None: ...
 
-def call_flat(call: FlatCall, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
+def follow_plan(plans: CallPlans, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
+
+def static_leaf(plans: CallPlans, value: Any, /) -> Any: ...
+
+def add_static_leaf(plans: CallPlans, leaf: Any, holds: Callable[[], bool] | None, /) -> None: ...
+
+def forget_static_leaves(plans: CallPlans, /) -> None: ...
+
+def flag() -> Flag: ...
 
 def lead_calls_to_caller(function: Callable[..., Any], /) -> None: ...
 

@@ -170,70 +170,62 @@ def test_an_error_of_a_keys_own_code() -> None:
         assert key(Node(Bad())) == key(Node(Bad()))
 
 
-def recipe_of(*parts: Any) -> _core.Recipe:
-    """What a compiled function was compiled for, and how it is called; in the order of `words`."""
-    words = (
-        "key",
-        "tag",
-        "static_positions",
-        "statics",
-        "donated",
-        "kept",
-        "checked_positions",
-        "classes",
-    )
-    return _core.recipe(**dict(zip(words, parts, strict=False)))
+TREE: Any = (([1.0, "a", 2.0, 3.0],), {})
+CLASSES = (float, str, float, float)
+PLAIN = ("key", "tag", CLASSES, (), ())
+
+
+def plan_of(*parts: Any) -> _core.CallPlan:
+    """How calls go to a compiled function; in the order of `words`."""
+    words = ("key", "tag", "classes", "static_positions", "statics", "donated", "kept")
+    return _core.call_plan(**dict(zip(words, parts, strict=False)))
 
 
 @pytest.mark.parametrize(
     "parts",
     [
         (),
-        (1, 2, (), (), None),
-        (1, 2, 3, (), None, None, (), ()),
-        (1, 2, None, (), None, None, (), ()),
-        (1, 2, (), (), 5, None, (), ()),
-        (1, 2, (), (), (7,), None, (), ()),
-        (1, 2, (), (), None, (-1,), (), ()),
-        (1, 2, ("text",), (1.0,), None, None, (), ()),
-        (1, 2, (0,), (), None, None, (), ()),
-        (1, 2, (), (), None, None, None, ()),
-        (1, 2, (), (), None, None, (), 5),
-        (1, 2, (), (), None, None, (0,), ()),
-        (1, 2, (), (), None, None, (9,), (float,)),
-        (1, 2, (), (), None, None, ("text",), (float,)),
+        (1, 2, CLASSES),
+        (1, 2, 3, (), ()),
+        (1, 2, None, (), ()),
+        (1, 2, (), (), ()),
+        (1, 2, (float,) * 5, (), ()),
+        (1, 2, CLASSES, 3, ()),
+        (1, 2, CLASSES, ("text",), (1.0,)),
+        (1, 2, CLASSES, (0,), ()),
+        (1, 2, CLASSES, (4,), ("a",)),
+        (1, 2, CLASSES, (0,), 5),
+        (1, 2, CLASSES, (), (), 5),
+        (1, 2, CLASSES, (), (), (7,)),
+        (1, 2, CLASSES, (), (), None, (-1,)),
     ],
 )
-def test_a_malformed_recipe(parts: Any) -> None:
+def test_a_malformed_plan(parts: Any) -> None:
     """What tells how to call a compiled function is checked: an error, and no crash."""
-    flat_call = _core.flat_call(lambda *args: args, "", "all", None)
+    plans = _core.call_plans(lambda *args: args, "", "all", None)
     with pytest.raises((TypeError, IndexError, OverflowError)):
-        _core.add_recipe(flat_call, key(TREE), recipe_of(*parts))
-    assert _core.call_flat(flat_call, *TREE) is NotImplemented
+        _core.add_plan(plans, key(TREE), plan_of(*parts))
+    assert _core.follow_plan(plans, *TREE) is NotImplemented
 
 
-def test_what_is_no_recipe_and_no_call() -> None:
+def test_what_is_no_plan_and_no_call() -> None:
     """Anything else in the place of what the core made is a TypeError."""
-    flat_call, recipe = _core.flat_call(print, "", "all", None), recipe_of(*PLAIN)
+    plans, plan = _core.call_plans(print, "", "all", None), plan_of(*PLAIN)
     anything: Any
     for anything in (None, 5, object(), _core.hashed(5)):
-        with pytest.raises(TypeError, match="expected a FlatCall"):
-            _core.add_recipe(anything, key(TREE), recipe)
-        with pytest.raises(TypeError, match="expected a FlatCall"):
-            _core.forget_recipes(anything, None)
-        with pytest.raises(TypeError, match="expected a FlatCall"):
-            _core.call_flat(anything, *TREE)
+        with pytest.raises(TypeError, match="expected CallPlans"):
+            _core.add_plan(anything, key(TREE), plan)
+        with pytest.raises(TypeError, match="expected CallPlans"):
+            _core.forget_plans(anything, None)
+        with pytest.raises(TypeError, match="expected CallPlans"):
+            _core.follow_plan(anything, *TREE)
         with pytest.raises(TypeError, match="expected a SpecKey"):
-            _core.add_recipe(flat_call, anything, recipe)
-        with pytest.raises(TypeError, match="expected a Recipe"):
-            _core.add_recipe(flat_call, key(TREE), anything)
+            _core.add_plan(plans, anything, plan)
+        with pytest.raises(TypeError, match="expected a CallPlan"):
+            _core.add_plan(plans, key(TREE), anything)
     anything = "other"
     with pytest.raises(ValueError, match="identity must be"):
-        _core.flat_call(print, "", anything, None)
-
-
-TREE: Any = (([1.0, "a", 2.0, 3.0],), {})
-PLAIN = ("key", "tag", (), (), None, None, (), ())
+        _core.call_plans(print, "", anything, None)
 
 
 class Compiled:
@@ -241,38 +233,40 @@ class Compiled:
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
-        self.flat_call = _core.flat_call(self.take, "", "all", None)
+        self.plans = _core.call_plans(self.take, "", "all", None)
 
     def take(self, *args: Any) -> Any:
         self.calls.append(args)
         return _core.make_result(pydag.dag_structure((1, 2)), (5, 6))
 
-    def add(self, *parts: Any, tree: Any = TREE) -> None:
-        _core.add_recipe(self.flat_call, key(tree), recipe_of(*parts))
+    def add(self, plan_key: Any, *parts: Any, tree: Any = TREE) -> None:
+        classes = tuple(map(type, pydag.dag_leaves(tree)))
+        parts = parts or ((), ())
+        _core.add_plan(self.plans, key(tree), plan_of(plan_key, "tag", classes, *parts))
 
     def call(self, tree: Any = TREE) -> Any:
-        return _core.call_flat(self.flat_call, *tree)
+        return _core.follow_plan(self.plans, *tree)
 
 
-def test_a_recipe() -> None:
+def test_a_plan() -> None:
     """The function gets the key, the tag, the donated leaves beside it, and the kept ones.
 
     Where a static leaf is another object, or a leaf is of another class, it isn't called.
     """
 
-    def call(*recipe: Any) -> Any:
+    def call(*parts: Any, tree: Any = TREE) -> Any:
         compiled = Compiled()
-        compiled.add(*recipe)
+        compiled.add("key", *parts, tree=tree)
         answers = [compiled.call() for _ in range(3)]  # the structure is known from the second on
         assert answers[1:] == answers[:2]
         calls.append(compiled.calls[-1:])
         return answers[0]
 
     calls: list[Any] = []
-    assert call(*PLAIN) == (5, 6)
-    assert call("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float, float)) == (5, 6)
-    assert call("key", "tag", (1,), ("b",), (0,), (2, 3), (), ()) is NotImplemented
-    assert call("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float, int)) is NotImplemented
+    assert call((), ()) == (5, 6)
+    assert call((1,), ("a",), (0,), (2, 3)) == (5, 6)
+    assert call((1,), ("b",), (0,), (2, 3)) is NotImplemented
+    assert call((1,), ("a",), (0,), (2, 3), tree=(([1.0, "a", 2.0, 3],), {})) is NotImplemented
     assert Compiled().call() is NotImplemented
     assert calls == [
         [("key", "tag", [1.0, "a", 2.0, 3.0])],
@@ -282,25 +276,117 @@ def test_a_recipe() -> None:
     ]
 
 
-def test_several_recipes_for_a_structure() -> None:
+def test_several_plans_for_a_structure() -> None:
     """The last 64 are kept, of each key the last one: static values may be in rotation."""
     compiled = Compiled()
     keys, texts = [f"key {i}" for i in range(65)], [f"text {i}" for i in range(65)]
     for number in (*range(65), 64, 64):
-        compiled.add(keys[number], "tag", (1,), (texts[number],), None, (0, 2, 3), (), ())
+        compiled.add(keys[number], (1,), (texts[number],), None, (0, 2, 3))
     found = [compiled.call((([1.0, text, 2.0, 3.0],), {})) for text in texts * 2]
     assert found == [NotImplemented, *[(5, 6)] * 64] * 2
     assert [call[0] for call in compiled.calls] == keys[1:] * 2
 
 
-def test_a_recipe_is_for_one_structure() -> None:
-    """Another structure, or other sharing, is another recipe, whatever was called before."""
+def test_plans_in_which_other_leaves_are_static() -> None:
+    """They are forgotten by which leaves these are; whether there were any is said."""
+    compiled = Compiled()
+    assert not _core.forget_other_plans(compiled.plans, key(TREE), ())
+    compiled.add("traced", (), ())
+    compiled.add("static", (1,), ("b",))
+    assert compiled.call() == (5, 6)
+    assert _core.forget_other_plans(compiled.plans, key(TREE), (1,))
+    assert compiled.call() is NotImplemented
+    assert not _core.forget_other_plans(compiled.plans, key(TREE), (1,))
+    assert compiled.call((([1.0, "b", 2.0, 3.0],), {})) == (5, 6)
+    assert [call[0] for call in compiled.calls] == ["traced", "static"]
+
+
+def test_what_a_plan_watches() -> None:
+    """A plan holds as long as all that it watches says so, and no other plan stops it."""
+
+    def says(answer: Any) -> Any:
+        if answer == "raises":
+            raise RuntimeError("mine")
+        return answer
+
+    compiled = Compiled()
+    answers: dict[str, Any] = {"old": True, "new": True}
+
+    def add(name: str) -> None:
+        watched = (lambda: True, lambda: says(answers[name]))
+        plan = _core.call_plan(
+            key=name, tag="tag", classes=CLASSES, static_positions=(), statics=(), watched=watched
+        )
+        _core.add_plan(compiled.plans, key(TREE), plan)
+
+    add("old")
+    add("new")
+    for answers["new"], answers["old"] in ((1, 0), (0, 1), ([], 1), (1, "raises")):
+        assert compiled.call() == (5, 6)
+    assert [call[0] for call in compiled.calls] == ["new", "old", "old", "new"]
+    answers.update(new=False, old=False)
+    assert compiled.call() is NotImplemented
+    answers["new"] = "raises"
+    with pytest.raises(RuntimeError, match="mine"):
+        compiled.call()
+
+
+def test_leaves_of_static_arguments() -> None:
+    """Plain values are found by value and class, others by identity, and only while they hold."""
+    plans = _core.call_plans(print, "", "all", None)
+
+    class Leaf:
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+    held: list[bool] = [True]
+    things: list[Any] = [object(), (object(), 1)]
+    values: list[Any] = [1, True, "text", b"text", None, (), (1, "a"), (True, "a"), *things]
+    leaves = [Leaf(value) for value in values]
+    assert [_core.static_leaf(plans, value) for value in values] == [None] * len(values)
+    for leaf in leaves:
+        _core.add_static_leaf(plans, leaf, None)
+    assert [_core.static_leaf(plans, value) for value in values] == leaves
+    again = [int("1"), "te" + "xt"[:2], (int("1"), "a")]
+    assert [_core.static_leaf(plans, x) for x in again] == [leaves[0], leaves[2], leaves[6]]
+    assert _core.static_leaf(plans, 1.0) is None
+    assert _core.static_leaf(plans, (things[0], 1)) is None
+    _core.add_static_leaf(plans, leaves[-1], lambda: held[0])
+    assert _core.static_leaf(plans, things[1]) is leaves[-1]
+    held[0] = False
+    assert _core.static_leaf(plans, things[1]) is None
+    _core.forget_static_leaves(plans)
+    assert [_core.static_leaf(plans, value) for value in values] == [None] * len(values)
+    with pytest.raises(AttributeError, match="value"):
+        _core.add_static_leaf(plans, 5, None)
+
+
+def test_a_plan_with_refs_needs_access_to_them() -> None:
+    """A plan says which leaves are refs; where these are no refs it is refused."""
+    plan = _core.call_plan(
+        key="key",
+        tag="tag",
+        classes=CLASSES,
+        static_positions=(),
+        statics=(),
+        refs=(0,),
+        function=print,
+        kept=(0, 1, 2, 3),
+    )
+    access = _core.ref_access(list, float, float, bool, print)
+    for plans in (_core.call_plans(print, "", "all", x) for x in (None, access)):
+        with pytest.raises(TypeError, match="leaf 0 is no ref"):
+            _core.add_plan(plans, key(TREE), plan)
+
+
+def test_a_plan_is_for_one_structure() -> None:
+    """Another structure, or other sharing, is another plan, whatever was called before."""
     compiled = Compiled()
     one: Any = (([[1.0]],), {})
     w = [2.0]
     trees: list[Any] = [TREE, one, ((w, w), {}), (([2.0], [2.0]), {}), (([1.0],), {"x": 1.0})]
     for i, tree in enumerate(trees[:4]):
-        compiled.add(i, *PLAIN[1:], tree=tree)
+        compiled.add(i, tree=tree)
     for tree in trees * 2 + [tree for tree in trees for _ in range(3)]:
         compiled.call(tree)
     order = [0, 1, 2, 3] * 2 + [i for i in range(4) for _ in range(3)]
@@ -308,19 +394,19 @@ def test_a_recipe_is_for_one_structure() -> None:
     assert compiled.call(trees[4]) is NotImplemented
 
 
-def test_forgotten_recipes() -> None:
+def test_forgotten_plans() -> None:
     """What was forgotten isn't called any more, whether it was called last or not."""
     compiled = Compiled()
     other: Any = (([1.0],), {})
     for _ in range(2):
-        compiled.add(*PLAIN)
-        compiled.add(*PLAIN, tree=other)
+        compiled.add("key")
+        compiled.add("key", tree=other)
         assert [compiled.call(), compiled.call(), compiled.call(other)] == [(5, 6)] * 3
-        _core.forget_recipes(compiled.flat_call, key(other))
-        _core.forget_recipes(compiled.flat_call, key(other))
+        _core.forget_plans(compiled.plans, key(other))
+        _core.forget_plans(compiled.plans, key(other))
         assert [compiled.call(other), compiled.call(), compiled.call()][1:] == [(5, 6)] * 2
         assert compiled.call(other) is NotImplemented
-        _core.forget_recipes(compiled.flat_call, None)
+        _core.forget_plans(compiled.plans, None)
         assert compiled.call() is NotImplemented
 
 
@@ -333,42 +419,46 @@ def test_a_class_that_is_registered_after_calls() -> None:
 
     compiled, later = Compiled(), Later()
     tree: Any = (([later],), {})
-    compiled.add(*PLAIN, tree=tree)
+    compiled.add("key", tree=tree)
     assert [compiled.call(tree) for _ in range(3)] == [(5, 6)] * 3
     pydag.register_fields(Later)
     assert compiled.call(tree) is NotImplemented
-    compiled.add("other", *PLAIN[1:], tree=tree)
+    compiled.add("other", tree=tree)
     assert [compiled.call(tree) for _ in range(3)] == [(5, 6)] * 3
     assert compiled.calls == [("key", "tag", [later])] * 3 + [("other", "tag", [1.0])] * 3
 
 
 def test_an_order_that_is_set_after_calls() -> None:
     """The same where optree is told to keep the insertion order of dicts in the namespace."""
-    flat_calls: list[Any] = []
-    flat_call = _core.flat_call(lambda *args: flat_calls.append(args[2]), "kept order", "all", None)
+    called: list[Any] = []
+    plans = _core.call_plans(lambda *args: called.append(args[2]), "kept order", "all", None)
     tree: Any = (({"b": 1.0, "a": 2.0},), {})
-    _core.add_recipe(flat_call, _core.spec_key(pydag.dag_structure(tree)), recipe_of(*PLAIN))
+    _core.add_plan(
+        plans,
+        _core.spec_key(pydag.dag_structure(tree)),
+        plan_of("key", "tag", (float, float), (), ()),
+    )
     for _ in range(3):
-        assert _core.call_flat(flat_call, *tree) is None  # what the function returned
+        assert _core.follow_plan(plans, *tree) is None  # what the function returned
     with optree.dict_insertion_ordered(True, namespace="kept order"):
-        assert _core.call_flat(flat_call, *tree) is NotImplemented
-    assert flat_calls == [[2.0, 1.0]] * 3
+        assert _core.follow_plan(plans, *tree) is NotImplemented
+    assert called == [[2.0, 1.0]] * 3
 
 
-def test_a_recipe_that_goes_while_it_is_followed() -> None:
-    """A function may forget the recipe by which it is being called."""
+def test_a_plan_that_goes_while_it_is_followed() -> None:
+    """A function may forget the plan by which it is being called."""
 
     def take(*args: Any) -> Any:
-        _core.forget_recipes(flat_call, None)
+        _core.forget_plans(plans, None)
         gc.collect()
         return _core.make_result(pydag.dag_structure([1]), args[2][:1])
 
-    flat_call = _core.flat_call(take, "", "all", None)
+    plans = _core.call_plans(take, "", "all", None)
     for _ in range(4):
-        recipe = recipe_of("key", ["tag"], (1,), ("a",), (0,), (2, 3), (), ())
-        _core.add_recipe(flat_call, key(TREE), recipe)
-        assert _core.call_flat(flat_call, *TREE) == [2.0]
-        assert _core.call_flat(flat_call, *TREE) is NotImplemented
+        plan = plan_of("key", ["tag"], CLASSES, (1,), ("a",), (0,), (2, 3))
+        _core.add_plan(plans, key(TREE), plan)
+        assert _core.follow_plan(plans, *TREE) == [2.0]
+        assert _core.follow_plan(plans, *TREE) is NotImplemented
 
 
 class Asked:
@@ -397,7 +487,7 @@ def call_of(node: Asked) -> Any:
 
 @pytest.mark.usefixtures("asked")
 def test_a_call_follows_a_structure_with_nodes_that_are_asked() -> None:
-    """Each node is asked once, and what it says decides which recipe holds."""
+    """Each node is asked once, and what it says decides which plan holds."""
     asked: list[int] = []
     compiled = Compiled()
 
@@ -407,8 +497,8 @@ def test_a_call_follows_a_structure_with_nodes_that_are_asked() -> None:
         assert asked == [1]
         return answer
 
-    compiled.add("one", *PLAIN[1:], tree=call_of(Asked(1.0, [1, "a"])))
-    compiled.add("other", *PLAIN[1:], tree=call_of(Asked(1.0, [2, "a"])))
+    compiled.add("one", tree=call_of(Asked(1.0, [1, "a"])))
+    compiled.add("other", tree=call_of(Asked(1.0, [2, "a"])))
     for note, key_of_call in (([1, "a"], "one"), ([2, "a"], "other"), ([2, "a"], "other")):
         assert call(note) == (5, 6)
         assert compiled.calls.pop()[0] == key_of_call
@@ -421,7 +511,7 @@ def test_a_call_follows_a_structure_with_nodes_that_are_asked() -> None:
 
 @pytest.mark.usefixtures("asked")
 def test_what_a_node_does_while_a_call_follows_it() -> None:
-    """A node that forgets the recipes, calls again, empties caches, registers or raises."""
+    """A node that forgets the plans, calls again, empties caches, registers or raises."""
     compiled = Compiled()
 
     class Later:
@@ -439,9 +529,9 @@ def test_what_a_node_does_while_a_call_follows_it() -> None:
         raise ZeroDivisionError("while it is opened")
 
     def prepare() -> None:
-        _core.forget_recipes(compiled.flat_call, None)
+        _core.forget_plans(compiled.plans, None)
         for note in (1, 2):
-            compiled.add(f"key {note}", *PLAIN[1:], tree=call_of(Asked(1.0, [note])))
+            compiled.add(f"key {note}", tree=call_of(Asked(1.0, [note])))
         for _ in range(3):
             assert compiled.call(call_of(Asked(1.0, [1]))) == (5, 6)
 
@@ -454,23 +544,23 @@ def test_what_a_node_does_while_a_call_follows_it() -> None:
     with pytest.raises(ZeroDivisionError, match="while it is opened"):
         compiled.call(call_of(Asked(1.0, [1], fail)))
     prepare()
-    forget = lambda: _core.forget_recipes(compiled.flat_call, None)  # noqa: E731 (an action)
+    forget = lambda: _core.forget_plans(compiled.plans, None)  # noqa: E731 (an action)
     compiled.call(call_of(Asked(1.0, [1], forget)))
     assert compiled.call(call_of(Asked(1.0, [1]))) is NotImplemented
 
 
-def test_a_cycle_through_recipes() -> None:
+def test_a_cycle_through_plans() -> None:
     """Is collected: what is static may hold the compiled function."""
 
     class Holder:
-        flat_call: Any
+        plans: Any
 
         def take(self, *args: Any) -> Any:
             return self
 
     holder = Holder()
-    holder.flat_call = _core.flat_call(holder.take, "", "all", None)
-    _core.add_recipe(holder.flat_call, key(TREE), recipe_of(_core.hashed(holder), *PLAIN[1:]))
+    holder.plans = _core.call_plans(holder.take, "", "all", None)
+    _core.add_plan(holder.plans, key(TREE), plan_of(_core.hashed(holder), *PLAIN[1:]))
     gone = weakref.ref(holder)
     del holder
     gc.collect()
@@ -518,7 +608,7 @@ def test_what_a_tree_is_called() -> None:
     with pytest.raises(pydag.CycleError, match=r": kwargs\[1\]\['x'\] is the list at kwargs\n"):
         _core.flatten_at(((), cycle), ("args", "kwargs"))
     with pytest.raises(pydag.CycleError, match=r": args\[0\]\[1\]\['x'\] is the list at args\[0\]"):
-        _core.call_flat(_core.flat_call(print, "", "all", None), (cycle,), {})
+        _core.follow_plan(_core.call_plans(print, "", "all", None), (cycle,), {})
     assert _core.flatten_at([1, 2], "result") == pydag.dag_flatten([1, 2])
     for root in (None, 5, ["args"]):
         with pytest.raises(TypeError, match="root must be"):
@@ -575,19 +665,19 @@ def test_a_result_in_a_cycle_is_collected() -> None:
     assert gone() is None
 
 
-def test_recipes_that_somebody_changed() -> None:
-    """What is put among the recipes through the collector isn't followed, nor another tree's."""
+def test_plans_that_somebody_changed() -> None:
+    """What is put among the plans through the collector isn't followed, nor another tree's."""
     small: Any = (([1.0],), {})
     compiled = Compiled()
-    compiled.add("key", "tag", (1,), ("a",), (0,), (2, 3), (0, 2), (float, float))
-    recipes = next(each for each in gc.get_referents(compiled.flat_call) if type(each) is dict)
-    good = recipes[key(TREE)]
+    compiled.add("key", (1,), ("a",), (0,), (2, 3))
+    by_key = next(each for each in gc.get_referents(compiled.plans) if type(each) is dict)
+    good = by_key[key(TREE)]
     for bad in (5, None, (5,), [*good], (*good, None)):
-        recipes[key(TREE)] = bad
+        by_key[key(TREE)] = bad
         assert compiled.call() is NotImplemented
-    recipes[key(small)] = good
+    by_key[key(small)] = good
     assert compiled.call(small) is NotImplemented
-    recipes[key(TREE)] = good
+    by_key[key(TREE)] = good
     assert compiled.call() == (5, 6)
 
 

@@ -76,23 +76,19 @@ def test_what_a_caller_needs() -> None:
     [cell] = compiled().__closure__
     assert isinstance(cell.cell_contents, _core.JitCaller)
     arguments: dict[str, Any] = {
-        "flat_call": _core.flat_call(lambda: None, "", "all", None),
-        "reasons": ([],),
-        "prepare": bool,
-        "orders": {},
+        "plans": _core.call_plans(lambda: None, "", "all", None),
+        "unties": _core.flag(),
+        "note_untie": bool,
+        "places": {},
         "static_numbers": [],
         "static_names": frozenset(),
-        "plain_statics": {},
-        "known_statics": {},
         "run": bool,
         "recover": bool,
     }
     _core.jit_caller(**arguments)
-    for name in ("flat_call", "reasons", "orders", "static_names", "known_statics"):
+    for name in ("plans", "unties", "places", "static_names"):
         with pytest.raises(TypeError, match="a JitCaller needs"):
             _core.jit_caller(**{**arguments, name: 5})
-    with pytest.raises(TypeError, match="a JitCaller needs"):
-        _core.jit_caller(**{**arguments, "reasons": (5,)})
     with pytest.raises(TypeError, match="a JitCaller needs a function"):
         _core.lead_calls_to_caller(arguments["run"])
 

@@ -18,8 +18,9 @@ import pytest
 from parallel import checked, in_parallel, outcomes
 
 import pydag
+import pydag._core as _core
 import pydag.jaxinterop as pj
-from pydag.jaxinterop.compiled.static_arguments import KeywordOrder, StaticArguments
+from pydag.jaxinterop.compiled.static_arguments import StaticArguments
 from pydag.jaxinterop.prefixes.arguments import Chosen
 
 # Objects that are made anew for each thread are such constants, and that is what is tested.
@@ -106,35 +107,18 @@ def test_refs_that_are_written() -> None:
     assert [float(ref[...]) for ref in refs] == [25.0] * 4
 
 
-def test_orders_of_keywords() -> None:
-    """A thread that finds the table full and empties it takes no order away from another one."""
-
-    def function(a: Any, b: Any) -> None:
-        pass
-
-    keywords = KeywordOrder(function)
-
-    def work(i: int) -> None:
-        for number in range(2000):
-            if i == 0:
-                keywords.orders.clear()
-            else:
-                assert list(keywords.of({"b": number, "a": 1})) == ["a", "b"]
-
-    checked(outcomes(work, 4))
-
-
 def test_equal_static_tuples_are_one_leaf() -> None:
     """Threads that pass equal tuples for the first time get one leaf, which the core finds."""
     for number in range(200):
-        static = StaticArguments(Chosen((0,), ()))
+        plans = _core.call_plans(print, "", "all", None)
+        static = StaticArguments(Chosen((0,), ()), plans)
 
         def wrapped(_: int, number: int = number, static: StaticArguments = static) -> Any:
             return static.wrap((("a", 10**6 + number),), {})[0][0]
 
         found = in_parallel(wrapped)
         assert len(set(map(id, found))) == 1
-        assert static.plain[str, int] == {("a", 10**6 + number): found[0]}
+        assert _core.static_leaf(plans, ("a", 10**6 + number)) is found[0]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -7,16 +7,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 import pydag
-import pydag._core as _core
 from pydag import jaxinterop
-from pydag.jaxinterop.compiled.leaf_groups import LeafGroups, LookAgain
 from pydag.jaxinterop.static.pick import put_in
 from pydag.jaxinterop.static.untraced import Options, take_apart
 
@@ -125,21 +123,6 @@ def test_static_leaves_stand_among_the_others() -> None:
     assert taken == list(range(5))
     assert put_in([], [(0, "a"), (1, "b")]) == ["a", "b"]
     assert put_in([1, 2], []) == [1, 2]
-
-
-def test_the_first_call_with_static_leaves() -> None:
-    """Whether a leaf is static is looked up, not searched for among all static leaves."""
-
-    class Positions(tuple[int, ...]):
-        __slots__ = ()
-
-        def __contains__(self, item: object) -> bool:
-            raise AssertionError("all positions are looked through for one")
-
-    spec = pydag.dag_structure([0] * 10)
-    look = LookAgain(lambda _: (), True, False)
-    groups = LeafGroups(_core.spec_key(spec), Positions((1, 3)), cast(Any, None), look)
-    assert groups.checked == (0, 2, 4, 5, 6, 7, 8, 9)
 
 
 def test_a_number_in_each_module() -> None:

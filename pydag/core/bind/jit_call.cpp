@@ -5,6 +5,8 @@
 #include "jit/call.h"
 #include "jit/caller.h"
 #include "jit/donation.h"
+#include "jit/flag.h"
+#include "jit/plans.h"
 #include "jit/ref_contents.h"
 #include "jit/result.h"
 #include "jit/running_key.h"
@@ -31,11 +33,24 @@ nb::object on_make_ref_access(Arguments a) { return make_ref_access(a[0], a[1], 
 nb::object on_fill_result(Arguments a) { return fill_result(a[0], a[1], a[2]); }
 nb::object on_holds_refs(Arguments a) { return nb::bool_(holds_refs(a[0])); }
 // (function, namespace, identity, access)
-nb::object on_make_flat_call(Arguments a) { return make_flat_call(a[0], a[1], a[2], a[3]); }
-nb::object on_add_recipe(Arguments a) { return add_recipe(a[0], a[1], a[2]), nb::none(); }
-nb::object on_forget_recipes(Arguments a) { return forget_recipes(a[0], a[1]), nb::none(); }
-// (flat call, args, kwargs)
-nb::object on_call_flat(Arguments a) { return call_flat(a[0], a[1], a[2]); }
+nb::object on_make_call_plans(Arguments a) { return make_call_plans(a[0], a[1], a[2], a[3]); }
+nb::object on_add_plan(Arguments a) { return add_plan(a[0], a[1], a[2]), nb::none(); }
+nb::object on_forget_plans(Arguments a) { return forget_plans(a[0], a[1]), nb::none(); }
+// (plans, args, kwargs)
+nb::object on_follow_plan(Arguments a) { return follow_plan(a[0], a[1], a[2]); }
+// (plans, value): its leaf, or None
+nb::object on_static_leaf(Arguments a) {
+    nb::object leaf = find_static_leaf(call_plans_of(a[0]).statics, a[1]);
+    return leaf.is_valid() ? leaf : nb::none();
+}
+// (plans, leaf, holds)
+nb::object on_add_static_leaf(Arguments a) {
+    return add_static_leaf(call_plans_of(a[0]).statics, a[1], a[2]), nb::none();
+}
+nb::object on_forget_static_leaves(Arguments a) {
+    return forget_static_leaves(call_plans_of(a[0]).statics), nb::none();
+}
+nb::object on_make_flag(Arguments) { return FlagBox::make(); }
 nb::object on_lead_calls(Arguments a) { return lead_calls_to_caller(a[0]), nb::none(); }
 nb::object on_running_key(Arguments) { return RunningKey::current(); }
 // (key, function, its arguments)
@@ -119,10 +134,14 @@ const Operation operations[] = {
     operation_of<3, on_fill_result>("fill_result"),
     operation_of<1, on_holds_refs>("holds_refs"),
     operation_of<5, on_make_ref_access>("ref_access"),
-    operation_of<4, on_make_flat_call>("flat_call"),
-    operation_of<3, on_add_recipe>("add_recipe"),
-    operation_of<2, on_forget_recipes>("forget_recipes"),
-    operation_of<3, on_call_flat>("call_flat"),
+    operation_of<4, on_make_call_plans>("call_plans"),
+    operation_of<3, on_add_plan>("add_plan"),
+    operation_of<2, on_forget_plans>("forget_plans"),
+    operation_of<3, on_follow_plan>("follow_plan"),
+    operation_of<2, on_static_leaf>("static_leaf"),
+    operation_of<3, on_add_static_leaf>("add_static_leaf"),
+    operation_of<1, on_forget_static_leaves>("forget_static_leaves"),
+    operation_of<0, on_make_flag>("flag"),
     operation_of<1, on_lead_calls>("lead_calls_to_caller"),
     operation_of<0, on_running_key>("running_key"),
     operation_of<3, on_call_for_key>("call_for_key"),
@@ -139,26 +158,37 @@ const Operation operations[] = {
 void bind_jit_call(nb::module_ &module) {
     ResultBox::ready("pydag._core.Result", "What a compiled function returns: a PyDagSpec and leaves.");
     module.attr("Result") = ResultBox::type();
-    make_jit_call_types();
-    module.attr("Recipe") = RecipeBox::type();
-    module.attr("FlatCall") = FlatCallBox::type();
+    RefAccessBox::ready("pydag._core.RefAccess", "How the contents of JAX's refs are read and written.");
+    CallPlanBox::ready("pydag._core.CallPlan", "How calls of one structure go to a compiled function.");
+    CallPlansBox::ready("pydag._core.CallPlans", "A compiled function, and what is remembered of its calls.");
+    make_flag_type();
     module.attr("RefAccess") = RefAccessBox::type();
-    using Positions = Recipe::Positions;
+    module.attr("CallPlan") = CallPlanBox::type();
+    module.attr("CallPlans") = CallPlansBox::type();
+    module.attr("Flag") = FlagBox::type();
+    using Positions = CallPlan::Positions;
     module.def(
-        "recipe",
-        [](nb::object key, nb::object tag, Positions static_positions, nb::tuple statics,
-           std::optional<Positions> donated, std::optional<Positions> kept, Positions checked_positions,
-           nb::tuple classes, Positions refs, Positions written, nb::object copy, nb::object function, bool has_devices,
-           bool is_spread) {
-            return make_recipe({std::move(key), std::move(tag), std::move(static_positions), std::move(statics),
-                                std::move(donated), std::move(kept), std::move(checked_positions), std::move(classes),
-                                std::move(refs), std::move(written), std::move(copy), std::move(function), has_devices,
-                                is_spread});
+        "call_plan",
+        [](nb::object key, nb::object tag, nb::tuple classes, Positions static_positions, nb::tuple statics,
+           nb::tuple watched, nb::object function, std::optional<Positions> donated, std::optional<Positions> kept,
+           nb::object copy, bool is_spread, Positions refs, Positions written, bool has_devices) {
+            return make_call_plan({std::move(classes), std::move(static_positions), std::move(statics),
+                                   std::move(watched), std::move(function), std::move(key), std::move(tag),
+                                   std::move(donated), std::move(kept), std::move(copy), is_spread, std::move(refs),
+                                   std::move(written), has_devices});
         },
-        nb::kw_only(), nb::arg("key").none(), nb::arg("tag").none(), nb::arg("static_positions"), nb::arg("statics"),
-        nb::arg("donated").none(), nb::arg("kept").none(), nb::arg("checked_positions"), nb::arg("classes"),
-        nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("copy") = nb::none(),
-        nb::arg("function") = nb::none(), nb::arg("has_devices") = true, nb::arg("is_spread") = false);
+        nb::kw_only(), nb::arg("key").none(), nb::arg("tag").none(), nb::arg("classes"), nb::arg("static_positions"),
+        nb::arg("statics"), nb::arg("watched") = nb::make_tuple(), nb::arg("function") = nb::none(),
+        nb::arg("donated") = nb::none(), nb::arg("kept") = nb::none(), nb::arg("copy") = nb::none(),
+        nb::arg("is_spread") = false, nb::arg("refs") = Positions(), nb::arg("written") = Positions(),
+        nb::arg("has_devices") = true);
+    module.def(
+        "forget_other_plans",
+        [](nb::handle plans, nb::handle spec_key, Positions static_positions) {
+            return forget_other_plans(plans, spec_key, static_positions);
+        },
+        nb::sig("def forget_other_plans(plans: CallPlans, spec_key: SpecKey, static_positions: Sequence[int], /) -> "
+                "bool"));
     module.def(
         "donated_apart",
         [](nb::tuple leaves, Positions donated, Positions kept, nb::object copy) {
@@ -170,16 +200,14 @@ void bind_jit_call(nb::module_ &module) {
     module.attr("JitCaller") = JitCallerBox::type();
     module.def(
         "jit_caller",
-        [](nb::object flat_call, nb::object reasons, nb::object prepare, nb::object orders,
-           std::vector<Py_ssize_t> static_numbers, nb::object static_names, nb::object plain_statics,
-           nb::object known_statics, nb::object run, nb::object recover) {
-            return make_jit_caller({std::move(flat_call), std::move(reasons), std::move(prepare), std::move(orders),
-                                    std::move(static_names), std::move(plain_statics), std::move(known_statics),
-                                    std::move(run), std::move(recover), std::move(static_numbers)});
+        [](nb::object plans, nb::object unties, nb::object note_untie, nb::object places,
+           std::vector<Py_ssize_t> static_numbers, nb::object static_names, nb::object run, nb::object recover) {
+            return make_jit_caller({std::move(plans), std::move(unties), std::move(note_untie), std::move(places),
+                                    std::move(static_names), std::move(run), std::move(recover),
+                                    std::move(static_numbers)});
         },
-        nb::kw_only(), nb::arg("flat_call"), nb::arg("reasons"), nb::arg("prepare"), nb::arg("orders"),
-        nb::arg("static_numbers"), nb::arg("static_names"), nb::arg("plain_statics"), nb::arg("known_statics"),
-        nb::arg("run"), nb::arg("recover"));
+        nb::kw_only(), nb::arg("plans"), nb::arg("unties"), nb::arg("note_untie"), nb::arg("places"),
+        nb::arg("static_numbers"), nb::arg("static_names"), nb::arg("run"), nb::arg("recover"));
     make_hashed_type();
     module.attr("Hashed") = HashedBox::type();
     add_operations(module, operations, std::size(operations));

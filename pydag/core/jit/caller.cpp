@@ -6,6 +6,10 @@
 #include "base/error.h"
 #include "base/tuples.h"
 #include "jit/call.h"
+#include "jit/flag.h"
+#include "jit/plans.h"
+
+#include <algorithm>
 
 namespace pydag {
 namespace {
@@ -26,49 +30,14 @@ struct Given {
     }
 };
 
-bool is_plain(PyTypeObject *type) {
-    return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyBytes_Type ||
-           type == Py_TYPE(Py_None);
-}
-
-// For the value of a static argument the leaf that stands for it; null where none is known. Only values of plain
-// classes, and tuples of them, are looked up by what they are equal to: that runs no code of the user's.
-nb::object find_static(const JitCaller &caller, PyObject *value) {
-    nb::object classes;
-    if (is_plain(Py_TYPE(value))) {
-        classes = class_of(value);
-    } else if (PyTuple_CheckExact(value)) {
-        const auto count = static_cast<size_t>(PyTuple_GET_SIZE(value));
-        classes = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-        for (size_t i = 0; i < count; ++i) {
-            PyTypeObject *const type = Py_TYPE(PyTuple_GET_ITEM(value, i));
-            if (!is_plain(type)) {
-                classes = nb::object();
-                break;
-            }
-            PyTuple_SET_ITEM(classes.ptr(), i, incref(as_object(type)));
-        }
-    }
-    if (classes.is_valid()) {
-        const nb::object table = find_in_dict(caller.plain_statics, classes);
-        return table.is_valid() && PyDict_CheckExact(table.ptr()) ? find_in_dict(table, value) : nb::object();
-    }
-    const nb::object known = find_in_dict(caller.known_statics, checked(PyLong_FromVoidPtr(value)));
-    if (!known.is_valid() || !PyTuple_Check(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 2) return nb::object();
-    const nb::object leaf = nb::borrow(PyTuple_GET_ITEM(known.ptr(), 0)),
-                     holds = nb::borrow(PyTuple_GET_ITEM(known.ptr(), 1));
-    // A leaf owns its value, so no other object can have the id while the leaf lives.
-    const bool is_it = checked(PyObject_GetAttr(leaf.ptr(), constants.value)).is(nb::handle(value));
-    return is_it && (holds.is_none() || checked(PyObject_IsTrue(call(holds).ptr()))) ? leaf : nb::object();
-}
-
 // The positional arguments, with leaves for those that are static; null where one of these isn't known.
 nb::object arranged_args(const JitCaller &caller, const Given &given) {
+    const StaticLeaves &statics = call_plans_of(caller.plans).statics;
     nb::object args = given.args();
     for (Py_ssize_t number : caller.static_numbers) {
         if (number < 0) number += static_cast<Py_ssize_t>(given.count);
         if (number < 0 || number >= static_cast<Py_ssize_t>(given.count)) continue;
-        nb::object leaf = find_static(caller, given.values[number]);
+        nb::object leaf = find_static_leaf(statics, given.values[number]);
         if (!leaf.is_valid()) return leaf;
         PyObject *const replaced = PyTuple_GET_ITEM(args.ptr(), number);
         PyTuple_SET_ITEM(args.ptr(), number, leaf.release().ptr());
@@ -77,27 +46,33 @@ nb::object arranged_args(const JitCaller &caller, const Given &given) {
     return args;
 }
 
-// The keyword arguments in the order of the signature, likewise.
-nb::object arranged_kwargs(const JitCaller &caller, const Given &given) {
-    nb::object order = nb::borrow(given.names);
+using Order = Buffer<size_t, 16>;
+
+// Sorts the numbers of the keyword arguments by the signature, unless one isn't in it.
+void sort_names(Order &order, const JitCaller &caller, const Given &given) {
     const size_t count = given.num_names();
-    if (count > 1) {
-        const nb::object found = find_in_dict(caller.orders, given.names);
-        if (!found.is_valid() || !PyTuple_CheckExact(found.ptr())) return nb::object();
-        const auto size = static_cast<size_t>(PyTuple_GET_SIZE(found.ptr()));
-        if (size == count) order = found;
-        else if (size > 0) return nb::object();
+    Buffer<Py_ssize_t, 16> places;
+    for (size_t i = 0; i < count; ++i) {
+        const nb::object place = find_in_dict(caller.places, given.name(i));
+        if (!place.is_valid()) return;
+        places.push(PyLong_AsSsize_t(place.ptr()));
     }
+    if (PyErr_Occurred()) throw nb::python_error();
+    std::sort(order.data(), order.data() + count, [&](size_t a, size_t b) { return places[a] < places[b]; });
+}
+
+// The keyword arguments, with leaves likewise.
+nb::object arranged_kwargs(const JitCaller &caller, const Given &given) {
     nb::object kwargs = checked(PyDict_New());
     const bool has_static = PySet_GET_SIZE(caller.static_names.ptr()) > 0;
-    for (size_t i = 0; i < count; ++i) {
-        PyObject *const name = PyTuple_GET_ITEM(order.ptr(), i);
-        size_t place = 0;
-        while (place < count && !is_same_name(given.name(place), name)) ++place;
-        if (place == count) return nb::object();
-        nb::object value = nb::borrow(given.values[given.count + place]);
+    Order order;
+    for (size_t i = 0; i < given.num_names(); ++i) order.push(i);
+    if (order.size() > 1) sort_names(order, caller, given);
+    for (size_t i = 0; i < order.size(); ++i) {
+        PyObject *const name = given.name(order[i]);
+        nb::object value = nb::borrow(given.values[given.count + order[i]]);
         if (has_static && checked(PySet_Contains(caller.static_names.ptr(), name))) {
-            value = find_static(caller, value.ptr());
+            value = find_static_leaf(call_plans_of(caller.plans).statics, value);
             if (!value.is_valid()) return value;
         }
         checked(PyDict_SetItem(kwargs.ptr(), name, value.ptr()));
@@ -105,27 +80,20 @@ nb::object arranged_kwargs(const JitCaller &caller, const Given &given) {
     return kwargs;
 }
 
-bool must_prepare(const JitCaller &caller) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(caller.reasons.ptr()); ++i)
-        if (PyList_GET_SIZE(PyTuple_GET_ITEM(caller.reasons.ptr(), i)) > 0) return true;
-    return false;
-}
-
 // NotImplemented where the core doesn't know enough.
-nb::object call_by_recipe(const JitCaller &caller, const Given &given) {
-    if (must_prepare(caller) && !checked(PyObject_IsTrue(call(caller.prepare).ptr())))
-        return nb::borrow(Py_NotImplemented);
+nb::object call_by_plan(const JitCaller &caller, const Given &given) {
+    if (FlagBox::of(caller.unties).is_set) call(caller.note_untie);
     const nb::object args = arranged_args(caller, given);
     if (!args.is_valid()) return nb::borrow(Py_NotImplemented);
     const nb::object kwargs = given.names ? arranged_kwargs(caller, given) : checked(PyDict_New());
     if (!kwargs.is_valid()) return nb::borrow(Py_NotImplemented);
-    return call_flat(caller.flat_call, args, kwargs);
+    return follow_plan(caller.plans, args, kwargs);
 }
 
 nb::object call_compiled(const JitCaller &caller, const Given &given) {
     nb::object answer;
     try {
-        answer = call_by_recipe(caller, given);
+        answer = call_by_plan(caller, given);
     } catch (nb::python_error &error) {
         if (!error.matches(PyExc_Exception)) throw;
         answer = call(caller.recover, error.value(), given.args(), given.kwargs());
@@ -188,13 +156,11 @@ void require(bool is_one, const char *what) {
 }  // namespace
 
 nb::object make_jit_caller(JitCaller caller) {
-    require(FlatCallBox::check(caller.flat_call), "a FlatCall");
-    require(PyTuple_CheckExact(caller.reasons.ptr()), "a tuple of lists");
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(caller.reasons.ptr()); ++i)
-        require(PyList_CheckExact(PyTuple_GET_ITEM(caller.reasons.ptr(), i)), "a tuple of lists");
+    require(CallPlansBox::check(caller.plans), "CallPlans");
+    require(FlagBox::check(caller.unties), "a Flag");
+    require(PyDict_CheckExact(caller.places.ptr()), "a dict of places");
     require(PyFrozenSet_CheckExact(caller.static_names.ptr()), "a frozenset of names");
-    for (const nb::object &dict : {caller.orders, caller.plain_statics, caller.known_statics})
-        require(PyDict_CheckExact(dict.ptr()), "dicts");
+    caller.places = checked(PyDict_Copy(caller.places.ptr()));
     return JitCallerBox::make(std::move(caller));
 }
 

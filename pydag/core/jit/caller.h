@@ -13,19 +13,15 @@
 namespace pydag {
 
 struct JitCaller {
-    nb::object flat_call;      // a FlatCall
-    nb::object reasons;        // a tuple of lists: while one of them has items, `prepare` is called first
-    nb::object prepare;        // () -> whether the recipes still hold
-    nb::object orders;         // a dict: for keyword names, as they come, their order; () for just that one
-    nb::object static_names;   // a frozenset of names of static arguments
-    nb::object plain_statics;  // a dict: for a class, or a tuple of them, a dict of static leaves by value
-    nb::object known_statics;  // a dict, by the id of a value: its static leaf, and () -> whether that holds, or None
-    nb::object run;            // (args, kwargs): the call in Python, where the core doesn't know enough
-    nb::object recover;        // (error, args, kwargs): the result in spite of it, or NotImplemented
+    nb::object plans;         // a CallPlans
+    nb::object unties;        // a Flag: the function unties on purpose, and each call says so to whoever traces it ...
+    nb::object note_untie;    // ... by this: () -> None
+    nb::object places;        // a dict: the places of keyword arguments in the signature; empty where any may be given
+    nb::object static_names;  // a frozenset of names of static arguments
+    nb::object run;           // (args, kwargs): the call in Python, where the core doesn't know enough
+    nb::object recover;       // (error, args, kwargs): the result in spite of it, or NotImplemented
     std::vector<Py_ssize_t> static_numbers;
-    auto python_refs() {
-        return std::tie(flat_call, reasons, prepare, orders, static_names, plain_statics, known_statics, run, recover);
-    }
+    auto python_refs() { return std::tie(plans, unties, note_untie, places, static_names, run, recover); }
 };
 using JitCallerBox = Box<JitCaller>;
 

@@ -46,12 +46,11 @@ from .extra_results import (
 from .flat_arguments import FlatArguments
 from .flat_functions import FlatFunctions
 from .key import Key
-from .leaf_groups import MOST, LeafGroups, LookAgain
+from .leaf_groups import MOST, LeafGroups
 from .ref_contents import RefContents, Refs
 from .several_processes import TraceBeginsError, compare_programs, traces_allowed
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
-from .watched_constants import WatchedConstants
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -86,22 +85,19 @@ class CompiledFunction:
         self.source, self._fun = source, fun
         self.functions = FlatFunctions(fun, source, shardings, options, jax_options, updated)
         self.names = self.functions.names
-        self.keywords = KeywordOrder(fun())
-        self.static = StaticArguments(static)
         self.changes = Changes(source)
         self.donated = donated
         if donated.numbers or donated.names:
             note_donor(self)
         self.updated = updated
         self.options = options
-        # By the structure, and where refs are among the leaves.
-        self.leaf_groups: dict[tuple[SpecKey, Refs], LeafGroups] = {}
-        self.replaced: set[SpecKey] = set()  # there may be recipes of groups that were replaced
+        # By the structure, and where refs and static leaves are among the leaves.
+        self.leaf_groups: dict[tuple[SpecKey, Refs, tuple[int, ...]], LeafGroups] = {}
         self.shardings = shardings
-        # The core keeps the recipes of the groups in it.
         jitted = self.functions.jitted
-        self.flat_call = _core.flat_call(jitted, options.namespace, options.identity, access)
-        self.watched = WatchedConstants(self.flat_call)
+        self.plans = _core.call_plans(jitted, options.namespace, options.identity, access)
+        self.keywords = KeywordOrder(fun())
+        self.static = StaticArguments(static, self.plans)
         self.contents = RefContents(self.functions, shardings)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -111,17 +107,8 @@ class CompiledFunction:
     @jax_private.shortens_tracebacks
     def run(self, args: Args, kwargs: Kwargs) -> Any:
         """Calls the compiled function."""
-        if self.functions.unties.found:
+        if self.functions.unties.is_set:
             note_untie()
-        try:
-            return self._run(args, kwargs)
-        except TypeError:
-            # Something takes a leaf for an array that is none: JAX refuses it before it traces.
-            if not self.forget_wrong_groups(args, kwargs):
-                raise
-        return self._run(args, kwargs)
-
-    def _run(self, args: Args, kwargs: Kwargs) -> Any:
         with contextlib.suppress(TraceBeginsError):
             return self.with_traced_call(TracedCall.run, args, kwargs)
         # Outside of the handler, so that an error doesn't show that one, too.
@@ -152,14 +139,12 @@ class CompiledFunction:
     def core_caller(self) -> JitCaller:
         """The core's part of the functions that users call."""
         return _core.jit_caller(
-            flat_call=self.flat_call,
-            reasons=(self.functions.unties.found, self.watched.states),
-            prepare=self._prepare_recipes,
-            orders=self.keywords.orders,
+            plans=self.plans,
+            unties=self.functions.unties,
+            note_untie=note_untie,
+            places=self.keywords.places,
             static_numbers=self.static.chosen.numbers,
             static_names=frozenset(self.static.chosen.names),
-            plain_statics=self.static.plain,
-            known_statics=self.static.settled,
             run=self.run,
             recover=self._recover,
         )
@@ -175,20 +160,14 @@ class CompiledFunction:
         _core.lead_calls_to_caller(call)
         return call
 
-    def _prepare_recipes(self) -> bool:
-        """Whether the recipes still hold."""
-        if self.functions.unties.found:
-            note_untie()
-        return not self.watched.states or self.watched.look_again()
-
     def _recover(self, error: Exception, args: Args, kwargs: Kwargs) -> Any:
-        """The result of a call by a recipe that failed; NotImplemented where the error counts."""
+        """The result of a call by a plan that failed; NotImplemented where the error counts."""
         if isinstance(error, WritesMoreError):
             self.add_written(error)
             return self.run(args, kwargs)
         if isinstance(error, TraceBeginsError):
             return self.run(args, kwargs)
-        if isinstance(error, TypeError) and self.forget_wrong_groups(args, kwargs):
+        if isinstance(error, TypeError) and self._forget_wrong_plans(args, kwargs):
             return self.run(args, kwargs)
         if isinstance(error, DELETED):
             self.blame(error, args, kwargs)
@@ -199,31 +178,26 @@ class CompiledFunction:
         return self.static.wrap(args, self.keywords.of(kwargs))
 
     def take_apart(self, args: Args, kwargs: Kwargs) -> TracedCall:
-        """A call, ready for JAX.
-
-        Where the structure was seen before, leaves that were arrays then are taken for arrays.
-        """
+        """A call, ready for JAX; the core gets a plan for the next one like it."""
         call = args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten(call, CALL)
         spec_key, refs = _core.spec_key(spec), refs_among(leaves)
-        groups = self.leaf_groups.get((spec_key, refs))
-        is_known = groups is not None and groups.fits(leaves)
+        groups = self.leaf_groups.get((spec_key, refs, self.positions(leaves, spec)[0]))
         if groups is not None and groups.leads_away:
             check_weak((args, kwargs), leaves, spec, self.options.identity, CALL)
-        key = groups.key(leaves) if groups is not None and is_known else None
+        key = groups.key(leaves) if groups is not None else None
         if groups is None or key is None:
             groups, key = self._prepare(args, kwargs, leaves, spec_key, refs)
         key.note_call()
         if refs or groups.donated_if_written:
-            traced_call, recipe, states = self.contents.traced_call(groups, key, leaves, refs)
-            if recipe is not None:
-                self.watched.add(spec_key, recipe, states)
+            traced_call, plan = self.contents.traced_call(groups, key, leaves, refs)
+            if plan is not None:
+                _core.add_plan(self.plans, spec_key, plan)
             return traced_call._replace(call=call)
         flat_arguments = groups.flat_arguments
-        if (call_recipe := groups.call_recipe(key)) is not None:
-            function = self.functions.spread if flat_arguments.is_spread else None
-            recipe = call_recipe.recipe(key, flat_arguments, function=function)
-            self.watched.add(spec_key, recipe, call_recipe.recent.watched)
+        spread = self.functions.spread if flat_arguments.is_spread else None
+        if (plan := groups.plan(key, leaves, flat_arguments, function=spread)) is not None:
+            _core.add_plan(self.plans, spec_key, plan)
         function, arguments = self.functions.of(flat_arguments), flat_arguments.pick(key, leaves)
         return TracedCall(function, arguments, leaves, call, is_spread=flat_arguments.is_spread)
 
@@ -232,7 +206,7 @@ class CompiledFunction:
         for groups in list(self.leaf_groups.values()):  # other threads add some
             if error.key in groups.extras:
                 groups.extras[error.key].add_written(error.written)
-                self.watched.forget_of(groups.spec_key)
+                _core.forget_plans(self.plans, groups.spec_key)
 
     def untraced_call(self, args: Args, kwargs: Kwargs) -> tuple[Sequence[Leaf], Untraced]:
         """The leaves of a call, and all that isn't traced of it, without a look at the function."""
@@ -254,32 +228,20 @@ class CompiledFunction:
         accessors = spec.accessors()
         return [argument_text(accessors[i]) for i in refs_among(leaves)]
 
-    def forget_wrong_groups(self, args: Args, kwargs: Kwargs) -> bool:
-        """Forgets the groups for these arguments if they were made for other types of leaves.
+    def _forget_wrong_plans(self, args: Args, kwargs: Kwargs) -> bool:
+        """Forgets plans by which JAX got a leaf that it can't trace, and refused it.
 
-        So are the recipes of groups that were replaced since. Returns whether it forgot anything.
+        Such a leaf is an array of NumPy's: only what it holds says whether JAX takes it. Returns
+        whether there were any.
         """
-        if not self.leaf_groups:
-            return False
-        args, kwargs = self.arranged(args, kwargs)
-        leaves, spec = self.options.flatten((args, kwargs), CALL)
-        spec_key = _core.spec_key(spec)
-        key = spec_key, refs_among(leaves)
-        groups = self.leaf_groups.get(key)
-        is_wrong = groups is not None and groups.positions != self.positions(leaves, spec)[0]
-        if is_wrong:
-            self.leaf_groups.pop(key, None)
-        elif spec_key not in self.replaced:
-            return False
-        self.replaced.discard(spec_key)
-        self.watched.forget_of(spec_key)
-        return True
+        leaves, spec = self.options.flatten(self.arranged(args, kwargs), CALL)
+        positions, _ = self.positions(leaves, spec)
+        return _core.forget_other_plans(self.plans, _core.spec_key(spec), positions)
 
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
-        self.replaced.clear()
         self.changes.forget()
-        self.watched.forget()
+        _core.forget_plans(self.plans, None)
 
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey, refs: Refs
@@ -289,8 +251,8 @@ class CompiledFunction:
         untraced = untraced_of(leaves, spec, positions, self.options, CALL, selected)
         untraced.check_weak((args, kwargs), CALL)
         untraced = untraced.with_states(selected)
-        groups = self.leaf_groups.get((spec_key, refs))
-        if groups is None or groups.positions != positions:
+        groups = self.leaf_groups.get((spec_key, refs, positions))
+        if groups is None:
             donated = self._donated_leaves(args, kwargs, untraced, refs)
             sharded = self.shardings.groups(args, kwargs, self.static.chosen, self.options)
             may_repeat = self.options.identity == "nodes" or bool(_core.value_leaves(spec))
@@ -303,16 +265,14 @@ class CompiledFunction:
                 may_spread=self.functions.may_spread and not refs,
                 may_repeat=may_repeat,
             )
-            look = self._look_again(spec)
-            groups = LeafGroups(spec_key, positions, flat_arguments, look, may_repeat)
+            asks = self.options.static is not None and self.options.static.asks
+            groups = LeafGroups(spec_key, positions, flat_arguments, asks, may_repeat)
             if donated and self.updated != NOTHING:
                 updated = leaves_of(spec, self.updated.spots(args, kwargs))
                 groups.donated_if_written = donated & updated
-            if (spec_key, refs) in self.leaf_groups:
-                self.replaced.add(spec_key)
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
-            self.leaf_groups[spec_key, refs] = groups
+            self.leaf_groups[spec_key, refs, positions] = groups
             self.names.remember(flat_arguments)
             if refs or groups.donated_if_written:
                 self.names.remember(groups.all_kept())
@@ -338,16 +298,8 @@ class CompiledFunction:
         self, leaves: Sequence[Leaf], spec: PyDagSpec
     ) -> tuple[tuple[int, ...], Sequence[int]]:
         """Where the static leaves stand; and which of them `static=` selects."""
-        return _positions(self.options, leaves, spec)
-
-    def _look_again(self, spec: PyDagSpec) -> LookAgain:
-        options = self.options  # not `self`, which owns the groups, and so this function
-        static = options.static
-        return LookAgain(
-            lambda leaves: _positions(options, leaves, spec)[0],
-            looks_at_all=static is not None and not static.is_structural,
-            asks=static is not None and static.asks,
-        )
+        selected = self.options.selected(leaves, spec, CALL)
+        return static_positions(leaves, spec, CALL, selected), selected
 
     def _donated_leaves(
         self, args: Args, kwargs: Kwargs, untraced: Untraced, refs: Refs
@@ -378,13 +330,6 @@ class CompiledFunction:
                 "value, such as a tuple for a list."
             )
         return unhashable(where, error, leaf)
-
-
-def _positions(
-    options: Options, leaves: Sequence[Leaf], spec: PyDagSpec
-) -> tuple[tuple[int, ...], Sequence[int]]:
-    selected = options.selected(leaves, spec, CALL)
-    return static_positions(leaves, spec, CALL, selected), selected
 
 
 def compiled_for(

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 
+import pydag._core as _core
 from pydag._core import Hashed
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL
@@ -33,17 +34,6 @@ from .flat_names import FlatNames, SpreadNames
 from .key import Key, unwrapped
 from .several_processes import check_trace
 from .shardings import Shardings
-
-
-class Unties:
-    """Whether a function unties on purpose: if so, each call must note who traces it."""
-
-    def __init__(self) -> None:
-        self.found: list[bool] = []  # [True] if it does; the core looks into it
-
-    def note(self) -> None:
-        if not self.found:
-            self.found.append(True)
 
 
 class WrittenLeaves:
@@ -95,6 +85,7 @@ class FlatFunctions:
         jitted: Takes the leaves as they are, refs among them.
         inner: As `jitted`, with all leaves kept, and without options: `with_extras` calls it.
         spread: As `jitted`, of a key and all leaves one by one: `spread(key, *leaves)`.
+        unties: Whether the function unties on purpose: then each call notes that for who traces it.
         with_extras: Takes contents in the place of refs, and returns those that were written.
     """
 
@@ -108,7 +99,7 @@ class FlatFunctions:
         updated: Chosen,
     ) -> None:
         # What JAX has owns these, and not the compiled function.
-        unties, writes = self.unties, self.writes = Unties(), WrittenLeaves()
+        unties, writes = self.unties, self.writes = _core.flag(), WrittenLeaves()
 
         def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             check_trace()
@@ -128,7 +119,7 @@ class FlatFunctions:
             packed = outputs.pack(result, given=given_refs(key.untraced, leaves))
             running.check_rebound(updated, result, source)
             if num_unties() != before:
-                unties.note()
+                unties.set()
             elif ties is not None:
                 ties.check(result, source)
             return packed if updated == NOTHING else update.beside(packed)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `jit` divides the leaves of one structure: static, donated and kept, by sharding."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from operator import is_
 from typing import Any, NamedTuple
@@ -24,31 +24,12 @@ Positions = tuple[int, ...]
 MOST = 4096  # plans and keys that are remembered; they are easily made again
 
 
-class LookAgain(NamedTuple):
-    """Tells whether the groups of a structure hold for other leaves of it.
-
-    Which leaves are static depends on their classes: for leaves of modules, whose numbers are
-    static; and for all leaves if `static=` has classes or predicates.
-    """
-
-    positions: Callable[[Sequence[Leaf]], Positions]  # of the static leaves, as they are now
-    looks_at_all: bool = False
-    asks: bool = False  # of numbers, too: a predicate may tell them apart by their values
-
-
 class Recent(NamedTuple):
     """Static leaves that are recognized by identity; one object, since threads replace it."""
 
     statics: Sequence[Leaf]
     key: Hashed
     watched: list[State]  # what constant objects among them hold
-
-
-class Classes(NamedTuple):
-    """The classes of the leaves that came last, and whether they say which ones are static."""
-
-    classes: tuple[type, ...] = ()
-    are_enough: bool = True
 
 
 class LeafGroups:
@@ -58,7 +39,7 @@ class LeafGroups:
         spec_key: The structure.
         positions: Of the static leaves.
         flat_arguments: How the others become the arguments of a flat function.
-        look: Says whether other leaves are divided so, too.
+        asks: Whether a predicate tells leaves apart by more than their classes.
         may_repeat: Whether one object may be several leaves.
     """
 
@@ -67,7 +48,7 @@ class LeafGroups:
         spec_key: SpecKey,
         positions: tuple[int, ...],
         flat_arguments: FlatArguments,
-        look: LookAgain,
+        asks: bool = False,
         may_repeat: bool = False,
     ) -> None:
         spec = spec_key.spec
@@ -75,11 +56,7 @@ class LeafGroups:
         self.positions, self.flat_arguments = positions, flat_arguments
         self.may_repeat = may_repeat
         self.pick_static = picker(positions, size)
-        looked_at = range(size) if look.looks_at_all else _core.module_leaves(spec)[0]
-        static = frozenset(positions)
-        self.checked = tuple(i for i in looked_at if i not in static)
-        self._classes = Classes()
-        self._look = look
+        self._asks = asks
         # JAX asks for the hash of a key at each call.
         self.keys: dict[tuple[Static, ...], Hashed] = {}
         self._recent: Recent | None = None
@@ -95,22 +72,6 @@ class LeafGroups:
         """Where the traced leaves stand."""
         skip = frozenset(self.positions)
         return tuple(i for i in range(self.spec.num_leaves) if i not in skip)
-
-    def fits(self, leaves: Sequence[Leaf]) -> bool:
-        """Whether these leaves, of this structure, are divided so."""
-        classes = tuple(type(leaves[i]) for i in self.checked)
-        known, are_enough = self._classes
-        if are_enough and len(classes) == len(known) and all(map(is_, classes, known)):
-            return True
-        if self._look.positions(leaves) != self.positions:
-            return False
-        self._set_classes(leaves)
-        return True
-
-    def _set_classes(self, leaves: Sequence[Leaf]) -> None:
-        checked = [leaves[i] for i in self.checked]
-        are_enough = not self._look.asks or all(map(is_array, checked))
-        self._classes = Classes(tuple(map(type, checked)), are_enough)
 
     def last_keys(self, count: int) -> list[Key]:
         """The latest keys, at most `count`; the latest comes last."""
@@ -137,7 +98,6 @@ class LeafGroups:
         if len(self.keys) >= MOST:
             self.keys.clear()
         self.keys[key.untraced.statics] = hashed
-        self._set_classes(leaves)
         self._set_recent(self.pick_static(leaves), hashed)
         return hashed
 
@@ -188,42 +148,33 @@ class LeafGroups:
             may_repeat=self.may_repeat,
         )
 
-    def call_recipe(self, key: Hashed) -> "CallRecipe | None":
-        """What the core needs to recognize calls for this key; None where it can't.
+    def plan(
+        self, key: Hashed, leaves: Sequence[Leaf], flat_arguments: FlatArguments, /, **more: Any
+    ) -> _core.CallPlan | None:
+        """How the core makes calls like this one; None where it can't.
 
-        It can't where leaves are in groups, or static leaves have to be compared each time; nor
-        where another thread has made a call for another key meanwhile.
-        """
-        recent, (classes, are_enough) = self._recent, self._classes
-        is_one = self.flat_arguments.order is None
-        if recent is None or recent.key is not key or not is_one or not are_enough:
-            return None
-        return CallRecipe(self, recent, classes)
-
-
-class CallRecipe(NamedTuple):
-    """Calls that the core can recognize."""
-
-    groups: LeafGroups
-    recent: Recent
-    classes: tuple[type, ...]
-
-    def recipe(self, key: Hashed, flat_arguments: FlatArguments, **extras: Any) -> _core.Recipe:
-        """How the core calls a compiled function for them.
+        It can't where leaves are in groups, or static leaves have to be compared each time, or
+        leaves have to be asked; nor where another thread has made a call for another key meanwhile.
 
         Args:
-            extras: The part of the recipe that is about extra results.
+            key: Of this call, among those of these groups.
+            more: What else the plan says. With `key` JAX's function has a key of its own.
         """
-        return _core.recipe(
-            key=key,
+        recent = self._recent
+        if recent is None or recent.key is not key or self.flat_arguments.order is not None:
+            return None
+        if self._asks and not all(is_array(leaves[i]) for i in self.traced):
+            return None
+        parts: dict[str, Any] = {"key": key, **more}
+        return _core.call_plan(
             tag=flat_arguments.tag,
-            static_positions=self.groups.positions,
-            statics=tuple(self.recent.statics),
+            classes=tuple(map(type, leaves)),
+            static_positions=self.positions,
+            statics=tuple(recent.statics),
+            watched=tuple(state.look_again for state in recent.watched),
             donated=flat_arguments.gone,
             kept=flat_arguments.kept,
             copy=flat_arguments.copy,
-            checked_positions=self.groups.checked,
-            classes=self.classes,
             is_spread=flat_arguments.is_spread,
-            **extras,
+            **parts,
         )

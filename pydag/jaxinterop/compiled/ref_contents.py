@@ -12,7 +12,6 @@ import jax
 import pydag._core as _core
 from pydag._core import Hashed
 from pydag.jaxinterop.refs.access import may_pass_contents, refs_around
-from pydag.jaxinterop.static.constants import State
 from pydag.jaxinterop.static.leaves import Carried
 from pydag.typing import Leaf
 
@@ -42,11 +41,8 @@ class RefContents:
 
     def traced_call(
         self, groups: LeafGroups, key: Hashed, leaves: Sequence[Leaf], refs: Refs
-    ) -> tuple[TracedCall, _core.Recipe | None, Sequence[State]]:
-        """A call with refs, ready for JAX, and how the core makes the next one, where it can.
-
-        Returns also what constant objects must hold for that.
-        """
+    ) -> tuple[TracedCall, _core.CallPlan | None]:
+        """A call with refs, ready for JAX, and how the core makes the next one, where it can."""
         refs = tuple(i for i in refs if i not in groups.positions)
         self._shardings.check_refs(leaves, refs, groups.flat_arguments.groups, groups.spec)
         if not may_pass_contents([leaves[i] for i in refs]):
@@ -59,7 +55,7 @@ class RefContents:
             arguments = flat_arguments.pick(key, leaves)
             closed_over = refs_around(self._functions.jitted.trace(*arguments))
             check_not_closed_over(closed_over, leaves, groups.spec, self._functions.source.text)
-            return TracedCall(self._functions.jitted, arguments, leaves), None, ()
+            return TracedCall(self._functions.jitted, arguments, leaves), None
         inner = groups.inner_key(key)
         extras = groups.extras.get(inner)
         if extras is None:
@@ -78,7 +74,7 @@ class RefContents:
         inner: Hashed,
         leaves: Sequence[Leaf],
         extras: ExtraResults,
-    ) -> tuple[TracedCall, _core.Recipe | None, Sequence[State]]:
+    ) -> tuple[TracedCall, _core.CallPlan | None]:
         known = extras.written
         numbers = tuple(sorted(known.positions))
         written = tuple(groups.traced[i] for i in numbers)
@@ -103,18 +99,17 @@ class RefContents:
                 pins,
             )
             hashed = known.keys[pins] = _core.hashed(key)
-        recipe, states = None, list[State]()
-        is_plain = not (extras.closed_over or any(pins) or self._shardings.has_given_in)
-        if is_plain and (call_recipe := groups.call_recipe(outer)) is not None:
+        plan = None
+        if not (extras.closed_over or any(pins) or self._shardings.has_given_in):
             more = {
+                "key": hashed,
                 "refs": extras.refs,
                 "written": written,
                 "function": self._functions.with_extras,
                 "has_devices": jax.local_device_count() > 1,
             }
-            recipe = call_recipe.recipe(hashed, flat_arguments, **more)
-            states = call_recipe.recent.watched
+            plan = groups.plan(outer, leaves, flat_arguments, **more)
         arguments = flat_arguments.pick(hashed, contents_in(leaves, extras.refs, written))
         to_write = [leaves[i] for i in written]
         traced_call = TracedCall(self._functions.with_extras, arguments, leaves, written=to_write)
-        return traced_call, recipe, states
+        return traced_call, plan

@@ -107,8 +107,6 @@ class _Stage:
         except ReferenceError:  # refs that it wasn't made for: the function itself, which is gone
             leaves, untraced = compiled.untraced_call(args, kwargs)
             raise self._made_for_another(made, untraced, leaves) from None
-        if not call.is_for(traced_call) and compiled.forget_wrong_groups(args, kwargs):
-            traced_call = compiled.take_apart(args, kwargs)
         if not call.is_for(traced_call):
             raise self._made_for_another(made, traced_call.key.untraced, traced_call.leaves)
         return traced_call
@@ -139,7 +137,6 @@ class Traced(_Stage):
     ) -> "Traced":
         """Traces a function, which the compiled function doesn't own."""
         args, kwargs = described_call(args, kwargs, compiled.options, compiled.static.chosen)
-        compiled.forget_wrong_groups(args, kwargs)
 
         def traced_as(traced_call: TracedCall) -> "Traced":
             inputs = InputTrees(

@@ -12,11 +12,6 @@ from pydag.jaxinterop.static.leaves import Static, is_made_of_fields, is_made_of
 
 from .leaf_groups import MOST
 
-Names = tuple[str, ...]
-
-# Instances of one of these that are equal are interchangeable.
-_PLAIN = frozenset((str, bytes, int, bool, type(None)))
-
 
 class KeywordOrder:
     """Puts keyword arguments in the order of the signature, where the function can't see another.
@@ -30,28 +25,14 @@ class KeywordOrder:
         except (ValueError, TypeError):
             parameters = []
         takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-        self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
-        # For names as they came the order; an empty tuple for that very one.
-        self.orders: dict[Names, Names] = {}
+        self.places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
+        """By name; the core sorts by it, too."""
 
     def of(self, kwargs: Kwargs) -> Kwargs:
         """The keyword arguments in order; as they are where one isn't the function's."""
-        if len(kwargs) < 2:
+        if len(kwargs) < 2 or not self.places.keys() >= kwargs.keys():
             return kwargs
-        names = tuple(kwargs)
-        order = self.orders.get(names)
-        if order is None:
-            order = self._add_order(names)
-        return {name: kwargs[name] for name in order} if order else kwargs
-
-    def _add_order(self, names: Names) -> Names:
-        order: Names = ()
-        if self._places.keys() >= set(names):
-            order = tuple(sorted(names, key=self._places.__getitem__))
-        if len(self.orders) >= MOST:
-            self.orders.clear()
-        found = self.orders[names] = () if order == names else order
-        return found
+        return {name: kwargs[name] for name in sorted(kwargs, key=self.places.__getitem__)}
 
 
 class StaticArguments:
@@ -59,17 +40,15 @@ class StaticArguments:
 
     So calls with the same static arguments are recognized by identity. A value that may change
     while it stays the same object is compared each time.
+
+    Args:
+        plans: The core's: it finds the leaves of the values that can't change.
     """
 
-    def __init__(self, chosen: Chosen) -> None:
-        self.chosen = chosen
+    def __init__(self, chosen: Chosen, plans: _core.CallPlans) -> None:
+        self.chosen, self._plans = chosen, plans
         self._numbers, self._names = chosen
         self._known: dict[Static, Static] = {}
-        # The core looks into these two, and is not told when they are emptied.
-        # By the id of the value, which the leaf owns; and what says whether the leaf holds.
-        self.settled: dict[int, tuple[Static, Callable[[], bool] | None]] = {}
-        # By value, for each plain class, and for each tuple of them the tuples with such items.
-        self.plain: dict[Any, dict[Any, Static]] = {cls: {} for cls in _PLAIN}
 
     def wrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments, with leaves for those that are static."""
@@ -89,44 +68,21 @@ class StaticArguments:
         return args, kwargs
 
     def _leaf(self, value: Any) -> Static:
-        found, holds_still = self.settled.get(id(value), (None, None))
-        if found is not None and found.value is value and (holds_still is None or holds_still()):
+        found: Static | None = _core.static_leaf(self._plans, value)
+        if found is not None:
             return found
-        plain = self._plain_table(value)
-        known = None if plain is None else plain.get(value)
-        if known is not None:
-            return known
         leaf = Static(value)
         try:
             leaf.check_hashable()
             same = self._known.setdefault(leaf, leaf)
         except Exception:  # the error comes, with the path, when a key is made of it
             return leaf
-        self.settled.pop(id(value), None)
         if same is leaf and len(self._known) > MOST:
-            self._forget()
+            self._known.clear()
+            _core.forget_static_leaves(self._plans)
         if same.value is value and is_settled(value):
-            self.settled[id(value)] = same, holds(value)
-        if same is leaf and plain is not None:
-            plain[value] = leaf
+            _core.add_static_leaf(self._plans, same, holds(value))
         return same
-
-    def _plain_table(self, value: Any) -> dict[Any, Static] | None:
-        """Where a value that may be made anew is looked up; None where equality says less."""
-        cls = type(value)
-        if cls is not tuple:
-            return self.plain.get(cls)
-        classes = (*map(type, value),)  # a tuple of its final size: it counts for no collection
-        table = self.plain.get(classes)
-        if table is None and _PLAIN.issuperset(classes):
-            table = self.plain.setdefault(classes, {})
-        return table
-
-    def _forget(self) -> None:
-        self._known.clear()
-        self.settled.clear()
-        self.plain.clear()
-        self.plain.update((cls, {}) for cls in _PLAIN)
 
 
 _IMMUTABLE_TYPE = 1 << 8  # of CPython's flags of types

@@ -21,6 +21,8 @@ with a name of its own; or "tree"."""
 
 _DEPTHS = {"tree": 0, "trees": 1, "call": 2}
 
+_MOST_KNOWN = 64  # structures
+
 _ARRAYS = (jax.Array, np.ndarray, jax.core.Tracer)
 
 
@@ -32,21 +34,18 @@ def is_array(leaf: Leaf) -> bool:
 class StaticOption:
     """What was given as `static=`, as part of a key: two are equal if equal things were given."""
 
-    __slots__ = ("_key", "asks", "where")
+    __slots__ = ("_key", "_known", "asks", "where")
 
     def __init__(self, where: Where) -> None:
         self.where = where
         self.asks = _has(where, lambda item: callable(item) and not isinstance(item, type))
         self._key = _key(where)
+        # Without predicates the structure and the classes of the leaves decide.
+        self._known: dict[Any, tuple[tuple[type, ...], list[int]]] = {}
 
     @classmethod
     def of(cls, where: "Where | StaticOption | None") -> "StaticOption | None":
         return where if where is None or isinstance(where, StaticOption) else cls(where)
-
-    @property
-    def is_structural(self) -> bool:
-        """Whether the structure alone says which leaves are selected."""
-        return not _has(self.where, lambda item: not isinstance(item, str) and not is_prefix(item))
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -72,6 +71,20 @@ class StaticOption:
             ValueError: Nothing is selected, and something must be; a prefix doesn't fit.
             SharingError: A prefix gives one object two answers.
         """
+        key = spec, shape, must_match
+        classes, known = self._known.get(key, ((), None))
+        if known is not None and _core.have_classes(leaves, classes):
+            return known
+        found = self._search(leaves, spec, shape, must_match)
+        if not self.asks:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = tuple(map(type, leaves)), found
+        return found
+
+    def _search(
+        self, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape, must_match: bool
+    ) -> list[int]:
         where = _for_call(_without(self.where, lambda _: False), shape, spec.namespace)
         found = _chosen(where, leaves, spec, shape, must_match)
         if must_match and not found and not is_prefix(self.where, spec.namespace):

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jit/plans.h"
+
+#include "base/error.h"
+#include "jit/ref_contents.h"
+#include "spec/spec_key.h"
+
+#include <algorithm>
+
+namespace pydag {
+namespace {
+
+constexpr size_t kMost = 64;  // for one structure: static values in rotation
+
+const Spec &spec_of_key(nb::handle object) {
+    if (!SpecKeyBox::check(object)) fail(PyExc_TypeError, "expected a SpecKey, got %U.", short_repr(object).ptr());
+    return spec_of(SpecKeyBox::of(object).spec);
+}
+
+// Removes a key that a dict has, or had until another thread removed it.
+inline void drop_from_dict(nb::handle dict, nb::handle key) {
+#ifdef Py_GIL_DISABLED
+    checked(PyDict_Pop(dict.ptr(), key.ptr(), nullptr));
+#else
+    checked(PyDict_DelItem(dict.ptr(), key.ptr()));
+#endif
+}
+
+// Whether a plan is for the calls that another one is for, as far as what JAX compiles goes.
+bool is_same_call(const CallPlan &plan, const CallPlan &other) {
+    PyObject *const *const classes = &PyTuple_GET_ITEM(plan.classes.ptr(), 0);
+    return plan.key.is(other.key) && nb::len(plan.classes) == nb::len(other.classes) &&
+           std::equal(classes, classes + nb::len(plan.classes), &PyTuple_GET_ITEM(other.classes.ptr(), 0));
+}
+
+// From now on no call takes the plans of the last one for granted.
+void note_forgotten(nb::handle object, CallPlans &plans) {
+    ++plans.times_forgotten;
+    replace_shared(object, plans.last, {});
+}
+
+}  // namespace
+
+nb::object make_call_plans(nb::handle function, nb::handle namespace_, nb::handle identity, nb::handle access) {
+    if (!access.is_none() && !RefAccessBox::check(access))
+        fail(PyExc_TypeError, "expected a RefAccess, got %U.", short_repr(access).ptr());
+    FlattenOptions::in(namespace_, nullptr, identity.ptr());  // checks them
+    return CallPlansBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), nb::borrow(access),
+                              checked(PyDict_New()), make_static_leaves());
+}
+
+CallPlans &call_plans_of(nb::handle object) {
+    if (!CallPlansBox::check(object)) fail(PyExc_TypeError, "expected CallPlans, got %U.", short_repr(object).ptr());
+    return CallPlansBox::of(object);
+}
+
+// Python code can find the dict through the garbage collector, and put anything into it.
+nb::object plans_for(const CallPlans &plans, nb::handle spec_key) {
+    nb::object found = find_in_dict(plans.by_key, spec_key);
+    if (!found.is_valid() || !PyTuple_CheckExact(found.ptr())) return nb::object();
+    PyObject *const *const items = &PyTuple_GET_ITEM(found.ptr(), 0);
+    const auto is_plan = [](PyObject *item) { return item && CallPlanBox::check(item); };
+    return std::all_of(items, items + PyTuple_GET_SIZE(found.ptr()), is_plan) ? found : nb::object();
+}
+
+void add_plan(nb::handle object, nb::handle spec_key, nb::handle added) {
+    CallPlans &plans = call_plans_of(object);
+    if (!CallPlanBox::check(added)) fail(PyExc_TypeError, "expected a CallPlan, got %U.", short_repr(added).ptr());
+    const CallPlan &plan = CallPlanBox::of(added);
+    const size_t num_leaves = spec_of_key(spec_key).structure().num_leaves;
+    if (num_leaves != nb::len(plan.classes))
+        fail(PyExc_IndexError, "a plan for %zu leaves, and the structure has %zu", nb::len(plan.classes), num_leaves);
+    for (const uint32_t ref : plan.refs)
+        if (plans.access.is_none() || !nb::handle(plan.classes[ref]).is(RefAccessBox::of(plans.access).ref_class))
+            fail(PyExc_TypeError, "leaf %u is no ref", unsigned{ref});
+    RefBuffer<kMost> kept;
+    const nb::object before = plans_for(plans, spec_key);
+    kept.push_borrowed(added.ptr());
+    for (Py_ssize_t i = 0; before.is_valid() && i < PyTuple_GET_SIZE(before.ptr()); ++i) {
+        PyObject *const other = PyTuple_GET_ITEM(before.ptr(), i);
+        if (kept.size() < kMost && !is_same_call(plan, CallPlanBox::of(other))) kept.push_borrowed(other);
+    }
+    checked(PyDict_SetItem(plans.by_key.ptr(), spec_key.ptr(), kept.take_tuple().ptr()));
+    replace_shared(object, plans.last, {});
+}
+
+void forget_plans(nb::handle object, nb::handle spec_key) {
+    CallPlans &plans = call_plans_of(object);
+    if (spec_key.is_none()) PyDict_Clear(plans.by_key.ptr());
+    else if (plans_for(plans, spec_key).is_valid()) drop_from_dict(plans.by_key, spec_key);
+    note_forgotten(object, plans);
+}
+
+bool forget_other_plans(nb::handle object, nb::handle spec_key, const CallPlan::Positions &static_positions) {
+    CallPlans &plans = call_plans_of(object);
+    const nb::object before = plans_for(plans, spec_key);
+    if (!before.is_valid()) return false;
+    RefBuffer<kMost> kept;
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(before.ptr()));
+    for (size_t i = 0; i < count; ++i) {
+        PyObject *const plan = PyTuple_GET_ITEM(before.ptr(), i);
+        if (CallPlanBox::of(plan).static_positions == static_positions) kept.push_borrowed(plan);
+    }
+    if (kept.size() == count) return false;
+    checked(PyDict_SetItem(plans.by_key.ptr(), spec_key.ptr(), kept.take_tuple().ptr()));
+    note_forgotten(object, plans);
+    return true;
+}
+
+}  // namespace pydag

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A compiled function, and what is remembered of its calls.
+#pragma once
+
+#include "base/box.h"
+#include "base/threads.h"
+#include "jit/plan.h"
+#include "jit/static_leaves.h"
+#include "spec/cache.h"
+#include "walks/options.h"
+
+#include <atomic>
+#include <vector>
+
+namespace pydag {
+
+struct CallPlans {
+    // The structure that was called last. Most calls have it, so it is tried first.
+    struct Last {
+        nb::object spec, plans;
+        uint64_t generation = 0;  // of the cache of structures, when it was taken from there
+        Setting setting;
+        uint64_t times_forgotten = 0;  // when the plans were looked up: another thread may have had them forgotten
+        bool must_ask = false;         // whether the structure has nodes that must be asked
+    };
+    nb::object function;  // of JAX; takes a key, a tag with donated leaves, and kept leaves
+    nb::object namespace_, identity;
+    nb::object access;  // to refs, a RefAccess; None where there is none
+    nb::object by_key;  // a dict: for the SpecKey of a structure a tuple of plans, the newest first
+    StaticLeaves statics;
+    Last last;
+    std::atomic<uint64_t> times_forgotten = 0;
+    auto python_refs() {
+        return std::tie(function, namespace_, identity, access, by_key, statics.by_value, statics.by_id, last.spec,
+                        last.plans);
+    }
+};
+static_assert(sizeof(CallPlans) ==
+                  5 * sizeof(nb::object) + sizeof(StaticLeaves) + sizeof(CallPlans::Last) + sizeof(uint64_t),
+              "list it in python_refs()");
+using CallPlansBox = Box<CallPlans>;
+
+// What a compiled function was called with before. `function`: of JAX. `access`: a RefAccess or None.
+nb::object make_call_plans(nb::handle function, nb::handle namespace_, nb::handle identity, nb::handle access);
+// TypeError for anything else.
+CallPlans &call_plans_of(nb::handle object);
+
+// The last few plans for a structure are kept. IndexError where it has another number of leaves.
+void add_plan(nb::handle plans, nb::handle spec_key, nb::handle plan);
+// `spec_key`: None for all of them.
+void forget_plans(nb::handle plans, nb::handle spec_key);
+// Forgets those for a structure in which other leaves are static. Returns whether there were any.
+bool forget_other_plans(nb::handle plans, nb::handle spec_key, const CallPlan::Positions &static_positions);
+// Null if there are none.
+nb::object plans_for(const CallPlans &plans, nb::handle spec_key);
+
+// What an object remembers of its last call, which other threads may replace meanwhile.
+template <class T>
+T shared_copy(nb::handle object, const T &member) {
+    const Locked locked(object.ptr());
+    return member;
+}
+template <class T>
+void replace_shared(nb::handle object, T &member, T value) {
+    const Locked locked(object.ptr());
+    std::swap(member, value);  // the caller releases what was there
+}
+
+}  // namespace pydag

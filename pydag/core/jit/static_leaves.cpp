@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jit/static_leaves.h"
+
+#include "base/constants.h"
+#include "base/tuples.h"
+
+namespace pydag {
+namespace {
+
+// Classes whose instances are interchangeable where they are equal.
+bool is_plain(PyTypeObject *type) {
+    return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyBytes_Type ||
+           type == Py_TYPE(Py_None);
+}
+
+// The class of a plain value, or the classes of the items of a tuple of these; null for any other value.
+nb::object plain_classes(PyObject *value) {
+    if (is_plain(Py_TYPE(value))) return class_of(value);
+    if (!PyTuple_CheckExact(value)) return nb::object();
+    const Py_ssize_t count = PyTuple_GET_SIZE(value);
+    nb::object classes = checked(PyTuple_New(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyTypeObject *const type = Py_TYPE(PyTuple_GET_ITEM(value, i));
+        if (!is_plain(type)) return nb::object();
+        PyTuple_SET_ITEM(classes.ptr(), i, incref(as_object(type)));
+    }
+    return classes;
+}
+
+nb::object value_of(nb::handle leaf) { return checked(PyObject_GetAttr(leaf.ptr(), constants.value)); }
+
+// Null where the dict has something else there: Python code finds it through the garbage collector.
+nb::object table_in(const nb::object &tables, const nb::object &classes) {
+    nb::object table = find_in_dict(tables, classes);
+    return table.is_valid() && PyDict_CheckExact(table.ptr()) ? table : nb::object();
+}
+
+}  // namespace
+
+StaticLeaves make_static_leaves() { return {checked(PyDict_New()), checked(PyDict_New())}; }
+
+nb::object find_static_leaf(const StaticLeaves &leaves, nb::handle value) {
+    const nb::object classes = plain_classes(value.ptr());
+    if (classes.is_valid()) {
+        const nb::object table = table_in(leaves.by_value, classes);
+        return table.is_valid() ? find_in_dict(table, value) : nb::object();
+    }
+    const nb::object known = find_in_dict(leaves.by_id, checked(PyLong_FromVoidPtr(value.ptr())));
+    if (!known.is_valid() || !PyTuple_Check(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 2) return nb::object();
+    const nb::object leaf = nb::borrow(PyTuple_GET_ITEM(known.ptr(), 0)),
+                     holds = nb::borrow(PyTuple_GET_ITEM(known.ptr(), 1));
+    // A leaf owns its value, so no other object can have the id while the leaf lives.
+    if (!value_of(leaf).is(value)) return nb::object();
+    return holds.is_none() || checked(PyObject_IsTrue(call(holds).ptr())) ? leaf : nb::object();
+}
+
+void add_static_leaf(const StaticLeaves &leaves, nb::handle leaf, nb::handle holds) {
+    const nb::object value = value_of(leaf), classes = plain_classes(value.ptr());
+    if (!classes.is_valid()) {
+        const nb::object id = checked(PyLong_FromVoidPtr(value.ptr()));
+        const nb::object entry = tuple_of(nb::borrow(leaf), nb::borrow(holds));
+        checked(PyDict_SetItem(leaves.by_id.ptr(), id.ptr(), entry.ptr()));
+        return;
+    }
+    nb::object table = table_in(leaves.by_value, classes);
+    if (!table.is_valid()) {
+        table = checked(PyDict_New());
+        checked(PyDict_SetItem(leaves.by_value.ptr(), classes.ptr(), table.ptr()));
+    }
+    checked(PyDict_SetItem(table.ptr(), value.ptr(), leaf.ptr()));
+}
+
+void forget_static_leaves(const StaticLeaves &leaves) {
+    PyDict_Clear(leaves.by_value.ptr());
+    PyDict_Clear(leaves.by_id.ptr());
+}
+
+}  // namespace pydag

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The leaves that stand for static arguments: one for all values that are equal, so that calls with the same static
+// arguments have the same leaves.
+//
+// Values of plain classes, and tuples of them, are found by what they are equal to, which runs no code of the user's;
+// all others by identity.
+#pragma once
+
+#include "base/capi.h"
+
+namespace pydag {
+
+struct StaticLeaves {
+    nb::object by_value;  // a dict: for a plain class, or a tuple of plain classes, a dict of leaves by value
+    nb::object by_id;     // a dict, by the id of a value: its leaf, and () -> whether the leaf holds, or None
+};
+
+StaticLeaves make_static_leaves();
+
+// The leaf for a value; null where none is known.
+nb::object find_static_leaf(const StaticLeaves &leaves, nb::handle value);
+// `leaf`: an object whose `value` a call may have again. `holds`: says whether the value is what it was; None for one
+// that can't change.
+void add_static_leaf(const StaticLeaves &leaves, nb::handle leaf, nb::handle holds);
+void forget_static_leaves(const StaticLeaves &leaves);
+
+}  // namespace pydag
