@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from jax import tree_util
 
 import pydag._core as _core
+from pydag._core import PyDagSpec
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.foreign.equinox_private import is_looking_for_inference_flags
 from pydag.jaxinterop.options import with_wrapper_options
@@ -59,18 +60,31 @@ def register(
     return cls
 
 
-def _refuse_flags(node: Any, options: Options) -> None:
-    """Raises where a flag of equinox's lies in a node that shows JAX nothing but its data."""
-    listing = Listing.of(options.flatten(node)[1])
+_flags: WeakTable[str] = WeakTable()  # by the structure
+
+
+def _flag_in(spec: PyDagSpec) -> str:
+    """The error about a flag of equinox's that JAX isn't shown; empty where there is none."""
+    known = _flags.get(spec, None)
+    if known is None:
+        known = _find_flag(spec)
+        _flags.set(spec, known)
+    return known
+
+
+def _find_flag(spec: PyDagSpec) -> str:
+    listing = Listing.of(spec)
+    name = "a module" if spec.type is None else class_name(spec.type)
     for position in listing.leaves:
         if listing.records[position].attribute == "inference":
             holder = listing.records[listing.parents[position]].type
-            raise TypeError(
-                f"equinox.nn.inference_mode sees no flags in a {type(node).__name__}, whose "
+            return (
+                f"equinox.nn.inference_mode sees no flags in {name}, whose "
                 f"configuration JAX isn't shown: {listing.path_text(position, 'model')} would stay "
                 f"as it is\n  Set them by pydag, which keeps ties: pydag.dag_rewrite("
                 f"{{{holder.__name__}: equinox.nn.inference_mode}}, model)"
             )
+    return ""
 
 
 _unbuilt: WeakTable[tuple[Untraced, Sequence[Leaf]]] = WeakTable()
@@ -105,8 +119,12 @@ class _How:
 
 def _tell_jax(cls: type, how: _How) -> None:
     def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
-        if is_looking_for_inference_flags():
-            _refuse_flags(node, how.options)
+        leaves, untraced = found_in(node)
+        if (text := _flag_in(untraced.spec)) and is_looking_for_inference_flags():
+            raise TypeError(text)
+        return leaves, untraced
+
+    def found_in(node: Any) -> tuple[Sequence[Leaf], Untraced]:
         if (known := seen_in_derivative(node) or seen(node)) is not None:
             return known.leaves, known.untraced
         if (unbuilt := _unbuilt.get(node, None)) is not None:
