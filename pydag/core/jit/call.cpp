@@ -27,6 +27,15 @@ bool is_as_it_was(nb::handle watched) {
     return true;
 }
 
+// A leaf may be the description of a ref, for which a function was compiled ahead.
+bool may_read_refs(const CallPlan::Positions &refs, const Leaves &leaves, nb::handle access) {
+    if (refs.empty()) return true;
+    if (access.is_none()) return false;
+    const RefAccess &how = RefAccessBox::of(access.ptr());
+    const auto is_ref = [&](uint32_t position) { return how.is_ref(leaves[position]); };
+    return std::all_of(refs.begin(), refs.end(), is_ref) && how.may_read();
+}
+
 bool fits(const CallPlan &plan, const Leaves &leaves, nb::handle access) {
     PyObject *const *const classes = &PyTuple_GET_ITEM(plan.classes.ptr(), 0);
     PyObject *const *const statics = &PyTuple_GET_ITEM(plan.statics.ptr(), 0);
@@ -36,8 +45,7 @@ bool fits(const CallPlan &plan, const Leaves &leaves, nb::handle access) {
         if (leaves[plan.static_positions[i]] != statics[i]) return false;
     for (size_t i = 0; i < leaves.size(); ++i)
         if (as_object(Py_TYPE(leaves[i])) != classes[i]) return false;
-    if (!plan.refs.empty() && !RefAccessBox::of(access.ptr()).may_read()) return false;
-    return is_as_it_was(plan.watched);
+    return may_read_refs(plan.refs, leaves, access) && is_as_it_was(plan.watched);
 }
 
 nb::object leaves_at(const Leaves &leaves, const CallPlan::Positions &positions) {

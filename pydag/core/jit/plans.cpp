@@ -70,9 +70,6 @@ void add_plan(nb::handle object, nb::handle spec_key, nb::handle added) {
     const size_t num_leaves = spec_of_key(spec_key).structure().num_leaves;
     if (num_leaves != nb::len(plan.classes))
         fail(PyExc_IndexError, "a plan for %zu leaves, and the structure has %zu", nb::len(plan.classes), num_leaves);
-    for (const uint32_t ref : plan.refs)
-        if (plans.access.is_none() || !nb::handle(plan.classes[ref]).is(RefAccessBox::of(plans.access).ref_class))
-            fail(PyExc_TypeError, "leaf %u is no ref", unsigned{ref});
     RefBuffer<kMost> kept;
     const nb::object before = plans_for(plans, spec_key);
     kept.push_borrowed(added.ptr());
