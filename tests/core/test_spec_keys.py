@@ -287,20 +287,6 @@ def test_several_plans_for_a_structure() -> None:
     assert [call[0] for call in compiled.calls] == keys[1:] * 2
 
 
-def test_plans_in_which_other_leaves_are_static() -> None:
-    """They are forgotten by which leaves these are; whether there were any is said."""
-    compiled = Compiled()
-    assert not _core.forget_other_plans(compiled.plans, key(TREE), ())
-    compiled.add("traced", (), ())
-    compiled.add("static", (1,), ("b",))
-    assert compiled.call() == (5, 6)
-    assert _core.forget_other_plans(compiled.plans, key(TREE), (1,))
-    assert compiled.call() is NotImplemented
-    assert not _core.forget_other_plans(compiled.plans, key(TREE), (1,))
-    assert compiled.call((([1.0, "b", 2.0, 3.0],), {})) == (5, 6)
-    assert [call[0] for call in compiled.calls] == ["traced", "static"]
-
-
 def test_what_a_plan_watches() -> None:
     """A plan holds as long as all that it watches says so, and no other plan stops it."""
 

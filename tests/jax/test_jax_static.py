@@ -11,6 +11,7 @@ import pytest
 
 import pydag
 from pydag import jaxinterop
+from pydag.jaxinterop.compiled.compiled_function import CompiledFunction
 from pydag.jaxinterop.static.leaves import is_settled
 
 
@@ -256,6 +257,31 @@ def test_a_static_leaf_turns_into_an_array() -> None:
     for x in ("a", 1.0):
         assert f({"x": x, "w": 1.0}) == 1.0
         f.lower({"x": "b" if x == 1.0 else 2.0, "w": 1.0})
+
+
+def test_leaves_in_rotation_are_called_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One place has text, an array of JAX's, of NumPy's and a number in turn: a plan for each."""
+
+    def refuse(*args: Any) -> Any:
+        raise AssertionError("the core didn't call it")
+
+    f = jaxinterop.jit(lambda tree: tree["w"] if isinstance(tree["x"], str) else tree["x"])
+    values: list[Any] = ["a", jnp.float32(2), np.array([3.0]), 4.0, "b"]
+    expected = [1.0, 2.0, 3.0, 4.0, 1.0]
+    assert [f({"x": x, "w": 1.0}) for x in values] == expected
+    monkeypatch.setattr(CompiledFunction, "run", refuse)
+    for _ in range(2):
+        assert [f({"x": x, "w": 1.0}) for x in values] == expected
+
+
+def test_arrays_of_text_in_the_place_of_numbers() -> None:
+    """Their class doesn't tell them apart: the core gives JAX text; the error names the path."""
+    f = jaxinterop.jit(lambda tree: tree["w"])
+    for _ in range(2):
+        for x in (np.array([1.0]), np.array([2.0])):
+            assert f({"x": x, "w": 1.0}) == 1.0
+        with pytest.raises(TypeError, match=r"args\[0\]\['x'\] is no array"):
+            f({"x": np.array(["a"]), "w": 1.0})
 
 
 def test_the_functions_own_type_error_passes_through() -> None:

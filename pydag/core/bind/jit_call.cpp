@@ -183,13 +183,6 @@ void bind_jit_call(nb::module_ &module) {
         nb::arg("is_spread") = false, nb::arg("refs") = Positions(), nb::arg("written") = Positions(),
         nb::arg("has_devices") = true);
     module.def(
-        "forget_other_plans",
-        [](nb::handle plans, nb::handle spec_key, Positions static_positions) {
-            return forget_other_plans(plans, spec_key, static_positions);
-        },
-        nb::sig("def forget_other_plans(plans: CallPlans, spec_key: SpecKey, static_positions: Sequence[int], /) -> "
-                "bool"));
-    module.def(
         "donated_apart",
         [](nb::tuple leaves, Positions donated, Positions kept, nb::object copy) {
             return donated_apart(&PyTuple_GET_ITEM(leaves.ptr(), 0), donated, kept, copy);

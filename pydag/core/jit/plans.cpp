@@ -33,12 +33,6 @@ bool is_same_call(const CallPlan &plan, const CallPlan &other) {
            std::equal(classes, classes + nb::len(plan.classes), &PyTuple_GET_ITEM(other.classes.ptr(), 0));
 }
 
-// From now on no call takes the plans of the last one for granted.
-void note_forgotten(nb::handle object, CallPlans &plans) {
-    ++plans.times_forgotten;
-    replace_shared(object, plans.last, {});
-}
-
 }  // namespace
 
 nb::object make_call_plans(nb::handle function, nb::handle namespace_, nb::handle identity, nb::handle access) {
@@ -85,23 +79,8 @@ void forget_plans(nb::handle object, nb::handle spec_key) {
     CallPlans &plans = call_plans_of(object);
     if (spec_key.is_none()) PyDict_Clear(plans.by_key.ptr());
     else if (plans_for(plans, spec_key).is_valid()) drop_from_dict(plans.by_key, spec_key);
-    note_forgotten(object, plans);
-}
-
-bool forget_other_plans(nb::handle object, nb::handle spec_key, const CallPlan::Positions &static_positions) {
-    CallPlans &plans = call_plans_of(object);
-    const nb::object before = plans_for(plans, spec_key);
-    if (!before.is_valid()) return false;
-    RefBuffer<kMost> kept;
-    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(before.ptr()));
-    for (size_t i = 0; i < count; ++i) {
-        PyObject *const plan = PyTuple_GET_ITEM(before.ptr(), i);
-        if (CallPlanBox::of(plan).static_positions == static_positions) kept.push_borrowed(plan);
-    }
-    if (kept.size() == count) return false;
-    checked(PyDict_SetItem(plans.by_key.ptr(), spec_key.ptr(), kept.take_tuple().ptr()));
-    note_forgotten(object, plans);
-    return true;
+    ++plans.times_forgotten;
+    replace_shared(object, plans.last, {});
 }
 
 }  // namespace pydag

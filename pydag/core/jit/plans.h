@@ -50,8 +50,6 @@ CallPlans &call_plans_of(nb::handle object);
 void add_plan(nb::handle plans, nb::handle spec_key, nb::handle plan);
 // `spec_key`: None for all of them.
 void forget_plans(nb::handle plans, nb::handle spec_key);
-// Forgets those for a structure in which other leaves are static. Returns whether there were any.
-bool forget_other_plans(nb::handle plans, nb::handle spec_key, const CallPlan::Positions &static_positions);
 // Null if there are none.
 nb::object plans_for(const CallPlans &plans, nb::handle spec_key);
 

@@ -30,7 +30,7 @@ from pydag.jaxinterop.prefixes.arguments import (
 from pydag.jaxinterop.prefixes.treatments import Question
 from pydag.jaxinterop.refs.access import access, refs_among
 from pydag.jaxinterop.refs.ref_calls import blame_rule
-from pydag.jaxinterop.static.leaves import Static
+from pydag.jaxinterop.static.leaves import Static, is_class_traced
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.refused import check_weak
 from pydag.jaxinterop.static.untraced import Options, Untraced, untraced_of
@@ -165,9 +165,8 @@ class CompiledFunction:
         if isinstance(error, WritesMoreError):
             self.add_written(error)
             return self.run(args, kwargs)
-        if isinstance(error, TraceBeginsError):
-            return self.run(args, kwargs)
-        if isinstance(error, TypeError) and self._forget_wrong_plans(args, kwargs):
+        is_untold = isinstance(error, TypeError) and self._has_untold(args, kwargs)
+        if is_untold or isinstance(error, TraceBeginsError):
             return self.run(args, kwargs)
         if isinstance(error, DELETED):
             self.blame(error, args, kwargs)
@@ -228,15 +227,13 @@ class CompiledFunction:
         accessors = spec.accessors()
         return [argument_text(accessors[i]) for i in refs_among(leaves)]
 
-    def _forget_wrong_plans(self, args: Args, kwargs: Kwargs) -> bool:
-        """Forgets plans by which JAX got a leaf that it can't trace, and refused it.
+    def _has_untold(self, args: Args, kwargs: Kwargs) -> bool:
+        """Whether a leaf is static that the core takes for an array: NumPy's, which may hold text.
 
-        Such a leaf is an array of NumPy's: only what it holds says whether JAX takes it. Returns
-        whether there were any.
+        Its class doesn't tell. JAX refuses it, and Python knows the path.
         """
         leaves, spec = self.options.flatten(self.arranged(args, kwargs), CALL)
-        positions, _ = self.positions(leaves, spec)
-        return _core.forget_other_plans(self.plans, _core.spec_key(spec), positions)
+        return any(is_class_traced(leaves[i]) is None for i in self.positions(leaves, spec)[0])
 
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
