@@ -181,12 +181,14 @@ class CompiledFunction:
         call = args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten(call, CALL)
         spec_key, refs = _core.spec_key(spec), refs_among(leaves)
-        groups = self.leaf_groups.get((spec_key, refs, self.positions(leaves, spec)[0]))
+        positions, selected = self.positions(leaves, spec)
+        groups = self.leaf_groups.get((spec_key, refs, positions))
         if groups is not None and groups.leads_away:
             check_weak((args, kwargs), leaves, spec, self.options.identity, CALL)
         key = groups.key(leaves) if groups is not None else None
         if groups is None or key is None:
-            groups, key = self._prepare(args, kwargs, leaves, spec_key, refs)
+            untraced = self._untraced(call, leaves, spec, positions, selected)
+            groups, key = self._prepare(args, kwargs, leaves, untraced, refs)
         key.note_call()
         if refs or groups.donated_if_written:
             traced_call, plan = self.contents.traced_call(groups, key, leaves, refs)
@@ -211,8 +213,8 @@ class CompiledFunction:
         """The leaves of a call, and all that isn't traced of it, without a look at the function."""
         args, kwargs = self.arranged(args, kwargs)
         leaves, spec = self.options.flatten((args, kwargs), CALL)
-        _, key = self._prepare(args, kwargs, leaves, _core.spec_key(spec), refs_among(leaves))
-        return leaves, key.value.untraced
+        positions, selected = self.positions(leaves, spec)
+        return leaves, self._untraced((args, kwargs), leaves, spec, positions, selected)
 
     def blame(self, error: Exception, args: Args, kwargs: Kwargs) -> None:
         """Says which array was deleted, or which ref a rule kept, if an error is about that."""
@@ -240,14 +242,22 @@ class CompiledFunction:
         self.changes.forget()
         _core.forget_plans(self.plans, None)
 
-    def _prepare(
-        self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], spec_key: SpecKey, refs: Refs
-    ) -> tuple[LeafGroups, Hashed]:
-        spec = spec_key.spec
-        positions, selected = self.positions(leaves, spec)
+    def _untraced(
+        self,
+        call: tuple[Args, Kwargs],
+        leaves: Sequence[Leaf],
+        spec: PyDagSpec,
+        positions: tuple[int, ...],
+        selected: Sequence[int],
+    ) -> Untraced:
         untraced = untraced_of(leaves, spec, positions, self.options, CALL, selected)
-        untraced.check_weak((args, kwargs), CALL)
-        untraced = untraced.with_states(selected)
+        untraced.check_weak(call, CALL)
+        return untraced.with_states(selected)
+
+    def _prepare(
+        self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], untraced: Untraced, refs: Refs
+    ) -> tuple[LeafGroups, Hashed]:
+        spec_key, spec, positions = untraced.spec_key, untraced.spec, untraced.positions
         groups = self.leaf_groups.get((spec_key, refs, positions))
         if groups is None:
             donated = self._donated_leaves(args, kwargs, untraced, refs)
