@@ -109,8 +109,8 @@ def test_a_callback_that_returns_something_else() -> None:
     """Two objects where one was declared: the error says so."""
     w = jnp.float32(3.0)
     with pytest.raises(Exception, match="are one object") as caught:
-        result = jaxinterop.pure_callback(lambda p: [p + 1, p + 2], [w, w], w)
-        jax.block_until_ready(result)  # on an accelerator the error comes with the result
+        # On an accelerator the error comes with the result.
+        jax.block_until_ready(jaxinterop.pure_callback(lambda p: [p + 1, p + 2], [w, w], w))
     assert "SharingError" in repr(caught.value) or isinstance(caught.value, pydag.SharingError)
 
 
