@@ -9,8 +9,10 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +22,7 @@ from parallel import checked, in_parallel, outcomes
 import pydag
 import pydag._core as _core
 import pydag.jaxinterop as pj
+from pydag.jaxinterop.compiled.key import Keys
 from pydag.jaxinterop.compiled.static_arguments import StaticArguments
 from pydag.jaxinterop.prefixes.arguments import Chosen
 
@@ -56,6 +59,42 @@ def test_static_leaves_of_one_structure() -> None:
             assert scale([ones, str(factor)])[0].tolist() == [factor, factor]
 
     in_parallel(work)
+
+
+def test_jax_compares_no_keys_by_python_code() -> None:
+    """While it looks a key up, code of Python's would let other threads change its tables."""
+
+    class Config:
+        calls: ClassVar[list[str]] = []
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __eq__(self, other: object) -> bool:
+            frames = [Path(frame.filename).name for frame in traceback.extract_stack()]
+            Config.calls += [file for file in frames if file == "extra_results.py"]  # that calls JAX
+            return isinstance(other, Config) and self.name == other.name
+
+        def __hash__(self) -> int:
+            return 1  # so that all keys have one hash
+
+    scale = pj.jit(lambda tree: [tree[0] * int(tree[1].name)])
+    ones = jnp.ones(2)
+    for number in (1, 2, 3, 1, 2, 3):
+        assert scale([ones, Config(str(number))])[0].tolist() == [number] * 2
+    assert Config.calls == []
+
+
+def test_equal_keys_are_one_object() -> None:
+    """Whichever thread makes it first; so JAX compiles once for what is equal."""
+    for number in range(100):
+        keys = Keys()
+
+        def key(_: int, keys: Keys = keys, number: int = number) -> Any:
+            return keys(("a", number))
+
+        found = in_parallel(key)
+        assert len(set(map(id, found))) == 1
 
 
 def test_a_constant_that_changes() -> None:

@@ -8,17 +8,6 @@ namespace {
 
 Py_hash_t hash_of(PyObject *self) { return HashedBox::of(self).hash; }
 
-PyObject *compare(PyObject *a, PyObject *b, int operation) {
-    if ((operation != Py_EQ && operation != Py_NE) || !HashedBox::check(b)) return incref(Py_NotImplemented);
-    int are_equal = a == b;
-    if (!are_equal && HashedBox::of(a).hash == HashedBox::of(b).hash) {
-        const nb::object first = HashedBox::of(a).value, second = HashedBox::of(b).value;
-        are_equal = PyObject_RichCompareBool(first.ptr(), second.ptr(), Py_EQ);
-        if (are_equal < 0) return nullptr;
-    }
-    return incref((are_equal != 0) == (operation == Py_EQ) ? Py_True : Py_False);
-}
-
 PyObject *repr(PyObject *self) { return PyObject_CallOneArg(constants.bounded_repr, HashedBox::of(self).value.ptr()); }
 
 PyObject *get_value(PyObject *self, void *) { return incref(HashedBox::of(self).value.ptr()); }
@@ -47,9 +36,8 @@ nb::object make_hashed(nb::handle value) {
 }
 
 void make_hashed_type() {
-    HashedBox::ready("pydag._core.Hashed", "An object as a key, whose hash is computed once.",
+    HashedBox::ready("pydag._core.Hashed", "An object as a key, whose hash is computed once. Equal to itself alone.",
                      {{Py_tp_hash, reinterpret_cast<void *>(hash_of)},
-                      {Py_tp_richcompare, reinterpret_cast<void *>(compare)},
                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
                       {Py_tp_getset, properties},
                       {Py_tp_methods, methods}});

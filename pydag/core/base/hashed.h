@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An object as a key whose hash is computed once, when the key is made.
+// An object as a key whose hash is computed once, when the key is made. It is equal to itself alone: JAX compares keys
+// while it looks into tables of its own, and crashes if code of Python's runs then.
 //
 // JAX hashes the static arguments at each call. Without this class an argument that consists of nested
 // tuples would be hashed item by item each time.

@@ -45,8 +45,8 @@ from .extra_results import (
 )
 from .flat_arguments import FlatArguments
 from .flat_functions import FlatFunctions
-from .key import Key
-from .leaf_groups import MOST, LeafGroups
+from .key import MOST, Key, Keys
+from .leaf_groups import LeafGroups
 from .ref_contents import RefContents, Refs
 from .several_processes import TraceBeginsError, compare_programs, traces_allowed
 from .shardings import Shardings
@@ -98,7 +98,8 @@ class CompiledFunction:
         self.plans = _core.call_plans(jitted, options.namespace, options.identity, access)
         self.keywords = KeywordOrder(fun())
         self.static = StaticArguments(static, self.plans)
-        self.contents = RefContents(self.functions, shardings)
+        self.keys = Keys()
+        self.contents = RefContents(self.functions, shardings, self.keys)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For `cloudpickle`: where it arrives, nothing is compiled yet."""
@@ -273,7 +274,7 @@ class CompiledFunction:
                 may_repeat=may_repeat,
             )
             asks = self.options.static is not None and self.options.static.asks
-            groups = LeafGroups(spec_key, positions, flat_arguments, asks, may_repeat)
+            groups = LeafGroups(spec_key, positions, flat_arguments, self.keys, asks, may_repeat)
             if donated and self.updated != NOTHING:
                 updated = leaves_of(spec, self.updated.spots(args, kwargs))
                 groups.donated_if_written = donated & updated

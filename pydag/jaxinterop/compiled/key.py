@@ -4,12 +4,35 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pydag._core as _core
+from pydag._core import Hashed
 from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text, unwrap_static
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.typing import Leaf
 
 from .flat_arguments import join
+
+MOST = 4096  # plans and keys that are remembered; they are easily made again
+
+
+class Keys:
+    """Gives the keys of one function to JAX: the same object for keys that are equal.
+
+    JAX compares keys while it looks into tables that other threads may change. If Python code ran
+    then, they would, and jaxlib would crash. So JAX compares these objects by identity.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Hashed] = {}
+
+    def __call__(self, key: Any) -> Hashed:
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST:
+                self._known.clear()
+            found = self._known.setdefault(key, _core.hashed(key))
+        return found
 
 
 class Key(NamedTuple):

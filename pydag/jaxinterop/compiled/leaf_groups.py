@@ -17,11 +17,9 @@ from pydag.typing import Leaf
 
 from .extra_results import ExtraResults
 from .flat_arguments import FlatArguments
-from .key import Key
+from .key import MOST, Key, Keys
 
 Positions = tuple[int, ...]
-
-MOST = 4096  # plans and keys that are remembered; they are easily made again
 
 
 class Recent(NamedTuple):
@@ -39,6 +37,7 @@ class LeafGroups:
         spec_key: The structure.
         positions: Of the static leaves.
         flat_arguments: How the others become the arguments of a flat function.
+        as_one: The keys of the function.
         asks: Whether a predicate tells leaves apart by more than their classes.
         may_repeat: Whether one object may be several leaves.
     """
@@ -48,6 +47,7 @@ class LeafGroups:
         spec_key: SpecKey,
         positions: tuple[int, ...],
         flat_arguments: FlatArguments,
+        as_one: Keys,
         asks: bool = False,
         may_repeat: bool = False,
     ) -> None:
@@ -56,7 +56,7 @@ class LeafGroups:
         self.positions, self.flat_arguments = positions, flat_arguments
         self.may_repeat = may_repeat
         self.pick_static = picker(positions, size)
-        self._asks = asks
+        self._as_one, self._asks = as_one, asks
         # JAX asks for the hash of a key at each call.
         self.keys: dict[tuple[Static, ...], Hashed] = {}
         self._recent: Recent | None = None
@@ -94,7 +94,7 @@ class LeafGroups:
         return found
 
     def remember(self, leaves: Sequence[Leaf], key: Key) -> Hashed:
-        hashed = _core.hashed(key)
+        hashed = self._as_one(key)
         if len(self.keys) >= MOST:
             self.keys.clear()
         self.keys[key.untraced.statics] = hashed
@@ -129,7 +129,7 @@ class LeafGroups:
         """The key for the same leaves, all of them kept."""
         known = self._inner_keys.get(key)
         if known is None:
-            known = self._inner_keys[key] = _core.hashed(Key(key.value.untraced, (), None))
+            known = self._inner_keys[key] = self._as_one(Key(key.value.untraced, (), None))
         return known
 
     def donating(self, donated: Collection[int], number: int) -> FlatArguments:

@@ -25,7 +25,7 @@ from .extra_results import (
     written_refs,
 )
 from .flat_functions import FlatFunctions
-from .key import Key
+from .key import Key, Keys
 from .leaf_groups import LeafGroups
 from .shardings import Shardings
 
@@ -36,8 +36,8 @@ Refs = tuple[int, ...]
 class RefContents:
     """Takes calls with refs apart, for one function by `jit`."""
 
-    def __init__(self, functions: FlatFunctions, shardings: Shardings) -> None:
-        self._functions, self._shardings = functions, shardings
+    def __init__(self, functions: FlatFunctions, shardings: Shardings, as_one: Keys) -> None:
+        self._functions, self._shardings, self._as_one = functions, shardings, as_one
 
     def traced_call(
         self, groups: LeafGroups, key: Hashed, leaves: Sequence[Leaf], refs: Refs
@@ -50,7 +50,7 @@ class RefContents:
             if groups.donated_if_written:  # nobody knows which are written
                 flat_arguments = groups.donating(groups.gone(), self._shardings.number)
                 untraced, order = key.value.untraced, flat_arguments.order
-                key = _core.hashed(Key(untraced, flat_arguments.donated, order))
+                key = self._as_one(Key(untraced, flat_arguments.donated, order))
                 self._functions.names.remember(flat_arguments)
             arguments = flat_arguments.pick(key, leaves)
             closed_over = refs_around(self._functions.jitted.trace(*arguments))
@@ -98,7 +98,7 @@ class RefContents:
                 if_written,
                 pins,
             )
-            hashed = known.keys[pins] = _core.hashed(key)
+            hashed = known.keys[pins] = self._as_one(key)
         plan = None
         if not (extras.closed_over or any(pins) or self._shardings.has_given_in):
             more = {

@@ -10,7 +10,7 @@ import pydag._core as _core
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.static.leaves import Static, is_made_of_fields, is_made_of_items, is_settled
 
-from .leaf_groups import MOST
+from .key import MOST
 
 
 class KeywordOrder:
