@@ -29,6 +29,8 @@ from pydag.jaxinterop.prefixes.arguments import Chosen
 # Objects that are made anew for each thread are such constants, and that is what is tested.
 pytestmark = pytest.mark.filterwarnings("ignore:.* was compiled .* times:UserWarning")
 
+CALLS_JAX = "extra_results.py"  # of the files of pydag
+
 SECONDS = float(os.environ.get("PYDAG_STRESS_SECONDS", "2"))
 
 
@@ -72,7 +74,7 @@ def test_jax_compares_no_keys_by_python_code() -> None:
 
         def __eq__(self, other: object) -> bool:
             frames = [Path(frame.filename).name for frame in traceback.extract_stack()]
-            Config.calls += [file for file in frames if file == "extra_results.py"]  # that calls JAX
+            Config.calls += [file for file in frames if file == CALLS_JAX]
             return isinstance(other, Config) and self.name == other.name
 
         def __hash__(self) -> int:
