@@ -469,7 +469,9 @@ def jit_caller(
 
 @final
 class Hashed:
-    """An object as a key, whose hash is computed once."""
+    """
+    An object as a key, whose hash is computed once. Equal to itself alone.
+    """
 
     @property
     def value(self) -> Any: ...
