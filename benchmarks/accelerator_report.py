@@ -11,7 +11,7 @@ from words import duration, significant, table
 
 FILE = Path(__file__).with_name("accelerator.json")
 BY_HAND, PYDAG = "JAX, tied by hand", "pydag"
-HEAD = ("parameters", "their bytes", "peak", "step", "host", "first call", "loss")
+HEAD = ("parameters", "peak", "step", "host", "loss")
 
 
 def agreement(ways: list[dict[str, Any]]) -> bool | None:
@@ -34,9 +34,8 @@ def _cells(way: dict[str, Any]) -> list[str]:
 
     return [
         f"{way['parameters']:,}" if "parameters" in way else "",
-        gigabytes("parameter_bytes"),
         way.get("note") or gigabytes("peak_bytes") or "not known",
-        *(duration(way[n]) if n in way else "" for n in ("step_s", "host_s", "first_call_s")),
+        *(duration(way[n]) if n in way else "" for n in ("step_s", "host_s")),
         f"{way['loss']:.6f}" if "loss" in way else "",
     ]
 
@@ -58,7 +57,6 @@ def section(_: list[Record], file: Path = FILE) -> str:
     text = f"""\
 `benchmarks/accelerator.py` trains a language model whose embedding table is also its output layer,
 with Adam, on an {about["device"]} with {about["limit_bytes"] / 1e9:.0f} GB to use ({versions};
-{about["date"]}). *Peak* is the device's memory, *host* the time until a call returns. XLA doesn't
-choose kernels by their speed here. {agree}"""
+{about["date"]}). *Peak* is the device's memory, *host* the time until a call returns. {agree}"""
     tables = "\n".join(rows_of(results, size) for size in results["sizes"])
     return f"{fill(text, 100)}\n\n{tables}"

@@ -14,8 +14,8 @@ def section(records: list[Record]) -> str:
     if own := chosen(records, "boundary", work="update"):
         parts.append(f"""\
 A compiled function gets a model, changes each of its arrays and returns it. It computes almost
-nothing, so the time is that of the call. The floor is `jax.jit` with a flat tuple of arrays; the
-number in brackets is the time over that of the floor.
+nothing, so the time is that of the call. The floor is `jax.jit` with a flat tuple of arrays; all
+others are given as multiples of its time.
 
 {_by_leaves(own, FLOOR)}""")
     if own := chosen(records, "boundary", work=REFS):
@@ -31,7 +31,7 @@ with arrays that are donated and returned.
 
 
 def _by_leaves(records: list[Record], base: str) -> str:
-    """A row for each contender, at the smallest and largest size: its time, and times the floor."""
+    """A row for each contender, at the smallest and largest size: its multiple of the floor."""
     rows = []
     records = [records[0], *records[1:][-1:]]
     for name in contenders(records):
@@ -39,7 +39,7 @@ def _by_leaves(records: list[Record], base: str) -> str:
         for record in records:
             if name in record.times:
                 seconds, least = record.times[name].minimum, record.times[base].minimum
-                row.append(f"{duration(seconds)} ({times(seconds / least)})")
+                row.append(duration(least) if name == base else times(seconds / least))
             else:
                 row.append(record.notes.get(name, ""))
         rows.append(row)

@@ -52,16 +52,15 @@ turns, {about["rounds"]} rounds, with the garbage collector off. A time is the l
 The *speed-up* is the time of the fastest other library, divided by pydag's time: above 1 pydag is
 faster. *Mean* is the geometric mean over the nine models, *worst* the smallest speed-up.
 
-Times of a few microseconds vary from run to run. A training step of many milliseconds hides most of
-what is measured here.
+Times of a few microseconds vary from run to run. A training step of milliseconds hides most of
+them.
 
 ## Trees
 
 {short_table(results)}
-In the first eight rows pydag has seen the tree before, as in a training loop, and finds its
-structure in a cache. In *leaves held elsewhere* something else in the program refers to each leaf;
-a leaf that nothing else refers to needs no entry in the table of identities. In *never seen before*
-each call gets a new tree with new strings as keys.
+But for the last two rows pydag has seen the tree before, as in a training loop. In *leaves held
+elsewhere* something else refers to each leaf, too, so each needs an entry in the table of
+identities. In *never seen before* each call gets a new tree with new strings as keys.
 """
 
 
@@ -134,7 +133,8 @@ def _large(records: list[Record]) -> str:
         if "pydag flatten" in record.times
     ]
     for record in chosen(records, "depth", kind="list", depth=10_000):
-        deep += [f"At 10,000 {name} ends with a {why}." for name, why in record.notes.items()]
+        failed = [f"{name} ({why})" for name, why in record.notes.items()]
+        deep += [f"At 10,000 these fail: {', '.join(failed)}."] if failed else []
     return f"""\
 Nanoseconds for each object of a tree of dicts:
 
@@ -162,9 +162,8 @@ def _folds(records: list[Record]) -> str:
         return ""
     rows = [[name, times(geometric_mean(x)), times(min(x))] for name, x in ratios.items()]
     return f"""\
-Counting, measuring and rewriting an expression whose parts are shared on twelve levels. On plain
-classes pydag is compared with a recursive function that has an `lru_cache`; on the classes of
-pymbolic, sympy and UFL with what the library itself offers.
+Counting, measuring and rewriting an expression with parts shared on twelve levels, beside what each
+library offers for its own classes; for plain classes, a recursive function with `lru_cache`.
 
 {table(["speed-up", "mean", "worst"], rows)}"""
 

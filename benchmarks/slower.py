@@ -7,7 +7,7 @@ from calls import EAGER, OPTIONS
 from peers import WANTED
 from records import Record, chosen
 from rows import USUAL
-from words import duration, table, times
+from words import table, times
 
 NOISE = 1.02  # ratios below are as often above 1 as below in the next run
 MUCH = 1.25  # how many times the usual time is worth a line
@@ -16,24 +16,24 @@ MUCH = 1.25  # how many times the usual time is worth a line
 def section(records: list[Record]) -> str:
     """Both tables."""
     than_others = [
-        [what, duration(ours), other, duration(its), times(ours / its)]
+        [what, other, times(ours / its)]
         for what, ours, other, its in beside_others(records)
         if ours > NOISE * its
     ]
     than_usual = [
-        [what, duration(ours), duration(its), times(ours / its)]
+        [what, times(ours / its)]
         for what, ours, its in beside_the_usual(records)
         if ours > MUCH * its
     ]
     parts = []
     if than_others:
-        head = ["", "pydag", "faster", "its time", "ratio"]
+        head = ["", "faster", "pydag's time over its"]
         parts.append(f"""\
 Every workload in which another library is more than {NOISE - 1:.0%} faster than pydag:
 
 {table(head, than_others)}""")
     if than_usual:
-        head = ["", "pydag", "usually", "ratio"]
+        head = ["", "times the usual"]
         parts.append(f"""\
 Every workload that takes pydag more than {MUCH} times as long as the same work usually does:
 

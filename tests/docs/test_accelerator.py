@@ -113,7 +113,7 @@ def test_a_process_that_fails_is_a_row(capfd: pytest.CaptureFixture[str]) -> Non
     late = accelerator.one("pydag", 0.01, dtype="float32", steps=3, width=64)
     assert late["figures"]["note"] == "took more than 0.01 s"
     size = {"width": None, "ways": [late["figures"]]}
-    assert "| pydag |  |  | took more than" in rows_of({"about": {}}, size)
+    assert "| pydag |  | took more than" in rows_of({"about": {}}, size)
 
 
 def test_the_section_of_the_page(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_the_section_of_the_page(tmp_path: Path) -> None:
     text = section([], file)
     words = " ".join(text.split())
     assert "an A Device with 77 GB to use (jax 1; 2026-01-02)" in words
-    assert "| pydag | 2,000 | 8 GB | 60 GB | 100 ms | 1 ms | 3 s | 1.500000 |" in text
-    assert "| JAX, not tied |  |  | out of memory |  |  |  |  |" in text
+    assert "| pydag | 2,000 | 60 GB | 100 ms | 1 ms | 1.500000 |" in text
+    assert "| JAX, not tied |  | out of memory |  |  |  |" in text
     assert "to the last bit" in words
     sizes[0]["same_bits"] = False
     file.write_text(json.dumps({"about": about, "sizes": sizes}), "utf-8")
