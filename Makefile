@@ -110,7 +110,7 @@ lint: $(test)/installed
 	$(test)/bin/ruff format --check
 	@echo "clang-format --dry-run -Werror $(words $(core_files)) files"
 	@$(test)/bin/clang-format --dry-run -Werror $(core_files)
-	$(test)/bin/codespell pydag docs examples benchmarks upstream .ci Makefile $(wildcard *.md)
+	$(test)/bin/codespell pydag docs examples benchmarks tests upstream .ci Makefile $(wildcard *.md)
 	$(test)/bin/zizmor --offline --no-progress --quiet --min-severity medium .github
 
 types: $(test)/installed

@@ -39,7 +39,7 @@ def logged(seen: list[Any], answer: Callable[..., Any] = lambda *row: row) -> Ca
 
 
 def one_level(peer: Peer, tree: Any, options: Options) -> Any:
-    """All that is told of one node, and what is built of it again."""
+    """What a spec says of one node, and what is built of it again."""
     found = peer.flatten_one_level(tree, **options)
     built = found.unflatten_func(found.metadata, [*found.children])
     kind, entry = found.kind, found.path_entry_type

@@ -193,7 +193,7 @@ def told(prefix: Any, full: Any, **given_options: Any) -> list[tuple[type, list[
 
 
 def test_prefix_errors_of_shared_nodes() -> None:
-    """Each pair of nodes is told once, at its first path; conflicts come last."""
+    """Each pair of nodes is listed once, at its first path; conflicts come last."""
     p, q = (1,), [2]
     shape = "pytree structure error: different types at key path"
     assert told([p, p, p], [q, q, q]) == [
@@ -234,7 +234,7 @@ pydag.register_pydag_node(Held, lambda h: (h.parts, h.aux), lambda aux, c: Held(
     ],
 )
 def test_prefix_errors_of_registered_nodes(full: Any, what: str, own: str, other: str) -> None:
-    """Other numbers of children and other aux_data are told with both sides."""
+    """Messages about other numbers of children and other aux_data show both sides."""
     [make] = pydag.prefix_errors([Held(1)], [full])
     assert str(make("p")) == (
         f"pytree structure error: different {what} at key path\n    p[0]\n"
@@ -244,7 +244,7 @@ def test_prefix_errors_of_registered_nodes(full: Any, what: str, own: str, other
 
 
 def test_prefix_errors_whole_text() -> None:
-    """A difference of keys is told with both sides, what is missing and what is extra."""
+    """The message about other keys shows both sides, what is missing and what is extra."""
     [make] = pydag.prefix_errors({1: 1, "{": 2}, {2: 3, "{": 4})
     assert str(make("p")) == (
         "pytree structure error: different pytree keys at key path\n"
@@ -313,7 +313,7 @@ def test_functions_agree(drawn: tuple[Any, Any], same: Options, keeps: Any) -> N
         calls = (f,) if "map" in name else ()
         found = outcome(lambda: side.tree(name.removeprefix("tree_"))(*calls, a, b, **chosen))
         if "prefix" in name and type(found) is tuple and found[0] is ValueError and has_several:
-            found = ValueError  # here the first one that doesn't fit is told, there the last
+            found = ValueError  # here about the first one that doesn't fit, there the last
         # The full tree is taken apart in its own order, not in that of the prefix.
         return without_values(found), sorted(map(repr, log)) if "prefix" in name else log
 

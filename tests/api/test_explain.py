@@ -60,7 +60,7 @@ SIMPLE: list[strategies.Shape] = [strategies.several, a_dict]
 @thorough
 @given(strategies.dags(SIMPLE), strategies.dags(SIMPLE), st.booleans())
 def test_what_is_said_of_sharing_is_true(first: Any, second: Any, wrap: bool) -> None:
-    """The paths lead to one object where it says so, and to two where it says so."""
+    """Paths that it calls one object lead to one, and those that it calls two lead to two."""
     if wrap:  # something to agree upon
         first, second = [second, first, second], [second, pydag.dag_copy(second), first]
     lines = explain(first, second).splitlines()

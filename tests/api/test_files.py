@@ -379,7 +379,7 @@ def test_unregistered_class(path: Path, w: Any) -> None:
 
 
 def test_update_into_mapped_arrays(path: Path, w: Any) -> None:
-    """A mapped array is never written to, and `dag_update` says so: its file stays as it is."""
+    """`dag_update` refuses to write to a mapped array: its file stays as it is."""
     save(path, [w])
     before = path.read_bytes()
     model = load(path)

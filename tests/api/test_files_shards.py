@@ -381,7 +381,7 @@ def test_a_file_in_the_place_of_a_directory(tmp_path: Path, w: Any) -> None:
 def test_a_directory_that_is_replaced(
     folder: Path, w: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files of two models are never mixed: a reader that meets another index says so."""
+    """Files of two models are never mixed: a reader that meets another index raises."""
     start = File.__init__
 
     def replacing(self: File, path: Any) -> None:

@@ -288,7 +288,7 @@ def test_root_has_the_first_context() -> None:
 
 @pytest.mark.parametrize("context", [[], {}, bytearray(), ([],)])
 def test_context_that_cannot_be_hashed(context: Any) -> None:
-    """It is a TypeError that says so, and where."""
+    """It is a TypeError, with the place."""
     with pytest.raises(TypeError) as info:
         pydag.dag_fold(lambda *_: 0, {"a": [1]}, down={list: lambda *_: context})
     assert "hash" in str(info.value)

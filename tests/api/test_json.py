@@ -266,7 +266,7 @@ def test_two_classes_of_one_name() -> None:
 def test_a_class_that_is_defined_anew(
     first: dict[str, Any], second: dict[str, Any], warns: bool
 ) -> None:
-    """Takes the old one's place; that is told where it declares other fields."""
+    """Takes the old one's place; an error where it declares other fields."""
     made = []
     for fields in (first, second):
         cls = type("Anew", (), {"__module__": __name__})

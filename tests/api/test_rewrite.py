@@ -137,7 +137,7 @@ EQUAL: dict[str, tuple[Any, Callable[[], Any]]] = {
     "big int": (10**30, lambda: int("1" + 30 * "0")),
     "float": (2.5, lambda: float("2.5")),
     "nan": (math.nan, lambda: float("nan")),
-    "str": ("text", lambda: "".join(["te", "xt"])),
+    "str": ("text", lambda: "".join(["t", "ext"])),
     "bytes": (b"b", lambda: bytes([98])),
     "complex": (1 + 2j, lambda: complex(1, 2)),
     "range": (range(3), lambda: range(3)),
@@ -264,7 +264,7 @@ def test_exceptions_pass_through() -> None:
 
 
 def test_node_put_into_itself() -> None:
-    """A function that puts a node into itself is told so; one that wraps a node may."""
+    """A function that puts a node into itself gets an error; one that wraps a node may."""
 
     def append_itself(node: Any) -> Any:
         if isinstance(node, list):

@@ -428,7 +428,7 @@ def test_names_without_prefix() -> None:
 
 @pytest.mark.skipif(sys.version_info >= (3, 15), reason="it has one")
 def test_frozendict_is_refused() -> None:
-    """There is no `frozendict` before Python 3.15, and the function says so."""
+    """There is no `frozendict` before Python 3.15: the function raises."""
     with pytest.raises(RuntimeError, match=r"requires Python 3.15\+ with `frozendict` support"):
         pydag.dagspec_frozendict({"a": pydag.dagspec_leaf()})
 

@@ -140,7 +140,7 @@ def test_broadcast_conflict(first: Any, second: Any, paths: tuple[str, str]) -> 
 
 
 def test_broadcast_error_below_an_alias() -> None:
-    """What doesn't fit below an alias is told with the path through the alias."""
+    """The error about what doesn't fit below an alias has the path through the alias."""
     first, second = spec_of([N, N]), spec_of([[1], (2,)])
     with pytest.raises(ValueError, match=r"expected type: list, got: tuple.*\n  at tree\[1\]$"):
         first.broadcast_to_common_suffix(second)

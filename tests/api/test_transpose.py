@@ -86,7 +86,7 @@ def test_nodes_do_not(outer: Any, inner: Any, tree: Any, paths: str) -> None:
 
 
 def test_what_does_not_fit() -> None:
-    """With sharing the tree is matched; a node in the place of a leaf is told as by optree."""
+    """With sharing the tree is matched; a node in the place of a leaf gets optree's error."""
     with pytest.raises(ValueError, match=r"^list arity mismatch; expected: 2, got: 3; "):
         pydag.dag_transpose(spec([1, 1]), spec([1, 2]), [1, W, W])
     mismatch = (

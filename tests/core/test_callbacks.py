@@ -159,7 +159,7 @@ def test_place_that_cannot_be_told() -> None:
 
 
 def test_missing_field_names_its_place() -> None:
-    """A field that isn't set is told with the class, the field and the path, by every walk."""
+    """About a field that isn't set every walk names the class, the field and the path."""
 
     @pydag.register_fields(data_fields=("x", "y"), meta_fields=("m",))
     class Plain:

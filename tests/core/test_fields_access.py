@@ -250,7 +250,7 @@ def test_class_that_changes(change: Any, named: bool, slots: bool, seen: bool) -
 
 
 def test_field_that_only_a_descriptor_could_give() -> None:
-    """A field that stands in neither place is an AttributeError that says so, with the path."""
+    """A field that is in neither place is an AttributeError with the path."""
 
     @pydag.register_fields(data_fields=("w",))
     class Celsius:
@@ -292,7 +292,7 @@ def test_meta_slot_whose_name_is_in_the_dict_too() -> None:
     pydag.register_fields(Half, meta_fields=("slot", "other"))
     node = Half()
     node.slot = 1
-    for hiding in ("slot", "".join(["sl", "ot"])):  # the name itself, and a string equal to it
+    for hiding in ("slot", "".join(["s", "lot"])):  # the name itself, and a string equal to it
         node.__dict__ = {hiding: 2}
         for _ in range(3):
             with pytest.raises(AttributeError, match="other"):

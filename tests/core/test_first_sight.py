@@ -42,7 +42,7 @@ def derived_tuple() -> Any:
 
 
 def other_fields() -> Any:
-    """A class that says something else of its fields than its base."""
+    """A class that declares other fields than its base."""
     base: Any = namedtuple("base", "a b")
     return type("Derived", (base,), {"_fields": "ab"})(1, 2)
 

@@ -121,7 +121,7 @@ def test_opened_by_the_function(register: Callable[..., None]) -> None:
 
 @pytest.mark.parametrize("by_fields", [True, False])
 def test_never_changed_in_place(register: Callable[..., None], by_fields: bool) -> None:
-    """What the other library would do when a field is set isn't known: a TypeError says so."""
+    """What the other library would do when a field is set isn't known: a TypeError."""
     register(Known, by_fields=by_fields)
     tree = {"k": [Known(1, "a")]}
     said = "another library, and its objects are not changed" if by_fields else "a flatten function"

@@ -199,7 +199,7 @@ if HAS_SAFE_ORDERED_DICT:
 
 
 def read(tree: Any, way: int, counts: set[int]) -> None:
-    """Uses a tree that changes. What comes is a tree that it was, or an error that says so."""
+    """Uses a tree that changes. What comes is a tree that it was, or an error about the change."""
     try:
         if way == 0:
             leaves, spec = pydag.dag_flatten(tree)

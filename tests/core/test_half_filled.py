@@ -80,7 +80,7 @@ def test_trees() -> None:
 
 
 def test_leaves() -> None:
-    """As the leaves it is refused; as a leaf it passes, until it is held against another one."""
+    """As the leaves it is refused; as a leaf it passes, until it is compared with another one."""
     cases = """
     lambda h: pydag.dag_unflatten(pydag.dag_structure([1, 2]), h),
     lambda h: pydag.dag_map(lambda x, y: 0, [x, x], [h, (x, 1)]),

@@ -153,7 +153,7 @@ def test_builtin_classes_have_optrees_entries(cls: Any, mode: bool) -> None:
 
 
 def test_entries_of_classes_of_ours() -> None:
-    """What was registered here is told with its kind; the namespace comes before the global one."""
+    """It has the kind of what was registered here; the namespace comes before the global one."""
     cls = fresh()
     register(cls)
     get = pydag.register_pydag_node.get

@@ -103,7 +103,7 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_mismatches_are_told_as_by_optree(name: str) -> None:
-    """What is short enough is told word for word as optree tells it; the place comes after."""
+    """Short messages are optree's, word for word; the place comes after."""
     tree, rest = PAIRS[name]
     with pytest.raises(ValueError) as theirs:  # noqa: PT011  # compared below
         optree.tree_structure(tree).flatten_up_to(rest)
@@ -149,7 +149,7 @@ def test_answers_that_are_no_yes_or_no() -> None:
 
 
 def test_no_constructor() -> None:
-    """A spec isn't made by calling its class, and the message says so as optree's does."""
+    """A spec isn't made by calling its class, and the message is optree's."""
     make: Any = pydag.PyDagSpec
     for arguments in ((), (1,)):
         with pytest.raises(TypeError, match=r"^pydag\.PyDagSpec: No constructor defined!"):
@@ -167,7 +167,7 @@ def test_mismatches_of_fields() -> None:
 
 
 def test_number_of_leaves() -> None:
-    """Too few and too many leaves are told with both numbers, where the other one is known."""
+    """The message about too few or too many leaves has both numbers, where both are known."""
     spec = pydag.dag_structure([1, (2, 3)])
     leaves: Any
     for leaves, message in (
@@ -211,7 +211,7 @@ def test_two_answers_below_a_shared_node() -> None:
 
 
 def test_anchors_and_aliases() -> None:
-    """A lost alias and two anchors of one index are told with their paths."""
+    """The errors about a lost alias and two anchors of one index have the paths."""
     with pytest.raises(pydag.SharingError, match=r"Anchor\(3.*tree\['b'\]"):
         pydag.reref({"b": pydag.Alias(3)})
     with pytest.raises(pydag.SharingError) as info:

@@ -242,7 +242,7 @@ def test_classes_that_die_in_forgotten_namespaces() -> None:
 
 
 def test_specs_of_two_namespaces() -> None:
-    """They are unequal, though of one class; `explain` says so, and no collection holds both."""
+    """They are unequal, though of one class; `explain` shows it, and no collection holds both."""
 
     class Local:
         w: Any

@@ -41,7 +41,7 @@ SHARED = [5, {"a": 6}]
     ],
 )
 def test_module_leaves(tree: Any, owned: tuple[int, ...], mixed: tuple[int, ...]) -> None:
-    """The nearest registered owner counts, along every path; those of both sorts are told."""
+    """The nearest registered owner counts, along every path; those of both sorts are listed."""
     assert _core.module_leaves(pydag.dag_structure(tree)) == (owned, mixed)
 
 

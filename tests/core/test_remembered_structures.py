@@ -160,7 +160,7 @@ def test_changes_are_changes() -> None:
 
 
 def test_rest_that_was_changed() -> None:
-    """A further tree is held against the structure anew each time, after any change."""
+    """A further tree is compared with the structure anew each time, after any change."""
     for name, change in CHANGES.items():
         tree, rest = tree_of_all(), tree_of_all()
         for _ in range(2):

@@ -89,7 +89,7 @@ def test_many_children_of_one_object() -> None:
 
 @pytest.mark.measures
 def test_broadcast_of_other_sharing() -> None:
-    """A leaf with many places is held against each different object once, not along every path."""
+    """A leaf with many places is compared with each different object once, not along every path."""
     w, size = object(), 1000
     first = pydag.dag_structure([w] * size)
     second = pydag.dag_structure([[object() for _ in range(10)] for _ in range(size)])

@@ -288,7 +288,7 @@ def test_several_plans_for_a_structure() -> None:
 
 
 def test_what_a_plan_watches() -> None:
-    """A plan holds as long as all that it watches says so, and no other plan stops it."""
+    """A plan holds as long as all that it watches returns true; no other plan stops it."""
 
     def says(answer: Any) -> Any:
         if answer == "raises":
@@ -333,7 +333,7 @@ def test_leaves_of_static_arguments() -> None:
     for leaf in leaves:
         _core.add_static_leaf(plans, leaf, None)
     assert [_core.static_leaf(plans, value) for value in values] == leaves
-    again = [int("1"), "te" + "xt"[:2], (int("1"), "a")]
+    again = [int("1"), "t" + "ext"[:3], (int("1"), "a")]
     assert [_core.static_leaf(plans, x) for x in again] == [leaves[0], leaves[2], leaves[6]]
     assert _core.static_leaf(plans, 1.0) is None
     assert _core.static_leaf(plans, (things[0], 1)) is None

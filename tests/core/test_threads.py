@@ -103,7 +103,7 @@ def test_registering_while_others_flatten() -> None:
 
 
 def test_one_class_registered_by_many() -> None:
-    """Of several threads that register one class, one succeeds and the others are told."""
+    """Of several threads that register one class, one succeeds and the others get an error."""
 
     class Wanted:
         pass
@@ -176,7 +176,7 @@ def test_optree_registering_while_others_flatten() -> None:
 
 
 def test_state_set_by_many() -> None:
-    """Of several threads that restore one spec, one succeeds and the others are told."""
+    """Of several threads that restore one spec, one succeeds and the others get an error."""
     state = pydag.dag_structure(sample()).__getstate__()
     for _ in range(20):
         spec = pydag.PyDagSpec.__new__(pydag.PyDagSpec)

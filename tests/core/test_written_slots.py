@@ -78,7 +78,7 @@ def test_each_field_is_found(what: str) -> None:
     bad = MISSING[what]
     good = rich(type(bad))
     spec = pydag.dag_structure([good])
-    for _ in range(3):  # the structure is remembered: an object is held against it first
+    for _ in range(3):  # the structure is remembered: an object is compared with it first
         assert pydag.dag_structure([good]) == spec
     for work in (
         lambda: pydag.dag_structure([bad]),

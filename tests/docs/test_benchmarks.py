@@ -187,7 +187,7 @@ def test_the_page_is_what_the_results_say(tmp_path: Path) -> None:
 
 
 def test_every_slower_workload_is_on_the_page() -> None:
-    """Where another library is faster, by more than noise, in any record, the page says so."""
+    """Each record in which another library is faster, by more than noise, is on the page."""
     committed = Results.read(ROOT / "benchmarks/results.json").records
     text = slower.section(committed)
     compared = list(slower.beside_others(committed))

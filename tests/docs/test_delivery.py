@@ -47,7 +47,7 @@ def test_bounds(requirement: str) -> None:
     ],
 )
 def test_messages_say_the_bounds(file: str, package: str) -> None:
-    """What a library of another version is told is what the metadata demands."""
+    """The message about a library's version names the versions that the metadata demands."""
     [bound] = [x for x in USERS if re.match(rf"{package}\b", x)]
     assert f'"{bound}"' in (ROOT / file).read_text("utf-8")
 

@@ -19,7 +19,7 @@ FUNCTIONS = Path(__file__).parents[2] / "docs/functions.md"
 
 @pytest.mark.parametrize("name", ["pydag", "pydag.jaxinterop"])
 def test_all_is_what_is_public(name: str) -> None:
-    """`__all__` has every public name, modules if it says so, by alphabet, constants first."""
+    """`__all__` has every public name, modules if it names them, by alphabet, constants first."""
     if name == "pydag.jaxinterop":
         pytest.importorskip("jax")
     package = importlib.import_module(name)

@@ -307,12 +307,12 @@ def test_stub_is_the_generated_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "a change that is lost is told",
-        "a function that returns it untied says so",
-        "strings and the like of it",
-        "The newest one is mended.",
-        "What a block prints stands below it.",
-        "a selction of leaves",
+        "a change that is lost is told",  # codespell:ignore
+        "a function that returns it untied says so",  # codespell:ignore
+        "strings and the like of it",  # codespell:ignore
+        "The newest one is mended.",  # codespell:ignore
+        "What a block prints stands below it.",  # codespell:ignore
+        "a selction of leaves",  # codespell:ignore
     ],
 )
 def test_awkward_phrases_are_found(line: str, tmp_path: Path) -> None:

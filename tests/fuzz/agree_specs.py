@@ -128,7 +128,7 @@ def order(this: Round, tree: Any, other: Any, options: Options) -> None:
     same("prefix", list(mine), theirs)
     equal = x == y
     expect("hash: equal structures have two", not equal or hash(x) == hash(y))
-    expect("explain: says something of equal structures", bool(pydag.explain(x, y)) != equal)
+    expect("explain: finds a difference of equal structures", bool(pydag.explain(x, y)) != equal)
 
 
 def suffix(this: Round, tree: Any, other: Any, options: Options) -> None:

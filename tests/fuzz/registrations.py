@@ -61,7 +61,7 @@ class Classes:
         del self.known[space][cls]
 
     def registry(self, space: str) -> Registry:
-        """What the reference is told."""
+        """What the reference gets."""
         return {**sp.GLOBAL, **self.known[""], **self.known[space]}
 
     def instance(self, below: Any) -> Any:

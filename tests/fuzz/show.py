@@ -9,7 +9,7 @@ from reference_kinds import MAPPINGS
 
 
 def program(*built: Any) -> str:
-    """Lines that build what a round has built; what can't be written is told by its repr."""
+    """Lines that build what a round has built; of what can't be written, its repr."""
     lines: list[str] = []
     names: dict[int, str] = {}
 

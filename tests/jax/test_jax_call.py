@@ -118,7 +118,7 @@ class Asked:
 
 
 def test_a_call_follows_a_structure_whose_nodes_are_asked() -> None:
-    """Each is asked once in a call; a function is traced anew where one says something else."""
+    """Each is asked once in a call; a function is traced anew where one gives another answer."""
     asked: list[Any] = []
     traced: list[Any] = []
 

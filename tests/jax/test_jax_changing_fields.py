@@ -1,4 +1,4 @@
-"""A number in a static field that is another one at each call is told, as a static leaf is."""
+"""The warning about a number in a static field that is another one at each call."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def ones() -> Any:
 
 @pytest.mark.parametrize("make", [Record, Module, Fields])
 def test_a_field_that_changes(make: Make) -> None:
-    """It is told once, at the fourth compilation: the path, both values, and what to do."""
+    """It comes once, at the fourth compilation: the path, both values, and what to do."""
     trees = [{"layers": [make(ones(), "net"), make(ones(), 0.5 * i)]} for i in range(6)]
     assert warnings_of(trees[:3]) == []
     [text] = warnings_of(trees)

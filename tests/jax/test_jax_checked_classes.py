@@ -115,7 +115,7 @@ def custom_jvp(model: Model) -> Any:
 
 
 def stages(model: Model) -> Any:
-    """All that is told of a compiled function."""
+    """All that can be asked of a compiled function."""
     lowered: Any = pj.jit(same).lower(model)
     compiled = lowered.compile()
     compiled(model)
@@ -130,7 +130,7 @@ def stages(model: Model) -> Any:
 
 
 def told(model: Model) -> Any:
-    """All that is told of a pullback."""
+    """All that can be asked of a pullback."""
     pullback = pj.vjp(same, model)[1]
     return pullback.args_res, pullback.out_nzs
 
@@ -170,7 +170,7 @@ WRAPPERS: dict[str, Callable[[Model], Any]] = {
     "vjp": lambda m: pulled(same, m),
     "vjp, saveable_args": lambda m: pj.vjp(number, m, saveable_args=(PREFIX,)),
     "vjp, in_nzs": lambda m: pulled(number, m, in_nzs=(PREFIX,)),
-    "vjp, what is told": told,
+    "vjp, answers": told,
     "jvp": lambda m: pj.jvp(same, (m,), (m,)),
     "linearize": lambda m: pj.linearize(same, m)[1](m),
     "linearize, in_nzs": lambda m: pj.linearize(same, m, in_nzs=(PREFIX,))[1](m),
@@ -202,7 +202,7 @@ WRAPPERS: dict[str, Callable[[Model], Any]] = {
 }
 
 # Which only newer releases of JAX take, or tell.
-OF_NEWER_JAX = {"vjp, saveable_args", "vjp, in_nzs", "vjp, what is told", "linearize, in_nzs"}
+OF_NEWER_JAX = {"vjp, saveable_args", "vjp, in_nzs", "vjp, answers", "linearize, in_nzs"}
 HAS_NEWER = "saveable_args" in inspect.signature(jax.vjp).parameters
 TRIED = [name for name in WRAPPERS if HAS_NEWER or name not in OF_NEWER_JAX]
 

@@ -106,7 +106,7 @@ def test_pure_callback_under_vmap() -> None:
 
 
 def test_a_callback_that_returns_something_else() -> None:
-    """Two objects where one was declared: the error says so."""
+    """Two objects where one was declared are an error."""
     w = jnp.float32(3.0)
     with pytest.raises(Exception, match="are one object") as caught:
         # On an accelerator the error comes with the result.

@@ -1,4 +1,4 @@
-"""A function that is compiled again and again for the same arrays is told of, once."""
+"""The warning about a function that is compiled again and again for the same arrays."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ CHANGING: dict[str, tuple[Callable[[int], Any], str]] = {
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_three_compilations_that_served_few_calls(name: str) -> None:
-    """The next one is told, once, with the path and both values; not a sooner one."""
+    """The next one warns, once, with the path and both values; not a sooner one."""
     make, expected = CHANGING[name]
     assert said((make(i), W) for i in range(3)) == []
     [text] = said((make(i), W) for i in range(4))
@@ -183,7 +183,7 @@ def test_a_constant_object_that_is_changed() -> None:
 
 
 def test_a_static_argument() -> None:
-    """Numbers and text are compiled for as was asked; functions and objects made anew are told."""
+    """Numbers and text are compiled for as was asked; functions and objects made anew warn."""
     assert said(((W, i) for i in range(12)), static_argnums=1) == []
     assert said(((W, f"mode{i}") for i in range(12)), static_argnums=1) == []
     [text] = said(((W, made(i)) for i in range(6)), static_argnums=1)

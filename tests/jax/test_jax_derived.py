@@ -234,7 +234,7 @@ def test_a_call_of_a_compiled_function_costs_nothing_more() -> None:
 
 
 def test_a_model_that_is_built_anew_is_not_compiled_anew() -> None:
-    """With functions of modules, methods and partials; a lambda of its own for each is told."""
+    """With functions of modules, methods and partials; a lambda of its own for each warns."""
     count: list[int] = []
 
     def f(model: Any) -> Any:
@@ -407,7 +407,7 @@ def test_a_module_that_resolves() -> None:
 
 
 def test_a_module_that_resolves_keeps_what_its_methods_change() -> None:
-    """Eagerly, and by `update_argnums`; without it the change is told as lost."""
+    """Eagerly, and by `update_argnums`; without it a warning calls the change lost."""
     model = Tied()
     model(X)
     assert model.calls == 1

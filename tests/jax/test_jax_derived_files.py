@@ -105,7 +105,7 @@ def test_partials_of_ones_own_functions(path: Path) -> None:
 
 
 def test_like_has_functions_of_its_own(path: Path) -> None:
-    """Nothing has to be named; another function than the file's is told, and the code's counts."""
+    """Nothing has to be named; another function than the file's warns, and the code's counts."""
     pj.save(path, Model(scaled))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -261,7 +261,7 @@ def test_a_view_of_a_file_shows_a_call(path: Path) -> None:
 
 
 def test_a_difference_is_explained_by_the_function() -> None:
-    """Another function, and a tie that is cut, are told by their paths."""
+    """The errors about another function, and a tie that is cut, have the paths."""
     first = pydag.dag_structure(Model())
     other = pydag.explain(first, pydag.dag_structure(Model(jnp.flip)))
     assert "tree.out" in other

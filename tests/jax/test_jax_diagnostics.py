@@ -539,7 +539,7 @@ def test_leaves_that_have_no_derivative(name: str) -> None:
 
 
 def test_results_that_have_no_gradient() -> None:
-    """A result that is no scalar, or no real number, is told with the function."""
+    """The error about a result that is no scalar, or no real number, names the function."""
     text = said(lambda: pj.grad(lambda tree: tree["enc"]["w"])(model()), TypeError)
     assert text.startswith("Gradient only defined for scalar-output functions.")
     assert f"The function is <lambda> at {__file__}:" in text
@@ -576,7 +576,7 @@ def test_tangents_of_other_types() -> None:
 
 
 def test_tangents_of_another_structure() -> None:
-    """They are told with their own roots."""
+    """Paths in them begin with their own roots."""
     tangent = {"enc": {"v": jnp.ones(2)}}
     text = said(lambda: pj.jvp(double, (model(),), (tangent,)), TypeError)
     assert "at tangents[0]['enc']" in text
@@ -740,7 +740,7 @@ ROOTS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 @pytest.mark.parametrize("name", ROOTS)
 def test_trees_that_cannot_be_flattened(name: str) -> None:
-    """Missing fields, exceptions and cycles are told with a path that begins at the user's name."""
+    """Errors about missing fields, exceptions and cycles have a path from the user's name on."""
     call, root = ROOTS[name]
     text = said(lambda: call({"m": Layer()}), AttributeError)
     assert f"\n  at {root}['m']" in text

@@ -208,7 +208,7 @@ class Known(Layer):
 
 
 def test_classes_of_ours() -> None:
-    """A registered class goes in and comes out; what JAX can't open is told with path and cure."""
+    """A registered class goes in and comes out; what JAX can't open raises, with path and cure."""
     made = exported(lambda p: {"out": Known(2 * p["in"].w, "out")}, {"in": Known(X, "in")})
     out = made.call({"in": Known(X + 1, "in")})["out"]
     assert (type(out), out.name, out.w.tolist()) == (Known, "out", [4.0, 22.0])

@@ -153,7 +153,7 @@ def test_copies_that_differ() -> None:
 
 
 def test_missing_and_surplus() -> None:
-    """What is missing or too much is told, unless strict=False."""
+    """What is missing or too much is an error, unless strict=False."""
     found = plain(tied())
     del found["encoder"]["b"]
     found["more"] = jnp.ones(1)

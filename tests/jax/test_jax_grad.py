@@ -164,7 +164,7 @@ def test_python_numbers_and_numpy_arrays() -> None:
 
 
 def test_a_namespace() -> None:
-    """Classes of a namespace are nodes where `grad` is told so."""
+    """Classes of a namespace are nodes where `grad` is given the namespace."""
 
     class Box:
         def __init__(self, content: Any) -> None:

@@ -107,7 +107,7 @@ def test_containers() -> None:
 
 
 def test_whole_items_of_a_dict() -> None:
-    """Parts that start as one by habit may come apart; ties inside of each are told, and leaves."""
+    """Parts that start as one by habit may come apart; ties inside of each warn, and leaves."""
 
     def step(state: Any) -> Any:
         half = pydag.dag_map(lambda x: x / 2, state["target"])
@@ -173,7 +173,7 @@ def test_untying_inside_of_another_compiled_function() -> None:
 
 
 def test_a_function_that_unties_is_called_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the second call on: no Python code takes the arguments apart. Who traces it is told."""
+    """From the second call on: no Python code takes the arguments apart. The untie is counted."""
 
     def refuse(*args: Any) -> Any:
         raise AssertionError("the core didn't call it")
@@ -205,7 +205,7 @@ def test_sixty_levels() -> None:
 
 
 def test_a_plain_function_that_ours_is_given() -> None:
-    """`jit(jax.checkpoint(f))`, with a gradient in `f`: it is told who unties the model there."""
+    """`jit(jax.checkpoint(f))`, with a gradient in `f`: the warning names who unties the model."""
     w = jax.numpy.ones(3)
 
     def f(p: Any) -> Any:

@@ -171,7 +171,7 @@ def test_records_and_namespaces_are_not_told_to_jax() -> None:
 
 
 def test_modules_registered_before_the_import() -> None:
-    """JAX is told of them when `pydag.jaxinterop` is imported."""
+    """JAX knows them once `pydag.jaxinterop` is imported."""
     source = """
 import pydag
 @pydag.register_module

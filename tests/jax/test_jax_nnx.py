@@ -712,7 +712,7 @@ def test_wrt_selects_state() -> None:
 
 
 def test_nothing_but_state() -> None:
-    """Where there is only state, the error says so, and what to do."""
+    """The error where there is only state says what to do."""
     with pytest.raises(TypeError, match=r"no nnx\.Param.*\n.*wrt="):
         jaxinterop.grad(lambda v: jnp.sum(v[...]))(nnx.BatchStat(ONE))
 

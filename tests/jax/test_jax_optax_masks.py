@@ -86,7 +86,7 @@ def test_a_prefix(prefix: Any) -> None:
 
 @pytest.mark.parametrize("model", [tied(), {"t": Unknown(w := jnp.ones(2)), "w": w}])
 def test_a_mask_by_path_sees_every_path(model: Any) -> None:
-    """JAX's functions go to a tied leaf on each path; one that is True selects it, and says so."""
+    """JAX's functions go to a tied leaf on each path; one True selects it, with a warning."""
 
     def mask(params: Any) -> Any:
         return tree_map_with_path(lambda path, _: keystr(path).endswith("['w']"), params)
@@ -151,7 +151,7 @@ def schedule_free(make: Any, params: Any, gradient: Any, apply: Any) -> tuple[An
 
 @pytest.mark.parametrize("make", [tied, Model, Own])
 def test_averaged_parameters_of_schedule_free(make: Any) -> None:
-    """`schedule_free_eval_params` takes a `Dag` of any model, and says so of the model itself."""
+    """`schedule_free_eval_params` takes a `Dag` of any model, and no model itself."""
 
     def loss(model: Any) -> Any:
         return jnp.sum(weight(model) ** 2)

@@ -18,7 +18,7 @@ import optax
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 
-# Orbax says so whenever it is not told where arrays should go; what a restored one says of
+# Orbax warns whenever nobody says where arrays should go; what a restored one says of
 # itself is tested here, not what is said meanwhile.
 pytestmark = pytest.mark.filterwarnings("ignore:Sharding info not provided")
 

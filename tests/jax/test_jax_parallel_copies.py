@@ -208,7 +208,7 @@ def test_copies_come_apart_in_silence(name: str) -> None:
 
 
 def test_copies_in_the_results_of_branches() -> None:
-    """Branches of which one returns copies and the other doesn't; a module's layer is told."""
+    """Branches of which one returns copies and the other doesn't; a module's layer warns."""
 
     class Layer(pj.Module):
         def __init__(self) -> None:

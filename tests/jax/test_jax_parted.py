@@ -41,7 +41,7 @@ LEAVES: list[tuple[Callable[[], Any], bool, bool]] = [
 
 @pytest.mark.parametrize("make", [lambda a, b: {"a": a, "b": b}, Held], ids=["dict", "module"])
 def test_one_structure_with_leaves_of_other_classes(make: Any) -> None:
-    """What is static is told by the leaves of each tree, whatever the last trees had."""
+    """What is static is found by the leaves of each tree, whatever the last trees had."""
     column = 1 + (make is Held)
     for _ in range(2):
         for row in LEAVES:

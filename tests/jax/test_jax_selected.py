@@ -219,9 +219,9 @@ def test_patterns_mean_the_same_everywhere() -> None:
 
 
 def test_a_selection_that_selects_nothing() -> None:
-    """The nearest paths that exist are told."""
+    """The error lists the nearest paths that exist."""
     with pytest.raises(ValueError, match="no path matches the pattern 'widht'") as caught:
-        jaxinterop.jit(kinds, static="widht")(Layer())
+        jaxinterop.jit(kinds, static="widht")(Layer())  # codespell:ignore
     assert "width" in str(caught.value)
     nothing: list[Any] = [lambda leaf: False, str, (bytes, str), [str]]
     for where in nothing:
@@ -229,9 +229,9 @@ def test_a_selection_that_selects_nothing() -> None:
             jaxinterop.jit(kinds, static=where)(Layer())
     for wrap in (jaxinterop.grad, jaxinterop.vmap, jaxinterop.checkpoint, scanned, looped):
         with pytest.raises(ValueError, match="no path matches"):
-            wrap(lambda layer: 0.0, static="widht")(Layer())
+            wrap(lambda layer: 0.0, static="widht")(Layer())  # codespell:ignore
     with pytest.raises(ValueError, match="no path matches"):
-        Dag(Layer(), static="widht")
+        Dag(Layer(), static="widht")  # codespell:ignore
     wrong: list[Any] = [3, {"a": 1}]
     for where in wrong:
         with pytest.raises(TypeError, match="which leaves"):

@@ -88,7 +88,7 @@ def test_without_sharing_all_is_as_in_jax(donated: tuple[int, ...]) -> None:
 
 
 def test_they_pass_for_those_of_jax() -> None:
-    """`isinstance` says so, also of the compiled function itself."""
+    """`isinstance` is true, also of the compiled function itself."""
     traced, lowered, compiled = every_stage()
     assert isinstance(traced, stages.Traced)
     assert isinstance(lowered, stages.Lowered)

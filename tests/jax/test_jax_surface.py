@@ -77,7 +77,7 @@ OBJECTS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_public_attributes(name: str) -> None:
-    """All that the installed JAX has, but for what the table leaves out, which says so."""
+    """All that the installed JAX has, but for what the table leaves out, with a reason."""
     theirs, ours = OBJECTS[name](jax), OBJECTS[name](pj)
     for attribute in [n for n in dir(theirs) if not n.startswith("_")]:
         if (name, attribute) in LEFT_OUT:

@@ -54,7 +54,7 @@ def test_errors_before_the_function_runs_name_the_leaf() -> None:
 
 
 def test_a_call_within_a_call_may_fail() -> None:
-    """The outer function goes on, runs once, and its own error is told as its own."""
+    """The outer function goes on, runs once, and its own error stays its own."""
     calls: list[str] = []
     inner = pj.vmap(lambda t: t["w"] + t["b"], in_axes=AXES)
 

@@ -86,7 +86,7 @@ def test_the_vocabulary(wrt: Any, expected: list[float | None]) -> None:
 
 
 def test_a_prefix_of_booleans() -> None:
-    """It has the form of the argument; where it gives one object two answers, both are told."""
+    """It has the form of the argument; two answers for one object are an error that shows both."""
     given = dict.fromkeys(model(), False)
     gradient = pj.grad(loss, wrt={**given, "body": Layer(False, True)})
     with pytest.raises(ValueError, match="prefix of booleans doesn't fit"):
@@ -171,7 +171,7 @@ def test_a_pattern_that_no_path_matches() -> None:
             pj.grad(loss, wrt=wrt)(model())
         assert "nearest that exist: ['body'].weight" in str(caught.value)
     with pytest.raises(ValueError, match="nearest that exist: bias"):
-        pj.grad(lambda one, other: 0.0, (0, 1), wrt="bais")(Layer(1.0, 2.0), {})
+        pj.grad(lambda one, other: 0.0, (0, 1), wrt="bais")(Layer(1.0, 2.0), {})  # codespell:ignore
 
 
 def test_allow_int() -> None:

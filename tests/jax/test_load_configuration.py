@@ -96,7 +96,7 @@ def test_configuration_of_another_type(tmp_path: Path) -> None:
 
 
 def test_records_have_data_and_meta_fields(tmp_path: Path) -> None:
-    """A record's number is the file's; its meta field is the code's, and is told of."""
+    """A record's number is the file's; its meta field is the code's, with a warning."""
     pj.save(tmp_path / "record.safetensors", [Record(3, "old")])
     loaded, messages = told(lambda: pj.load(tmp_path / "record.safetensors", [Record(5, "new")]))
     assert (loaded[0].count, loaded[0].label) == (3, "new")

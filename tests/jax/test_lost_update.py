@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that changes its argument and doesn't return that is told of."""
+"""The warning about a function that changes its argument and doesn't return it."""
 
 import warnings
 from collections.abc import Callable
@@ -124,7 +124,7 @@ def test_every_wrapper_tells(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_every_loop_tells(name: str) -> None:
-    """A loop's body or condition that changes what it is given in vain is told of."""
+    """A loop's body or condition that changes what it is given in vain warns."""
     with pytest.warns(LostUpdateWarning, match=r"\.mean, and the change is lost"):
         LOOPS[name](fresh_loss())(Net(), X)
 
@@ -383,7 +383,7 @@ def test_objects_made_inside() -> None:
 
 
 def test_items_of_dicts_and_lists() -> None:
-    """A leaf written over an item of a dict or list is told, also one that takes None's place."""
+    """A leaf written over an item of a dict or list warns, also one that takes None's place."""
 
     def f(p: Any) -> Any:
         p["cache"][0] = p["cache"][0] + 1
@@ -472,7 +472,7 @@ def test_something_that_cannot_be_flattened_is_left_alone() -> None:
 
 
 def test_a_module_of_nnx() -> None:
-    """A counter that never advances is told; a module that is returned is not."""
+    """A counter that never advances warns; a module that is returned does not."""
     model = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
     with pytest.warns(LostUpdateWarning, match=r"args\[0\].rngs.count"):
         pj.jit(lambda m, x: m(x))(model, X)
@@ -513,7 +513,7 @@ def test_thousands_of_changes_are_named_briefly() -> None:
 
 
 def test_a_number_in_a_record_that_is_replaced() -> None:
-    """Data of a record is traced: a number put in its place is told of, as an array is."""
+    """Data of a record is traced: a number put in its place warns, as an array does."""
 
     @pydag.register_fields
     class State:

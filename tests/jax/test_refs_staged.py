@@ -125,7 +125,7 @@ TO_REFS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("from_around", [False, True])
 @pytest.mark.parametrize("name", TO_REFS)
 def test_a_ref_where_an_array_was(name: str, from_around: bool) -> None:
-    """A body that puts a ref at the place of an array is told so, whichever ref it is."""
+    """A body that puts a ref at the place of an array gets an error, whichever ref it is."""
     around, inside = jax.new_ref(0.0), jax.new_ref(1.0)
 
     def body(carry: Any) -> Any:

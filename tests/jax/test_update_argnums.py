@@ -287,7 +287,7 @@ def test_static_leaves() -> None:
 
 
 def test_a_number_that_changes_at_each_call() -> None:
-    """It compiles at each call, and that is told as such numbers are."""
+    """It compiles at each call, with the warning about such numbers."""
 
     @pydag.register_module
     class Counter:
@@ -532,7 +532,7 @@ def test_a_ref_that_is_put_in() -> None:
 
 
 def test_a_static_leaf_that_cannot_be_hashed() -> None:
-    """It is told when it is put there, and nothing is written."""
+    """The error comes when it is put there, and nothing is written."""
 
     class Settings:
         __hash__ = None  # type: ignore[assignment]  # as Python does it for __eq__ alone
@@ -551,7 +551,7 @@ def test_a_static_leaf_that_cannot_be_hashed() -> None:
     ("options", "error", "text"),
     [
         ({"update_argnums": 5}, ValueError, "update_argnums"),
-        ({"update_argnames": "modell"}, ValueError, "update_argnames"),
+        ({"update_argnames": "modell"}, ValueError, "update_argnames"),  # codespell:ignore
         ({"update_argnums": "model"}, TypeError, "interpreted as an integer"),
     ],
 )
@@ -568,7 +568,7 @@ def test_static_and_updated() -> None:
 
 
 def test_a_bare_array_is_left_alone() -> None:
-    """An argument that is an array itself has nothing that could be written: a warning says so."""
+    """An argument that is an array itself has nothing that could be written: a warning."""
     with pytest.warns(UserWarning, match="nothing can be changed: it is an array"):
         assert float(pj.jit(lambda x: x.sum(), update_argnums=0)(X)) == 3.0
     with pytest.warns(UserWarning, match="nothing can be changed: it is an array"):

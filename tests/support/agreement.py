@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the core and its reference are told alike, and what comes out of a call to either."""
+"""What is registered with the core and its reference, and what a call to either gives."""
 
 import itertools
 import warnings
@@ -15,7 +15,7 @@ Options = dict[str, Any]
 
 
 def register(classes: Registry, **namespace: str) -> None:
-    """Tells pydag what the reference is told."""
+    """Registers with pydag what the reference has."""
     for cls, known in classes.items():
         common: Any = {"preserve_relative_identities": known.keeps_identity, **namespace}
         if isinstance(known, Callbacks):

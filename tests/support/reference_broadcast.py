@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What broadcasting a prefix means, in obvious Python: every path is followed.
 
-Each object of the full structure collects what it is told on the way: a node of the prefix, or that
-it keeps its own, and, for a leaf, an answer. All that one object is told must be the same.
+Each object of the full structure collects answers on the way: a node of the prefix, or that
+it keeps its own, and, for a leaf, an answer. All answers for one object must be the same.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ Answers = dict[ref.SpecNode, list[Any]]
 
 
 def told(prefix: ref.Spec, full: ref.Spec) -> tuple[Heads, Answers]:
-    """What each object of the full structure is told; `ValueError` where the prefix doesn't fit."""
+    """The answers for each object of the full structure; `ValueError` if the prefix doesn't fit."""
     heads: Heads = {}
     answers: Answers = {}
 
@@ -50,7 +50,7 @@ def is_alike(a: Shape, b: Shape) -> bool:
 
 
 def is_conflict(heads: Heads, answers: Answers, registry: Any) -> bool:
-    """Whether an object is told two different things."""
+    """Whether an object has two different answers."""
     return any(not is_alike(each[0], other) for each in heads.values() for other in each) or any(
         not one_answer(each[0], other, registry) for each in answers.values() for other in each
     )
@@ -60,7 +60,7 @@ def broadcast_prefix(prefix: ref.Spec, full: ref.Spec) -> tuple[Any, list[Any]]:
     """A tree with a token in the place of each leaf, and what stands there.
 
     Raises:
-        SharingError: An object is told two different things.
+        SharingError: An object has two different answers.
     """
     heads, answers = told(prefix, full)
     if is_conflict(heads, answers, full.registry):
@@ -88,10 +88,10 @@ def broadcast_prefix(prefix: ref.Spec, full: ref.Spec) -> tuple[Any, list[Any]]:
 
 
 def answers_of_leaves(prefix: ref.Spec, full: ref.Spec) -> list[Any]:
-    """What each leaf of the full structure is told, in its order.
+    """The answer for each leaf of the full structure, in its order.
 
     Raises:
-        SharingError: It is told two different things.
+        SharingError: One has two different answers.
     """
     _, answers = told(prefix, full)
     if is_conflict({}, answers, full.registry):

@@ -2,8 +2,8 @@
 """What the operations on specs mean, in obvious Python.
 
 Nearly all of it is one law: the spec that an operation gives is the structure of what unflattening
-would build. So a structure is built here as objects, with other parts where the operation says so,
-and flattened again.
+would build. So a structure is built here as objects, with other parts where the operation wants
+them, and flattened again.
 """
 
 from collections import defaultdict

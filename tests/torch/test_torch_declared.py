@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tied_weights_keys` and `check_tied_weights_keys`: what transformers is told of ties."""
+"""`tied_weights_keys` and `check_tied_weights_keys`: what transformers declares of ties."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -76,7 +76,7 @@ def test_a_name_means_itself() -> None:
 
 
 def test_a_key_without_a_tie() -> None:
-    """It says so, and how the two compare."""
+    """It lists both, and how they compare."""
     model = Language(tied=False)
     model._tied_weights_keys = {"head.weight": "embed.weight", "gone.weight": "embed.weight"}
     said = "_tied_weights_keys says that head.weight is embed.weight: a tensor of its own"

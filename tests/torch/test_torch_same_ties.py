@@ -75,7 +75,7 @@ def test_a_tie_that_was_made() -> None:
 
 
 def test_a_tie_to_something_else() -> None:
-    """Parts of a tie that stay together are told together, and so is what they are now."""
+    """Parts of a tie that stay together are listed together, with what they are now."""
     first = (("a", "b", "c", "d"), ("e", "f"))
     assert same_ties(first, (("a", "b"), ("c", "d"), ("e", "f"))).splitlines() == [
         "c was a, and is now a tensor of its own",
