@@ -102,7 +102,7 @@ def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert f"| pydag | {found['ways'][0]['parameters']:,} |" in capsys.readouterr().out
 
     accelerator.main([*options, "--width", str(1 << 20)])  # 281 TB for the table
-    assert "| pydag |  |  | out of memory |" in capsys.readouterr().out
+    assert "| pydag |  | out of memory |" in capsys.readouterr().out
 
 
 def test_a_process_that_fails_is_a_row(capfd: pytest.CaptureFixture[str]) -> None:

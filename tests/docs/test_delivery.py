@@ -65,7 +65,7 @@ def test_safetensors_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_pythons() -> None:
-    """Classifiers, the wheels of a release and `requires-python` name the same versions."""
+    """Classifiers, wheels and `requires-python` agree; no wheel is free-threaded."""
     named = {
         found[1]
         for line in PROJECT["project"]["classifiers"]
@@ -75,6 +75,7 @@ def test_pythons() -> None:
     assert named == {f"3.{minor}" for minor in built}
     assert PROJECT["project"]["requires-python"] == f">={min(named, key=lambda v: int(v[2:]))}"
     assert f"3.{sys.version_info[1]}" in named
+    assert not any("Free Threading" in line for line in PROJECT["project"]["classifiers"])
 
 
 def test_the_command_of_the_readme() -> None:
@@ -142,7 +143,7 @@ def test_workflows(file: Path) -> None:
 
 
 def test_what_is_published_was_tested() -> None:
-    """`publish` needs the tests, an installed sdist whose name has the tag, and the wheels."""
+    """`publish` needs the tests, the wheels, an address, an installed sdist named by the tag."""
     workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
     jobs = workflow["jobs"]
     assert jobs["publish"]["needs"] == ["tests", "sdist", "wheels"]
@@ -150,6 +151,7 @@ def test_what_is_published_was_tested() -> None:
     steps = "\n".join(step.get("run", "") for step in jobs["sdist"]["steps"])
     assert "pydag_tree-${GITHUB_REF_NAME#v}.tar.gz" in steps
     assert "pip install dist/*.tar.gz" in steps
+    assert "grep -q '^Repository = \"https' pyproject.toml" in steps
 
 
 def test_what_is_in_the_core_is_named() -> None:

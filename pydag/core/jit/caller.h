@@ -14,8 +14,8 @@ namespace pydag {
 
 struct JitCaller {
     nb::object plans;         // a CallPlans
-    nb::object unties;        // a Flag: the function unties on purpose, and each call says so to whoever traces it ...
-    nb::object note_untie;    // ... by this: () -> None
+    nb::object unties;        // a Flag: whether the function unties on purpose; then each call ...
+    nb::object note_untie;    // ... calls this, for whoever traces it: () -> None
     nb::object places;        // a dict: the places of keyword arguments in the signature; empty where any may be given
     nb::object static_names;  // a frozenset of names of static arguments
     nb::object run;           // (args, kwargs): the call in Python, where the core doesn't know enough
