@@ -129,6 +129,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Gives the name of a new file beside `path`, which replaces it at the end."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"there is no folder {os.path.dirname(os.fspath(path))!r} to write {name!r} to\n"
+            "  Make it first: os.makedirs(folder, exist_ok=True)."
+        )
     remove_leftovers(folder, name[:_MOST].__eq__)
     new = NewFile.beside(folder, name)
     try:

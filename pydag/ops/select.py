@@ -49,6 +49,8 @@ def _no_such_path(text: str, listing: Listing, depth: int) -> ValueError:
         paths.append("".join(map(step_text, steps)).removeprefix("."))
     near = difflib.get_close_matches(text, paths, n=3, cutoff=0.5) or paths[:3]
     there = f"the nearest that exist: {', '.join(map(shorten, near))}" if near else "there are none"
+    if near == [""]:
+        there = "it has one leaf alone, the tree itself"
     return ValueError(
         f"which leaves: no path matches the pattern {short_repr(text)}\n  {there}\n"
         "  A pattern is compared with the whole path of a leaf: * stands for anything, ? for one "

@@ -77,6 +77,10 @@ def advice_for_jax(name: str) -> str:
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.{ours}'?"
     if plain in _names_for_jax():
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.jaxinterop.{plain}'?"
+    if name in {"new_ref", "Ref", "freeze"} & vars(sys.modules["jax"]).keys():
+        return f"pydag.jaxinterop has no '{name}': write jax.{name}, whose refs pydag knows."
+    if name == "pmap":
+        return "pydag.jaxinterop has no 'pmap': write shard_map, or jit with shardings."
     if name in vars(sys.modules.get("optax", types)):
         return (
             f"pydag.jaxinterop has no '{name}': that is optax's\n"

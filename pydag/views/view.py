@@ -88,7 +88,11 @@ class View:
 
 def _check(depth: int | None, width: int | None, limit: int | None) -> None:
     for name, value, least in (("depth", depth, 0), ("width", width, 8), ("limit", limit, 1)):
-        if value is not None and value < least:
+        if value is None:
+            continue
+        if not isinstance(value, int):
+            raise TypeError(f"{name} must be None or an integer, got {value!r}")
+        if value < least:
             raise ValueError(f"{name} must be None or at least {least}, got {value}")
 
 
@@ -126,6 +130,7 @@ def view(
     """
     _check(depth, width, limit)
     if isinstance(tree, PyDagSpec):
+        _core.leaves(None, **options)  # an option that nobody knows is an error here, too
         unknown = Infos([LeafInfo("*", "", None, 0, 0)] * tree.num_leaves)
         return View(Model(Listing.of(tree), unknown), depth, width, limit)
     leaves, spec = _core.flatten(tree, **options)

@@ -70,6 +70,12 @@ class Derived:
                 f"Derived({function_text(f)}) has no sources, and would be a constant\n"
                 "  Name what it is computed from: Derived(f, source)."
             )
+        if all(isinstance(source, str) for source in sources):
+            raise TypeError(
+                f"Derived({function_text(f)}) is computed from objects, not from their names: "
+                f"{', '.join(map(short_repr, sources))}\n"
+                "  Pass the array, or the module, itself: Derived(f, self.embed)."
+            )
         self.f = Applied.of(f)
         self.sources = sources
         self._kwargs = tuple(sorted(kwargs.items()))

@@ -39,6 +39,7 @@ from .transformation import (
     check_model,
     check_order,
     check_transformation,
+    note_other_state,
     note_swapped,
 )
 from .unfolded import shown_to_functions
@@ -150,8 +151,7 @@ class _Optimizer:
                     model.dag(gradients), model.without(before), seen, **extra
                 )
         except (TypeError, ValueError, AttributeError) as error:
-            if type(state) is not OptimizerState:
-                error.add_note("The state must be what `init` of this very optimizer gave.")
+            note_other_state(error, state, model.lacking(before))
             raise
 
         def changed(dag: Any) -> AnyDag:

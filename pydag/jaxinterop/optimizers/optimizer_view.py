@@ -15,6 +15,7 @@ from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.argnums import select_among
 from pydag.jaxinterop.messages.at_call import warn_at_call
+from pydag.jaxinterop.messages.path_texts import path_texts
 from pydag.jaxinterop.notices.parallel_copies import SharedSelectionWarning, divided
 from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.jaxinterop.refs.access import is_top_level
@@ -150,6 +151,18 @@ class OptimizerView:
         leaves = value._take_apart()[1]
         rows = zip(leaves, self.leaves or leaves, self.active, strict=True)
         return self.untraced.build([leaf if on else own for leaf, own, on in rows])
+
+    def lacking(self, state: Any) -> str | None:
+        """The path of a leaf that takes part, and of which a state has no moment."""
+        for dag in dags_in(state):
+            own, moments = dag._take_apart()
+            if own.spec == self.untraced.spec:
+                for position, moment, on in zip(
+                    own.traced_positions(), moments, self.active, strict=True
+                ):
+                    if on and moment is None:
+                        return path_texts(own.spec, "params")[position]
+        return None
 
     def without(self, state: Any) -> Any:
         """A state in which None stands for the moments of leaves that don't take part."""

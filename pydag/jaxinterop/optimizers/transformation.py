@@ -59,8 +59,13 @@ def check_model(params: Any) -> None:
     """Checks what `init` is given.
 
     Raises:
-        TypeError: It is a text, such as a selection of leaves.
+        TypeError: It is a text, such as a selection of leaves, or a class.
     """
+    if isinstance(params, type):
+        raise TypeError(
+            f"init takes a model, got the class {params.__name__}\n"
+            f"  Make the model first: init({params.__name__}(...))."
+        )
     if isinstance(params, str):
         raise TypeError(
             f"init takes the model, got {short_repr(params)}\n"
@@ -90,6 +95,22 @@ def check_order(updates: Any, state: Any, params: Any) -> None:
         raise TypeError(
             "update got a tuple as the state, with a state in it\n"
             "  `update` returns two things: updates, state = opt.update(gradient, state, model)"
+        )
+
+
+def note_other_state(error: Exception, state: Any, lacking: str | None) -> None:
+    """Adds the cure where the state isn't this optimizer's.
+
+    Args:
+        lacking: A leaf that is trained, and of which the state has nothing.
+    """
+    if type(state) is not OptimizerState:
+        error.add_note("The state must be what `init` of this very optimizer gave.")
+    elif lacking is not None:
+        error.add_note(
+            f"The state has nothing for {lacking}, which is trained now: it was made by an "
+            "optimizer with another wrt=, or for a model that had None there.\n"
+            "  Make a state for what is trained now: state = opt.init(model)."
         )
 
 

@@ -14,6 +14,7 @@ from pydag.jaxinterop.messages.roots import CALL, place_text
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.listing import Listing
+from pydag.structure.text import short_repr
 
 from .treatments import Question, treatments
 
@@ -28,9 +29,20 @@ def as_numbers(numbers: int | Iterable[int] | None) -> tuple[int, ...]:
     """`argnums` of any form as a tuple; TypeError for anything but integers."""
     if numbers is None:
         return ()
-    if isinstance(numbers, Iterable):
-        return tuple(operator.index(number) for number in numbers)
-    return (operator.index(numbers),)
+    is_several = isinstance(numbers, Iterable) and not isinstance(numbers, str)
+    several: Any = numbers if is_several else (numbers,)
+    return tuple(_as_number(number) for number in several)
+
+
+def _as_number(number: Any) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise TypeError(
+            f"an argument is chosen by its position, an integer, got {short_repr(number)}\n"
+            "  Positions count from 0. Where a function takes names, they are another option, such "
+            "as donate_argnames; parts of an argument are selected by wrt= or static=."
+        ) from None
 
 
 def as_names(names: str | Iterable[str] | None) -> tuple[str, ...]:

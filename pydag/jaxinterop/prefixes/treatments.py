@@ -105,10 +105,18 @@ def _regions(
                 f"{question.name} must be a tree prefix of the corresponding value, but for "
                 f"{where}, which is {shortened(value)}, there is "
                 f"{shortened(repr(prefix))}{_made_of_object(prefix, tree, question)}"
+                f"{_other_count(prefix, tree, accessor)}"
             ) from None
         positions = _children_at(listing, position, [entry[0].entry for entry in entries])
         ways = (accessor + entry for entry in entries)
         walk.add(list(zip(parts, children, positions, ways, strict=True)))
+
+
+def _other_count(prefix: Any, tree: Dag, accessor: optree.PyTreeAccessor) -> str:
+    """What is wrong where a tuple has fewer or more entries than there are arguments."""
+    if accessor or not isinstance(prefix, tuple | list) or not isinstance(tree, tuple | list):
+        return ""
+    return f"\n  There are {len(tree)} for {len(prefix)} entries: one is needed for each."
 
 
 def _made_of_object(prefix: Any, tree: Dag, question: Question) -> str:

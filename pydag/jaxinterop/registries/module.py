@@ -39,7 +39,12 @@ class Module:
     _resolves: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, resolve: bool | None = None, **options: Any) -> None:
-        super().__init_subclass__(**options)
+        try:
+            super().__init_subclass__(**options)
+        except TypeError as error:
+            if options:
+                error.add_note(_no_option(next(iter(options))))
+            raise
         if resolve is not None:
             cls._resolves = resolve
         if cls._resolves:
@@ -67,6 +72,13 @@ class Module:
             return str(view(self))
         except Exception:  # an instance that isn't whole, such as in `__init__`
             return object.__repr__(self)
+
+
+def _no_option(option: str) -> str:
+    return (
+        f"Module takes no class keyword {option!r}, only resolve=. Where instances are to be "
+        "frozen, decorate the class with @dataclasses.dataclass(frozen=True)."
+    )
 
 
 def _no_init(cls: type) -> str:

@@ -213,6 +213,11 @@ def switch(
     >>> out["a"] is out["b"], float(out["a"])
     (True, -3.0)
     """
+    if callable(branches):
+        raise TypeError(
+            "switch takes a sequence of functions after the index, got one function\n"
+            "  Write: switch(index, [f, g, ...], *operands)."
+        )
     check_callable("lax.switch: branches argument should be a sequence of callables", *branches)
     chosen: R = _choose(
         jax.lax.switch,
