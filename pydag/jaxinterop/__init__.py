@@ -19,45 +19,37 @@ except ImportError as error:
         'pydag.jaxinterop needs JAX, which is not installed: pip install "pydag-tree[jax]"'
     ) from error
 
-from . import tree as tree
 from .compiled.jit import jit as jit
 from .derived.derived import Derived as Derived
 from .foreign import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from .notices.lost_tie import LostTieWarning as LostTieWarning
 from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
 from .notices.parallel_copies import SharedSelectionWarning as SharedSelectionWarning
-from .optimizers.optimizer import apply_updates as apply_updates
-from .optimizers.optimizer import optimizer as optimizer
 from .packed.dag import Dag as Dag
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.module import Module as Module
 from .registries.register import register as register
-from .wrappers.branches import cond as cond
-from .wrappers.branches import switch as switch
-from .wrappers.checkpoint import checkpoint as checkpoint
-from .wrappers.checkpoint import remat as remat
 from .wrappers.grad import grad as grad
 from .wrappers.grad import value_and_grad as value_and_grad
-from .wrappers.loops import fori_loop as fori_loop
-from .wrappers.loops import while_loop as while_loop
-from .wrappers.scans import associative_scan as associative_scan
-from .wrappers.scans import map as map
-from .wrappers.scans import scan as scan
-from .wrappers.trace import eval_shape as eval_shape
-from .wrappers.trace import make_jaxpr as make_jaxpr
-from .wrappers.vmap import vmap as vmap
 
 if TYPE_CHECKING:
+    from . import tree as tree
     from .derived.derived import derive_from as derive_from
     from .derived.resolve import resolve_arguments as resolve_arguments
     from .derived.resolve import resolved as resolved
     from .files.checkpoints import from_checkpoint as from_checkpoint
     from .files.load import load as load
     from .files.save import save as save
+    from .optimizers.optimizer import apply_updates as apply_updates
+    from .optimizers.optimizer import optimizer as optimizer
     from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
     from .wrappers import debug as debug
+    from .wrappers.branches import cond as cond
+    from .wrappers.branches import switch as switch
     from .wrappers.callback import io_callback as io_callback
     from .wrappers.callback import pure_callback as pure_callback
+    from .wrappers.checkpoint import checkpoint as checkpoint
+    from .wrappers.checkpoint import remat as remat
     from .wrappers.custom_jvp import custom_jvp as custom_jvp
     from .wrappers.custom_vjp import custom_vjp as custom_vjp
     from .wrappers.export import export as export
@@ -68,9 +60,17 @@ if TYPE_CHECKING:
     from .wrappers.linear import jvp as jvp
     from .wrappers.linear import linearize as linearize
     from .wrappers.linear import vjp as vjp
+    from .wrappers.loops import fori_loop as fori_loop
+    from .wrappers.loops import while_loop as while_loop
+    from .wrappers.scans import associative_scan as associative_scan
+    from .wrappers.scans import map as map
+    from .wrappers.scans import scan as scan
     from .wrappers.shard_map import shard_map as shard_map
     from .wrappers.solve import custom_linear_solve as custom_linear_solve
     from .wrappers.solve import custom_root as custom_root
+    from .wrappers.trace import eval_shape as eval_shape
+    from .wrappers.trace import make_jaxpr as make_jaxpr
+    from .wrappers.vmap import vmap as vmap
 else:  # to a type checker it would mean that the package has every name
     from pydag.public.first_use import at_first_use as _at_first_use
     from pydag.public.renamed import missing_for_jax as _missing
@@ -78,14 +78,20 @@ else:  # to a type checker it would mean that the package has every name
     __getattr__, __dir__ = _at_first_use(
         "pydag.jaxinterop",
         {
+            "apply_updates": "optimizers.optimizer",
             "assert_same_everywhere": "trees.everywhere",
+            "associative_scan": "wrappers.scans",
+            "checkpoint": "wrappers.checkpoint",
+            "cond": "wrappers.branches",
             "custom_jvp": "wrappers.custom_jvp",
             "custom_linear_solve": "wrappers.solve",
             "custom_root": "wrappers.solve",
             "custom_vjp": "wrappers.custom_vjp",
             "debug": "wrappers.debug",
             "derive_from": "derived.derived",
+            "eval_shape": "wrappers.trace",
             "export": "wrappers.export",
+            "fori_loop": "wrappers.loops",
             "from_checkpoint": "files.checkpoints",
             "hessian": "wrappers.jacobian",
             "io_callback": "wrappers.callback",
@@ -95,12 +101,21 @@ else:  # to a type checker it would mean that the package has every name
             "keep_sharing": "wrappers.keep_sharing",
             "linearize": "wrappers.linear",
             "load": "files.load",
+            "make_jaxpr": "wrappers.trace",
+            "map": "wrappers.scans",
+            "optimizer": "optimizers.optimizer",
             "pure_callback": "wrappers.callback",
+            "remat": "wrappers.checkpoint",
             "resolve_arguments": "derived.resolve",
             "resolved": "derived.resolve",
             "save": "files.save",
+            "scan": "wrappers.scans",
             "shard_map": "wrappers.shard_map",
+            "switch": "wrappers.branches",
+            "tree": "tree",
             "vjp": "wrappers.linear",
+            "vmap": "wrappers.vmap",
+            "while_loop": "wrappers.loops",
         },
         _missing,
     )

@@ -2,6 +2,7 @@
 """Errors for names that pydag doesn't have, with its own name for the thing, if there is one."""
 
 import functools
+import importlib
 import opcode
 import sys
 import types
@@ -67,7 +68,7 @@ def advice_for_jax(name: str) -> str:
     """The same of `pydag.jaxinterop`, which people ask for names of pydag's, equinox' and NNX's."""
     package, ours = sys.modules["pydag"], our_name(name)
     plain = name.removeprefix("filter_").lower()
-    tree = vars(sys.modules["pydag.jaxinterop.tree"])
+    tree = vars(importlib.import_module("pydag.jaxinterop.tree"))
     if name.startswith("tree_") and name.removeprefix("tree_") in tree.get("__all__", ()):
         return (
             f"pydag.jaxinterop has no '{name}'; "
