@@ -173,7 +173,7 @@ bench-instructions: $(bench)/installed
 	$(bench)/bin/python benchmarks/instructions.py
 
 upstream: $(upstream)/installed
-	for script in jax_refs nnx_graph torch_ties safetensors_aliases; do \
+	for script in jax_refs jax_threads nnx_graph torch_ties safetensors_aliases; do \
 	    $(upstream)/bin/python upstream/$$script.py || exit 1; done
 
 # A warning is an error. Nothing of the package is run: its sources are read.

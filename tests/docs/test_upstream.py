@@ -15,6 +15,7 @@ FOLDER = ROOT / "upstream"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.stem != "README")
 NEEDS = {
     "jax_refs": ["jax"],
+    "jax_threads": ["jax"],
     "nnx_graph": ["flax", "jax"],
     "safetensors_aliases": ["safetensors", "torch"],
     "torch_ties": ["torch"],
