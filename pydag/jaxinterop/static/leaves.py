@@ -43,20 +43,6 @@ is_of_jax = ClassTable(_is_of_jax).of
 """Whether a leaf's class is JAX's own, such as that of a function with a derivative of its own."""
 
 
-# JAX's own classes of arrays, ordinary ones and traced ones, by id.
-_classes_of_jax: dict[int, type] = {}
-if jax_private.array_class is not None:
-    _classes_of_jax[id(jax_private.array_class)] = jax_private.array_class
-
-
-def are_arrays_of_jax(leaves: Iterable[Any]) -> bool:
-    """Whether each is an instance of JAX's own array class, or of a class of tracers seen before.
-
-    Then there is nothing else to ask about them. False says nothing.
-    """
-    return _classes_of_jax.keys() >= _core.one_of_each_class(leaves).keys()
-
-
 def _ask_jax(leaf: Any) -> bool:
     try:
         jax.typeof(leaf)
@@ -73,8 +59,6 @@ _ALIKE = (bool, int, float, complex, str, bytes, np.generic)
 
 def _ask_of_class(leaf: Any) -> bool | None:
     cls = type(leaf)
-    if inherits(cls, jax.core.Tracer) and is_of_jax(leaf):
-        _classes_of_jax[id(cls)] = cls
     if not is_known_to_jax(cls):
         # JAX refuses these, and says what to do.
         return any("__jax_array__" in names_in(base) for base in bases_of(cls))
