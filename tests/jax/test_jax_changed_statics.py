@@ -60,38 +60,6 @@ def test_a_frozen_dataclass_that_was_changed(wrap: Any, by_name: bool) -> None:
     assert traces[:2] == [2, 5]
 
 
-class Model(jaxinterop.Module):
-    """Of a registered class, hashed by identity."""
-
-    def __init__(self) -> None:
-        self.w = jnp.ones(3)
-
-    @jaxinterop.jit(static_argnums=0)
-    def step(self, x: Any) -> Any:
-        return jnp.sum(self.w) * x
-
-
-class Plain:
-    """Of a class that nobody registered."""
-
-    def __init__(self) -> None:
-        self.w = 3.0
-
-    @jaxinterop.jit(static_argnums=0)
-    def step(self, x: Any) -> Any:
-        return self.w * x
-
-
-@pytest.mark.parametrize("model", [Model(), Plain()])
-def test_a_static_argument_that_is_changed_in_place(model: Any) -> None:
-    """It is a constant of the compiled program, and another constant with other attributes."""
-    for _ in range(3):
-        assert model.step(2.0) == 6
-    model.w = model.w * 2
-    for _ in range(3):
-        assert model.step(2.0) == 12
-
-
 def test_a_class_that_gets_an_equality() -> None:
     """Its instances are compared from then on, those that were used before as well."""
 

@@ -223,3 +223,31 @@ def test_normal_programs_are_quiet(name: str) -> None:
     assert net.last is net.layers[0]
     assert all(isinstance(leaf, jax.Array | float | str) for leaf in pydag.dag_leaves(net))
     assert not any(isinstance(leaf, jax.core.Tracer) for leaf in pydag.dag_leaves(net))
+
+
+class Agent:
+    """Whose methods are compiled with `self` as a constant, and which keeps its state itself."""
+
+    def __init__(self, net: Any) -> None:
+        self.net, self.state, self.steps, self.traces = net, OPTIMIZER.init(net), 0, 0
+
+    @functools.partial(pj.jit, static_argnums=0)
+    def update(self, net: Any, state: Any, x: Any) -> Any:
+        self.traces += 1
+        updates, state = OPTIMIZER.update(pj.grad(loss)(net, x), state, net)
+        return pj.apply_updates(net, updates), state
+
+    def train(self) -> None:
+        self.net, self.state = self.update(self.net, self.state, X)
+        self.steps += 1
+
+
+def test_an_agent_that_keeps_its_state_is_compiled_once() -> None:
+    """A static argument is known by its hash and equality alone, as JAX does, whatever it holds."""
+    agent = Agent(Net())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(6):
+            agent.train()
+    assert agent.traces == 1
+    assert agent.net.last is agent.net.layers[0]

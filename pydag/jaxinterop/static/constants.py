@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constant objects that change: what they hold is looked at again at every call, one level deep.
 
-An object of a class that nobody registered is a constant to a compiled function, known by identity;
-so is a static argument, of whatever class. Such an object may be given other attributes between two
-calls, and then it is another constant.
+An object of a class that nobody registered is a constant to a compiled function, known by identity.
+Such an object may be given other attributes between two calls, and then it is another constant.
 Functions, classes, modules and objects with an equality of their own are exempt.
 """
 
@@ -120,8 +119,6 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 def with_state(static: Static) -> Static:
     """A static leaf as part of a key: with what it holds now, where that can change."""
-    value = static.value
-    state = State.of(value.value if type(value) is Static else value)
-    if state is None:
+    if type(static.value) is Static or (state := State.of(static.value)) is None:
         return static
     return Static(static.value, state)
