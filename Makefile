@@ -112,6 +112,7 @@ lint: $(test)/installed
 	@$(test)/bin/clang-format --dry-run -Werror $(core_files)
 	$(test)/bin/codespell pydag docs examples benchmarks tests upstream .ci Makefile $(wildcard *.md)
 	$(test)/bin/zizmor --offline --no-progress --quiet --min-severity medium .github
+	@if command -v actionlint; then actionlint; else echo "actionlint isn't installed: left out"; fi
 
 types: $(test)/installed
 	$(test)/bin/mypy
