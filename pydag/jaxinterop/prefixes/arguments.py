@@ -39,7 +39,8 @@ def _as_number(number: Any) -> int:
         return operator.index(number)
     except TypeError:
         raise TypeError(
-            f"an argument is chosen by its position, an integer, got {short_repr(number)}\n"
+            f"an argument is chosen by its position, and {short_repr(number)} can't be interpreted "
+            "as an integer\n"
             "  Positions count from 0. Where a function takes names, they are another option, such "
             "as donate_argnames; parts of an argument are selected by wrt= or static=."
         ) from None
