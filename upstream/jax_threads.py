@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Hashable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -65,11 +66,8 @@ def stress(kind: str, seconds: float) -> None:
                 if scale(static(kind, known, value), ones)[0].tolist() != [value] * 2:
                     raise AssertionError("a wrong result")
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(work, range(THREADS)))  # raises what a thread has raised
 
 
 def ends(kind: str) -> list[int]:

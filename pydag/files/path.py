@@ -4,12 +4,12 @@
 import os
 import re
 
-from pydag.public.swapped import MISSING
+from pydag.public.swapped import MISSING, refuse_class
 from pydag.structure.text import short_repr
 
 
 def check_path(path: object, tree: object, call: str) -> None:
-    """Raises TypeError where something else was given in the place of a path, or no tree at all.
+    """Raises TypeError where something else was given in the place of a path or of a tree.
 
     Args:
         tree: What was given in the place of the tree.
@@ -18,11 +18,7 @@ def check_path(path: object, tree: object, call: str) -> None:
     if isinstance(path, str | bytes | os.PathLike):
         if tree is MISSING:
             raise TypeError(f"there is nothing to save\n  Write: {call}.")
-        if isinstance(tree, type):
-            name = tree.__name__
-            raise TypeError(
-                f"a tree is needed, got the class {name}\n  Make one first, such as {name}(...)."
-            )
+        refuse_class(tree, "a tree is needed", "Make one first, such as {}(...).")
         return
     swap = "Swap them" if isinstance(tree, str | os.PathLike) else "Write"
     raise TypeError(f"the path of a file comes first, got {short_repr(path)}\n  {swap}: {call}.")

@@ -129,13 +129,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Gives the name of a new file beside `path`, which replaces it at the end."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(
+    remove_leftovers(folder, name[:_MOST].__eq__)
+    try:
+        new = NewFile.beside(folder, name)
+    except FileNotFoundError as error:
+        error.add_note(
             f"there is no folder {os.path.dirname(os.fspath(path))!r} to write {name!r} to\n"
             "  Make it first: os.makedirs(folder, exist_ok=True)."
         )
-    remove_leftovers(folder, name[:_MOST].__eq__)
-    new = NewFile.beside(folder, name)
+        raise
     try:
         yield new.path
         flush(new.path)

@@ -68,12 +68,9 @@ def advice_for_jax(name: str) -> str:
     """The same of `pydag.jaxinterop`, which people ask for names of pydag's, equinox' and NNX's."""
     package, ours = sys.modules["pydag"], our_name(name)
     plain = name.removeprefix("filter_").lower()
-    tree = vars(importlib.import_module("pydag.jaxinterop.tree"))
-    if name.startswith("tree_") and name.removeprefix("tree_") in tree.get("__all__", ()):
-        return (
-            f"pydag.jaxinterop has no '{name}'; "
-            f"did you mean 'pydag.jaxinterop.tree.{name.removeprefix('tree_')}'?"
-        )
+    of_tree = name.removeprefix("tree_")
+    if of_tree != name and of_tree in importlib.import_module("pydag.jaxinterop.tree").__all__:
+        return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.jaxinterop.tree.{of_tree}'?"
     if ours in vars(package):
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.{ours}'?"
     if plain in _names_for_jax():

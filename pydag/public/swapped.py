@@ -10,6 +10,18 @@ MISSING: Any = object()
 """Stands for an argument that a call doesn't give."""
 
 
+def refuse_class(tree: object, needed: str, cure: str) -> None:
+    """Raises TypeError where a class was given in the place of an instance.
+
+    Args:
+        needed: What the call takes.
+        cure: What to do; `{}` stands for the name of the class.
+    """
+    if isinstance(tree, type):
+        name = tree.__name__
+        raise TypeError(f"{needed}, got the class {name}\n  {cure.format(name)}")
+
+
 def check_function(name: str, func: object, tree: object) -> None:
     """Checks what a function of DAGs is to call.
 

@@ -154,14 +154,14 @@ class OptimizerView:
 
     def lacking(self, state: Any) -> str | None:
         """The path of a leaf that takes part, and of which a state has no moment."""
+        spec, positions = self.untraced.spec, self.untraced.traced_positions()
         for dag in dags_in(state):
             own, moments = dag._take_apart()
-            if own.spec == self.untraced.spec:
-                for position, moment, on in zip(
-                    own.traced_positions(), moments, self.active, strict=True
-                ):
-                    if on and moment is None:
-                        return path_texts(own.spec, "params")[position]
+            if own.spec == spec and own.positions == self.untraced.positions:
+                rows = zip(positions, moments, self.active, strict=True)
+                missing = [position for position, moment, on in rows if on and moment is None]
+                if missing:
+                    return path_texts(spec, "params")[missing[0]]
         return None
 
     def without(self, state: Any) -> Any:

@@ -4,7 +4,7 @@
 from typing import Any, Protocol, TypeVar
 
 from pydag.jaxinterop.static.untraced import Untraced
-from pydag.public.swapped import MISSING
+from pydag.public.swapped import MISSING, refuse_class
 from pydag.structure.text import short_repr
 from pydag.typing import Dag
 
@@ -61,11 +61,7 @@ def check_model(params: Any) -> None:
     Raises:
         TypeError: It is a text, such as a selection of leaves, or a class.
     """
-    if isinstance(params, type):
-        raise TypeError(
-            f"init takes a model, got the class {params.__name__}\n"
-            f"  Make the model first: init({params.__name__}(...))."
-        )
+    refuse_class(params, "init takes a model", "Make the model first: init({}(...)).")
     if isinstance(params, str):
         raise TypeError(
             f"init takes the model, got {short_repr(params)}\n"

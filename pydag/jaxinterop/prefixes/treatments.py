@@ -114,7 +114,8 @@ def _regions(
 
 def _other_count(prefix: Any, tree: Dag, accessor: optree.PyTreeAccessor) -> str:
     """What is wrong where a tuple has fewer or more entries than there are arguments."""
-    if accessor or not isinstance(prefix, tuple | list) or not isinstance(tree, tuple | list):
+    are_sequences = isinstance(prefix, tuple | list) and isinstance(tree, tuple | list)
+    if accessor or not are_sequences or len(prefix) == len(tree):
         return ""
     return f"\n  There are {len(tree)} for {len(prefix)} entries: one is needed for each."
 
