@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limit: a bare C++ walk over the same containers, compiled on the spot."""
+"""The limit: bare loops in C++ over the same dicts, compiled on the spot."""
 
 import importlib.util
 import os
@@ -7,39 +7,34 @@ import shlex
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from models import MAPPINGS, NODE_COUNTS, Builder, skeletons
-from peers import Peers
+from models import NODE_COUNTS, Builder, skeletons
+from peers import Peers, one, pydag_works, three
 from records import Record, Task
 from timing import Effort, Work, contest
 
-import pydag
-
-BARE = "bare walk"
+BARE = "bare loop"
 
 
 class NoCompilerError(Exception):
-    """The walk can't be compiled."""
+    """The loops can't be compiled."""
 
 
 def tasks(peers: Peers, effort: Effort) -> list[Task]:
-    """A task for each class of mappings; or none, with a message among the missing."""
+    """A task for each model; or none, with a message among the missing."""
     try:
-        walk = compiled()
+        loops = compiled()
     except NoCompilerError as error:
-        peers.missing.append(f"the bare C++ walk can't be compiled, and is left out: {error}")
+        peers.missing.append(f"the bare C++ loops can't be compiled, and are left out: {error}")
         return []
-    return [
-        Task(f"limit, {mapping}", partial(_race, walk, effort, mapping)) for mapping in MAPPINGS
-    ]
+    return [Task(f"limit, {model}", partial(_race, loops, effort, model)) for model in NODE_COUNTS]
 
 
-def compiled() -> Callable[[Any], int]:
-    """The walk: takes a tree, gives the number of its leaves."""
+def compiled() -> Any:
+    """The module of the loops: `count_leaves(tree)`, `copied(tree)`, `mapped(function, *trees)`."""
     compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
     include = sysconfig.get_path("include")
     source = Path(__file__).with_name("bare_walk.cpp")
@@ -58,18 +53,30 @@ def compiled() -> Callable[[Any], int]:
         assert spec.loader is not None
         module: Any = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    count: Callable[[Any], int] = module.count_leaves
-    return count
+    return module
 
 
-def _race(walk: Callable[[Any], int], effort: Effort, mapping: str) -> list[Record]:
-    records = []
-    for model, nodes in NODE_COUNTS.items():
-        tree = Builder(MAPPINGS[mapping]).module(skeletons()[model])
-        if walk(tree) != len(pydag.dag_leaves(tree)):
-            raise AssertionError(f"the bare walk finds other leaves in {model}")
-        contenders = {"pydag": Work(pydag.dag_flatten, tree), BARE: Work(walk, tree)}
-        outcome = contest(contenders, effort)
-        labels = {"model": model, "mapping": mapping}
-        records.append(Record.of("limit", labels, outcome, nodes=nodes))
-    return records
+def bare_works(loops: Any, *trees: Any) -> dict[str, Work]:
+    """The least that each kind of work on trees of one structure could be."""
+    return {
+        "flatten": Work(loops.count_leaves, trees[0]),
+        "unflatten": Work(loops.copied, trees[0]),
+        "copy": Work(loops.copied, trees[0]),
+        "map": Work(loops.mapped, one, trees[0]),
+        "map of three trees": Work(loops.mapped, three, *trees),
+    }
+
+
+def _race(loops: Any, effort: Effort, model: str) -> list[Record]:
+    skeleton = skeletons()[model]
+    trees = [Builder().module(skeleton) for _ in range(3)]
+    ours = pydag_works(trees[0], trees[1:])
+    return [
+        Record.of(
+            "limit",
+            {"work": work, "model": model},
+            contest({"pydag": ours[work], BARE: bare}, effort),
+            nodes=NODE_COUNTS[model],
+        )
+        for work, bare in bare_works(loops, *trees).items()
+    ]

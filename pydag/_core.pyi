@@ -468,9 +468,9 @@ def jit_caller(
 ) -> JitCaller: ...
 
 @final
-class Hashed:
+class CallKey:
     """
-    An object as a key, whose hash is computed once. Equal to itself alone.
+    What a function is compiled for. Equal to itself alone.
     """
 
     @property
@@ -534,7 +534,7 @@ def have_classes(objects: Sequence[Any], classes: Sequence[type], /) -> bool: ..
 
 def are_same_objects(objects: Sequence[Any], others: Sequence[Any], /) -> bool: ...
 
-def hashed(value: Any, /) -> Hashed: ...
+def call_key(value: Any, /) -> CallKey: ...
 
 def spec_key(spec: PyDagSpec, /) -> SpecKey: ...
 

@@ -212,7 +212,7 @@ def test_what_is_no_plan_and_no_call() -> None:
     """Anything else in the place of what the core made is a TypeError."""
     plans, plan = _core.call_plans(print, "", "all", None), plan_of(*PLAIN)
     anything: Any
-    for anything in (None, 5, object(), _core.hashed(5)):
+    for anything in (None, 5, object(), _core.call_key(5)):
         with pytest.raises(TypeError, match="expected CallPlans"):
             _core.add_plan(anything, key(TREE), plan)
         with pytest.raises(TypeError, match="expected CallPlans"):
@@ -546,38 +546,31 @@ def test_a_cycle_through_plans() -> None:
 
     holder = Holder()
     holder.plans = _core.call_plans(holder.take, "", "all", None)
-    _core.add_plan(holder.plans, key(TREE), plan_of(_core.hashed(holder), *PLAIN[1:]))
+    _core.add_plan(holder.plans, key(TREE), plan_of(_core.call_key(holder), *PLAIN[1:]))
     gone = weakref.ref(holder)
     del holder
     gc.collect()
     assert gone() is None
 
 
-def test_a_hashed_object() -> None:
-    """It is asked for its hash once, is equal to itself alone, and compares no values."""
+def test_a_call_key() -> None:
+    """It is equal to itself alone, has a hash of its own, and asks its value for nothing."""
 
     class Value:
-        asked = 0
-
         def __hash__(self) -> int:
-            self.asked += 1
-            return 1
+            raise AssertionError("a value is hashed")
 
         def __eq__(self, other: object) -> bool:
             raise AssertionError("values are compared")
 
     one, same = Value(), Value()
-    a, b = map(_core.hashed, (one, same))
-    assert hash(a) == hash(a) == hash(b) == 1
+    a, b = map(_core.call_key, (one, same))
+    assert hash(a) != hash(b)
     assert [a == x for x in (a, b, 5)] == [True, False, False]
     assert [a != x for x in (a, b, 5)] == [False, True, True]
-    assert [one.asked, same.asked] == [1, 1]
     assert a.value is one
     assert {a: 5, b: 6}[a] == 5
-    assert repr(_core.hashed("text")) == "'text'"
-    unhashable: Any = []
-    with pytest.raises(TypeError, match="unhashable"):
-        _core.hashed(unhashable)
+    assert repr(_core.call_key("text")) == "'text'"
     with pytest.raises(TypeError):
         a < b  # type: ignore[operator]  # noqa: B015 (that is tested)
 

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import re
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -354,15 +353,27 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_limit_counts_leaves() -> None:
-    """The bare walk, where it can be compiled, finds as many leaves as pydag."""
+def test_limit_does_the_same_work() -> None:
+    """The bare loops, where they can be compiled, find and build what pydag does."""
     try:
-        walk: Callable[[Any], int] = limit.compiled()
+        loops = limit.compiled()
     except limit.NoCompilerError as error:
         pytest.skip(f"no compiler: {error}")
-    for mapping in MAPPINGS:
-        tree = model("AlexNet", mapping)
-        assert walk(tree) == len(pydag.dag_leaves(tree))
+    tree = model("AlexNet", "dict")
+    leaves = pydag.dag_leaves(tree)
+    assert loops.count_leaves(tree) == len(leaves)
+    copied = loops.copied(tree)
+    assert pydag.dag_structure(copied) == pydag.dag_structure(tree)
+    assert copied is not tree
+    assert list(map(id, pydag.dag_leaves(copied))) == list(map(id, leaves))
+    for count in (1, 3):
+        met = loops.mapped(lambda *x: list(map(id, x)), *[tree] * count)
+        expected = pydag.dag_map(lambda *x: list(map(id, x)), *[tree] * count)
+        assert met == expected
+    with pytest.raises(ZeroDivisionError):
+        loops.mapped(lambda _: 1 / 0, tree)
+    with pytest.raises(TypeError, match="trees"):
+        loops.mapped(len)
 
 
 def test_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/hashed.h"
 #include "bind/bind.h"
 #include "bind/operation.h"
 #include "jit/call.h"
+#include "jit/call_key.h"
 #include "jit/caller.h"
 #include "jit/donation.h"
 #include "jit/flag.h"
@@ -120,7 +120,7 @@ nb::object have_classes(Arguments a) {
 // (objects, others): whether they are the same objects.
 nb::object are_same_objects(Arguments a) { return are_alike(a[0], a[1], std::equal_to<>()); }
 
-nb::object on_hashed(Arguments a) { return make_hashed(a[0]); }
+nb::object on_call_key(Arguments a) { return make_call_key(a[0]); }
 
 nb::object spec_key(Arguments a) {
     spec_of(a[0]);
@@ -149,7 +149,7 @@ const Operation operations[] = {
     operation_of<2, positions_of_classes>("positions_of_classes"),
     operation_of<2, have_classes>("have_classes"),
     operation_of<2, are_same_objects>("are_same_objects"),
-    operation_of<1, on_hashed>("hashed"),
+    operation_of<1, on_call_key>("call_key"),
     operation_of<1, spec_key>("spec_key"),
 };
 
@@ -201,8 +201,8 @@ void bind_jit_call(nb::module_ &module) {
         },
         nb::kw_only(), nb::arg("plans"), nb::arg("unties"), nb::arg("note_untie"), nb::arg("places"),
         nb::arg("static_numbers"), nb::arg("static_names"), nb::arg("run"), nb::arg("recover"));
-    make_hashed_type();
-    module.attr("Hashed") = HashedBox::type();
+    make_call_key_type();
+    module.attr("CallKey") = CallKeyBox::type();
     add_operations(module, operations, std::size(operations));
     make_spec_key_type(module.attr("spec_key"));
     module.attr("SpecKey") = SpecKeyBox::type();

@@ -2,8 +2,8 @@
 #include "jit/call.h"
 
 #include "base/constants.h"
-#include "base/hashed.h"
 #include "base/tuples.h"
+#include "jit/call_key.h"
 #include "jit/donation.h"
 #include "jit/plans.h"
 #include "jit/ref_contents.h"

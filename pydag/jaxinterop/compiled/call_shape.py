@@ -37,7 +37,7 @@ class CallShape:
     """
 
     def __init__(self, traced_call: TracedCall) -> None:
-        self._hashed, self.is_spread = traced_call.arguments[0], traced_call.is_spread
+        self._call_key, self.is_spread = traced_call.arguments[0], traced_call.is_spread
         self.key: Key = traced_call.key
         self._has_written = traced_call.written is not None
         self._refs: dict[int, Any] = {}  # a description of each ref, by its place among all leaves
@@ -47,7 +47,7 @@ class CallShape:
 
     def is_for(self, traced_call: TracedCall) -> bool:
         """Whether what was compiled for this call can run the other."""
-        return bool(self._hashed == traced_call.arguments[0])
+        return bool(self._call_key == traced_call.arguments[0])
 
     def ref_difference(self, leaves: Sequence[Leaf]) -> str:
         """Where another call of the same structure has other refs, in words."""

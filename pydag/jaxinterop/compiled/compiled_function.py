@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pydag._core as _core
-from pydag._core import Hashed, JitCaller, PyDagSpec, SpecKey
+from pydag._core import CallKey, JitCaller, PyDagSpec, SpecKey
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.messages.naming import Source
@@ -257,7 +257,7 @@ class CompiledFunction:
 
     def _prepare(
         self, args: Args, kwargs: Kwargs, leaves: Sequence[Leaf], untraced: Untraced, refs: Refs
-    ) -> tuple[LeafGroups, Hashed]:
+    ) -> tuple[LeafGroups, CallKey]:
         spec_key, spec, positions = untraced.spec_key, untraced.spec, untraced.positions
         groups = self.leaf_groups.get((spec_key, refs, positions))
         if groups is None:
@@ -292,9 +292,9 @@ class CompiledFunction:
         flat_arguments = groups.flat_arguments
         key = Key(untraced, flat_arguments.donated, flat_arguments.order)
         explain_cache_miss(self.source, key.untraced, self.seen())
-        hashed = groups.remember(leaves, key)
-        self.changes.add(hashed, untraced.traced_among(leaves))
-        return groups, hashed
+        call_key = groups.remember(leaves, key)
+        self.changes.add(call_key, untraced.traced_among(leaves))
+        return groups, call_key
 
     def seen(self) -> Iterator[Untraced]:
         """The untraced parts of a few earlier calls, for which there may be a compilation."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 
 import pydag._core as _core
-from pydag._core import Hashed, PyDagSpec
+from pydag._core import CallKey, PyDagSpec
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.packed.outputs import unpacked
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
@@ -34,7 +34,7 @@ from .key import Key
 class ExtraKey(NamedTuple):
     """What a function with extra results is compiled for. Positions are among the traced leaves."""
 
-    inner: Hashed  # the `Key` of the function that is given the refs themselves
+    inner: CallKey  # the `Key` of the function that is given the refs themselves
     tag: Carried  # a tag for calls of that function
     donated: tuple[int, ...]
     order: tuple[int, ...] | None
@@ -55,7 +55,7 @@ class WritesMoreError(Exception):
         written: Positions of refs among the traced leaves.
     """
 
-    def __init__(self, key: Hashed, written: frozenset[int]) -> None:
+    def __init__(self, key: CallKey, written: frozenset[int]) -> None:
         super().__init__(key, written)
         self.key, self.written = key, written
 
@@ -107,7 +107,7 @@ class WrittenRefs:
     def __init__(self, positions: frozenset[int]) -> None:
         self.positions = positions
         self.flat_arguments: FlatArguments | None = None  # made at the first call
-        self.keys: dict[tuple[Any, ...], Hashed] = {}  # by the pins
+        self.keys: dict[tuple[Any, ...], CallKey] = {}  # by the pins
 
 
 class ExtraResults:
@@ -161,7 +161,7 @@ class TracedCall(NamedTuple):
     """
 
     function: Any
-    arguments: tuple[Hashed, *tuple[Any, ...]]
+    arguments: tuple[CallKey, *tuple[Any, ...]]
     leaves: Sequence[Leaf]
     call: tuple[Args, Kwargs] = ((), {})
     written: Sequence[Any] | None = None

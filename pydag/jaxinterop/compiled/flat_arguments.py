@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 import pydag._core as _core
-from pydag._core import Hashed, PyDagSpec
+from pydag._core import CallKey, PyDagSpec
 from pydag.jaxinterop.static.leaves import copy_of_array
 from pydag.jaxinterop.static.pick import Picker, picker, put_in
 from pydag.jaxinterop.structure.groups import in_order
@@ -88,7 +88,7 @@ class FlatArguments:
         self.copy = copy_of_donated if gone and may_repeat else None
         """Makes a copy of a donated leaf that stands at another place, too; None where none can."""
 
-    def pick(self, key: Hashed, leaves: Sequence[Leaf]) -> tuple[Hashed, *tuple[Any, ...]]:
+    def pick(self, key: CallKey, leaves: Sequence[Leaf]) -> tuple[CallKey, *tuple[Any, ...]]:
         """The arguments of a flat function: a key, the donated leaves, the kept ones."""
         if self.is_spread:
             return key, *self.take_kept(leaves)

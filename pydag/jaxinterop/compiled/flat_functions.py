@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 import pydag._core as _core
-from pydag._core import Hashed
+from pydag._core import CallKey
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.notices.blame import blaming_value
@@ -101,9 +101,9 @@ class FlatFunctions:
         # What JAX has owns these, and not the compiled function.
         unties, writes = self.unties, self.writes = _core.flag(), WrittenLeaves()
 
-        def flat(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
+        def flat(call_key: CallKey, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             check_trace()
-            key: Key = hashed.value
+            key: Key = call_key.value
             leaves = key.join(donated, kept)
             given = GivenTree(key.untraced, leaves, CALL)
             args, kwargs = unwrapped(given.tree)
@@ -126,11 +126,11 @@ class FlatFunctions:
 
         outputs = shardings.outputs(options)
 
-        def spread(hashed: Hashed, *leaves: Any) -> Any:
-            return flat(hashed, (), leaves)
+        def spread(call_key: CallKey, *leaves: Any) -> Any:
+            return flat(call_key, (), leaves)
 
-        def with_extras(hashed: Hashed, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
-            return run_with_contents(inner(), hashed.value, donated, kept, writes.of)
+        def with_extras(call_key: CallKey, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
+            return run_with_contents(inner(), call_key.value, donated, kept, writes.of)
 
         self.source = source
         names = self.names = FlatNames()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-from pydag._core import Hashed
+from pydag._core import CallKey
 from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text, unwrap_static
 from pydag.jaxinterop.static.untraced import Untraced
@@ -24,14 +24,14 @@ class Keys:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Any, Hashed] = {}
+        self._known: dict[Any, CallKey] = {}
 
-    def __call__(self, key: Any) -> Hashed:
+    def __call__(self, key: Any) -> CallKey:
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            found = self._known.setdefault(key, _core.hashed(key))
+            found = self._known.setdefault(key, _core.call_key(key))
         return found
 
 

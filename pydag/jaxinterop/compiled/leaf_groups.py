@@ -7,7 +7,7 @@ from operator import is_
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-from pydag._core import Hashed, SpecKey
+from pydag._core import CallKey, SpecKey
 from pydag.jaxinterop.static.constants import State, with_state
 from pydag.jaxinterop.static.leaves import Static, is_settled
 from pydag.jaxinterop.static.option import is_array
@@ -26,7 +26,7 @@ class Recent(NamedTuple):
     """Static leaves that are recognized by identity; one object, since threads replace it."""
 
     statics: Sequence[Leaf]
-    key: Hashed
+    key: CallKey
     watched: list[State]  # what constant objects among them hold
 
 
@@ -58,13 +58,13 @@ class LeafGroups:
         self.pick_static = picker(positions, size)
         self._as_one, self._asks = as_one, asks
         # JAX asks for the hash of a key at each call.
-        self.keys: dict[tuple[Static, ...], Hashed] = {}
+        self.keys: dict[tuple[Static, ...], CallKey] = {}
         self._recent: Recent | None = None
         # The donated leaves of arguments that are updated: they are donated if they are written.
         self.donated_if_written: frozenset[int] = frozenset()
         self.leads_away = False  # whether a static leaf holds a weak reference
-        self.extras: dict[Hashed, ExtraResults] = {}  # by the key of the function that gets refs
-        self._inner_keys: dict[Hashed, Hashed] = {}
+        self.extras: dict[CallKey, ExtraResults] = {}  # by the key of the function that gets refs
+        self._inner_keys: dict[CallKey, CallKey] = {}
         self._all_kept: FlatArguments | None = None
 
     @cached_property
@@ -77,7 +77,7 @@ class LeafGroups:
         """The latest keys, at most `count`; the latest comes last."""
         return [key.value for key in list(self.keys.values())[-count:]]
 
-    def key(self, leaves: Sequence[Leaf]) -> Hashed | None:
+    def key(self, leaves: Sequence[Leaf]) -> CallKey | None:
         """The `Key` for these leaves, if an earlier call had it.
 
         In the ordinary case the static leaves are the very objects of the last call. They are then
@@ -93,15 +93,15 @@ class LeafGroups:
             self._set_recent(static, found)
         return found
 
-    def remember(self, leaves: Sequence[Leaf], key: Key) -> Hashed:
-        hashed = self._as_one(key)
+    def remember(self, leaves: Sequence[Leaf], key: Key) -> CallKey:
+        call_key = self._as_one(key)
         if len(self.keys) >= MOST:
             self.keys.clear()
-        self.keys[key.untraced.statics] = hashed
-        self._set_recent(self.pick_static(leaves), hashed)
-        return hashed
+        self.keys[key.untraced.statics] = call_key
+        self._set_recent(self.pick_static(leaves), call_key)
+        return call_key
 
-    def _set_recent(self, static: Sequence[Leaf], key: Hashed) -> None:
+    def _set_recent(self, static: Sequence[Leaf], key: CallKey) -> None:
         # A weak reference is looked up each time: it may lead to an argument now.
         self.leads_away = any(map(holds_weak, static))
         states = (known.state for known in key.value.untraced.statics)
@@ -125,7 +125,7 @@ class LeafGroups:
             self._all_kept = FlatArguments(self.spec, self.positions, ())
         return self._all_kept
 
-    def inner_key(self, key: Hashed) -> Hashed:
+    def inner_key(self, key: CallKey) -> CallKey:
         """The key for the same leaves, all of them kept."""
         known = self._inner_keys.get(key)
         if known is None:
@@ -149,7 +149,7 @@ class LeafGroups:
         )
 
     def plan(
-        self, key: Hashed, leaves: Sequence[Leaf], flat_arguments: FlatArguments, /, **more: Any
+        self, key: CallKey, leaves: Sequence[Leaf], flat_arguments: FlatArguments, /, **more: Any
     ) -> _core.CallPlan | None:
         """How the core makes calls like this one; None where it can't.
 

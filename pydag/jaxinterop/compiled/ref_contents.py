@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import jax
 
 import pydag._core as _core
-from pydag._core import Hashed
+from pydag._core import CallKey
 from pydag.jaxinterop.refs.access import may_pass_contents, refs_around
 from pydag.jaxinterop.static.leaves import Carried
 from pydag.typing import Leaf
@@ -40,7 +40,7 @@ class RefContents:
         self._functions, self._shardings, self._as_one = functions, shardings, as_one
 
     def traced_call(
-        self, groups: LeafGroups, key: Hashed, leaves: Sequence[Leaf], refs: Refs
+        self, groups: LeafGroups, key: CallKey, leaves: Sequence[Leaf], refs: Refs
     ) -> tuple[TracedCall, _core.CallPlan | None]:
         """A call with refs, ready for JAX, and how the core makes the next one, where it can."""
         refs = tuple(i for i in refs if i not in groups.positions)
@@ -70,8 +70,8 @@ class RefContents:
     def _with_contents(
         self,
         groups: LeafGroups,
-        outer: Hashed,
-        inner: Hashed,
+        outer: CallKey,
+        inner: CallKey,
         leaves: Sequence[Leaf],
         extras: ExtraResults,
     ) -> tuple[TracedCall, _core.CallPlan | None]:
@@ -86,8 +86,8 @@ class RefContents:
             self._functions.names.remember(flat_arguments)
             known.flat_arguments = flat_arguments
         pins = pins_of(leaves, written)
-        hashed = known.keys.get(pins)
-        if hashed is None:
+        call_key = known.keys.get(pins)
+        if call_key is None:
             key = ExtraKey(
                 inner,
                 Carried(groups.all_kept().tag),
@@ -98,18 +98,18 @@ class RefContents:
                 if_written,
                 pins,
             )
-            hashed = known.keys[pins] = self._as_one(key)
+            call_key = known.keys[pins] = self._as_one(key)
         plan = None
         if not (extras.closed_over or any(pins) or self._shardings.has_given_in):
             more = {
-                "key": hashed,
+                "key": call_key,
                 "refs": extras.refs,
                 "written": written,
                 "function": self._functions.with_extras,
                 "has_devices": jax.local_device_count() > 1,
             }
             plan = groups.plan(outer, leaves, flat_arguments, **more)
-        arguments = flat_arguments.pick(hashed, contents_in(leaves, extras.refs, written))
+        arguments = flat_arguments.pick(call_key, contents_in(leaves, extras.refs, written))
         to_write = [leaves[i] for i in written]
         traced_call = TracedCall(self._functions.with_extras, arguments, leaves, written=to_write)
         return traced_call, plan

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydag._core import Hashed
+from pydag._core import CallKey
 from pydag.jaxinterop.messages.at_call import warn_at_call
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.static.leaves import Static, is_number
@@ -49,7 +49,7 @@ STRUCTURE = "structure"
 
 class _Compiled(NamedTuple):
     call: ComparedCall
-    key: Hashed  # counts its calls
+    key: CallKey  # counts its calls
 
 
 class Changes:
@@ -70,7 +70,7 @@ class Changes:
         """Forgets all earlier calls."""
         self._compiled.clear()
 
-    def add(self, key: Hashed, traced: Sequence[Leaf]) -> None:
+    def add(self, key: CallKey, traced: Sequence[Leaf]) -> None:
         """Notes a call that needs a compilation; warns if one place in it changed each time.
 
         Args:

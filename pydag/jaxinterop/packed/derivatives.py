@@ -39,6 +39,10 @@ def opens_as_pydag(cls: type, options: Callable[[], Options]) -> None:
     _nodes_of_jax.set(cls, options)
 
 
+def _is_node_of_jax(cls: type) -> bool:
+    return _nodes_of_jax.get(cls, None) is not None
+
+
 def _outermost(tree: AnyDag, options: Options) -> list[tuple[Any, Options]]:
     """The outermost instances of classes that JAX opens as pydag does, in first-visit order."""
     found: list[tuple[Any, Options]] = []
@@ -65,6 +69,8 @@ class Structures(NamedTuple):
     @classmethod
     def of(cls, tree: AnyDag, untraced: Untraced) -> "Structures":
         """The structures in a tree that has this untraced part."""
+        if not any(_core.leaves_below(untraced.spec, _is_node_of_jax)):
+            return NO_STRUCTURES
         found = _outermost(tree, untraced.options)
         known = [seen_in_derivative(node) for node, _ in found]
         pairs = zip(known, found, strict=True)
