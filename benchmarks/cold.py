@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flatten where short cuts don't help: every leaf held elsewhere, and trees never seen before."""
+"""Flatten where short cuts don't help: leaves held elsewhere, new keys, structures never seen."""
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -11,14 +12,16 @@ from timing import Effort, Work, contest, fresh_contest
 
 import pydag
 
-HELD, FRESH = "flatten, leaves held elsewhere", "flatten, never seen before"
+HELD = "flatten, leaves held elsewhere"
+FRESH = "flatten, all keys new"
+UNSEEN = "flatten, never seen before"
 
 
 def tasks(peers: Peers, effort: Effort) -> list[Task]:
-    """Two tasks for each model and class of mappings."""
+    """Three tasks for each model and class of mappings."""
     return [
         Task(f"{model}, {mapping}, {what}", partial(race, peers, effort, model, mapping))
-        for what, race in (("held", _held), ("fresh", _fresh))
+        for what, race in (("held", _held), ("fresh", _fresh), ("unseen", _unseen))
         for mapping in MAPPINGS
         for model in NODE_COUNTS
     ]
@@ -39,7 +42,7 @@ def _held(peers: Peers, effort: Effort, model: str, mapping: str) -> list[Record
 
 
 def _fresh(peers: Peers, effort: Effort, model: str, mapping: str) -> list[Record]:
-    """A new tree for each call; every key in it is a string of its own. The classes are known."""
+    """A new tree for each call; every key in it is a string of its own. The structure is known."""
     skeleton = skeletons()[model]
 
     def make() -> Any:
@@ -48,3 +51,15 @@ def _fresh(peers: Peers, effort: Effort, model: str, mapping: str) -> list[Recor
     pydag.clear_caches()
     outcome = fresh_contest(make, flattens(peers), effort)
     return [Record.of("cold", {"work": FRESH, "model": model, "mapping": mapping}, outcome)]
+
+
+def _unseen(peers: Peers, effort: Effort, model: str, mapping: str) -> list[Record]:
+    """The same, but with keys of a text that no other tree has. The classes are known."""
+    skeleton, numbers = skeletons()[model], itertools.count()
+
+    def make() -> Any:
+        number = next(numbers)
+        return Builder(MAPPINGS[mapping], key=lambda name: f"{name} {number}").module(skeleton)
+
+    outcome = fresh_contest(make, flattens(peers), effort)
+    return [Record.of("cold", {"work": UNSEEN, "model": model, "mapping": mapping}, outcome)]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from boundary import FLOOR
-from cold import FRESH, HELD
+from cold import FRESH, HELD, UNSEEN
 from models import MAPPINGS
 from peers import WORKS
 from records import Record, Results, chosen, geometric_mean
@@ -27,7 +27,7 @@ def draw(results: Results, path: Path) -> None:
 
 def _speedups(axes: Any, records: list[Record]) -> None:
     """A bar for each kind of work: the mean; a tick: the worst model."""
-    works = (*WORKS, HELD, FRESH)
+    works = (*WORKS, HELD, FRESH, UNSEEN)
     for shift, (mapping, colour) in enumerate(zip(MAPPINGS, ("#c0392b", "#e59866"), strict=True)):
         for place, work in enumerate(works):
             own = [

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from cold import FRESH, HELD
+from cold import FRESH, HELD, UNSEEN
 from models import MAPPINGS
 from peers import WORKS
 from records import Record, Results, chosen, geometric_mean
@@ -24,7 +24,7 @@ def short_table(results: Results, mappings: Iterable[str] = MAPPINGS) -> str:
     """A row for each kind of work, with the mean and the worst for each kind of mapping."""
     mappings = list(mappings)
     rows = []
-    for work in (*WORKS, HELD, FRESH):
+    for work in (*WORKS, HELD, FRESH, UNSEEN):
         section = "tables" if work in WORKS else "cold"
         shared = {"shared": False} if section == "tables" else {}
         cells = [

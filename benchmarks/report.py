@@ -58,9 +58,10 @@ them.
 ## Trees
 
 {short_table(results)}
-But for the last two rows pydag has seen the tree before, as in a training loop. In *leaves held
+But for the last row pydag has seen the structure before, as in a training loop. In *leaves held
 elsewhere* something else refers to each leaf, too, so each needs an entry in the table of
-identities. In *never seen before* each call gets a new tree with new strings as keys.
+identities. In *all keys new* each call gets a new tree with new strings as keys, in *never seen
+before* they have new texts, too.
 """
 
 
@@ -186,7 +187,7 @@ copies it and sets what the function says. pydag takes so many times as long:
 
 WHAT = {
     "tables": "the nine models, also with a tenth of the modules shared",
-    "cold": "leaves held elsewhere, trees never seen before",
+    "cold": "leaves held elsewhere, new keys, structures never seen before",
     "modules": "classes with attributes, equinox and NNX",
     "boundary": "calls of compiled functions",
     "growth": "trees from ten to ten million objects",

@@ -228,6 +228,30 @@ def test_order_of_insertion_is_no_structure() -> None:
     assert one != other
 
 
+@pytest.mark.parametrize("cls", [dict, OrderedDict, lambda x: defaultdict(int, x)])
+def test_keys_of_one_text_are_one_key(cls: Any) -> None:
+    """A tree with new strings of known texts as keys has the very spec that is known, and matches."""
+
+    class Text(str):
+        pass
+
+    def tree(*names: Any) -> Any:
+        return [cls({name: [0.0] for name in names}), cls({name: 0.0 for name in names})]
+
+    def names(*ends: str, cls: Any = str) -> list[Any]:
+        return [cls("".join(["layer ", end])) for end in ends]
+
+    first, again = tree(*names("b", "a", "é")), tree(*names("b", "a", "é"))
+    assert not {*map(id, first[0])} & {*map(id, again[0])}
+    spec = pydag.dag_structure(first)
+    assert pydag.dag_structure(again) is spec
+    assert pydag.dag_map(lambda *x: x, first, again) == pydag.dag_map(lambda x: (x, x), first)
+    for other in (names("b", "é", "a"), names("b", "a", "e"), names("b", "a"), [0, 1, 2]):
+        assert pydag.dag_structure(tree(*other)) is not spec
+    subclass = tree(*names("b", "a", "é", cls=Text))
+    assert type(next(iter(pydag.dag_copy(subclass)[0]))) is Text
+
+
 def test_strings_that_are_no_exact_strings() -> None:
     """Subclasses of str, and strings with lone surrogates, are keys like any other."""
 

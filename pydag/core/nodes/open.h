@@ -62,7 +62,7 @@ bool read_known_mapping(const Keys &keys, PyObject *dict, PyObject **values, Hel
     Py_ssize_t position = 0;
     PyObject *key, *value;
     for (uint32_t i = 0; i < count; ++i) {
-        if (!PyDict_Next(dict, &position, &key, &value) || key != expected[i]) [[unlikely]]
+        if (!PyDict_Next(dict, &position, &key, &value) || !is_same_key(key, expected[i])) [[unlikely]]
             return false;
         values[ranks ? ranks[i] : i] = value;
     }

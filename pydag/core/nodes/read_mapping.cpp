@@ -22,7 +22,7 @@ struct KeyVisit {
             KeyVisit &self = *static_cast<KeyVisit *>(arg);
             // Its attributes come before its links. Having no hash, they can't be a key.
             if (std::exchange(self.is_first, false) && PyDict_CheckExact(key)) return 0;
-            return self.next == self.end || key != *self.next || ++self.next == self.end;
+            return self.next == self.end || !is_same_key(key, *self.next) || ++self.next == self.end;
         };
         PyODict_Type.tp_traverse(ordered_dict, visit, this);
         return next == end;

@@ -28,7 +28,7 @@ uint64_t mark_of(const Structure &structure) {
         PyObject *const ref = structure.all_refs()[count <= kMost ? i : uint64_t{count - 1} * i / (kMost - 1)];
         if (!KeysBox::check(ref)) continue;
         const Keys &keys = KeysBox::of(ref);
-        if (keys.size() > 0) mark = 3 * mark + hash_address(keys.inserted_key(keys.size() - 1));
+        if (keys.size() > 0) mark = 3 * mark + hash_of_key(keys.inserted_key(keys.size() - 1));
     }
     return mark;
 }

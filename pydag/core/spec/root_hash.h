@@ -37,7 +37,7 @@ private:
         constexpr int kMost = 2;
         Py_ssize_t position = 0;
         PyObject *key;
-        for (int i = 0; i < kMost && PyDict_Next(dict, &position, &key, nullptr); ++i) mix(hash_address(key));
+        for (int i = 0; i < kMost && PyDict_Next(dict, &position, &key, nullptr); ++i) mix(hash_of_key(key));
     }
 
     uint64_t hash_ = 0;
