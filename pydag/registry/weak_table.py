@@ -10,6 +10,7 @@ Threads may look and set at the same time. Looking takes no lock.
 
 import threading
 import weakref
+from collections.abc import KeysView
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
@@ -63,6 +64,10 @@ class WeakTable(Generic[Value]):
         for address in list(self._known):
             self._forget(address, None)
         self._room = 2 * len(self._known) + 64
+
+    def addresses(self) -> KeysView[int]:
+        """The ids of what is known, as they are at any time; and perhaps of what is gone."""
+        return self._known.keys()
 
     def __len__(self) -> int:
         return len(self._known)

@@ -12,7 +12,7 @@ A derivative, too, has another structure to JAX: that of the tree which it is fo
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import KeysView, Sequence
 from functools import cached_property
 from operator import is_
 from typing import Any, NamedTuple
@@ -197,9 +197,19 @@ def seen_in_derivative(node: Any) -> Seen | None:
     return None
 
 
-def is_any_seen() -> bool:
-    """Whether it was noted of any instance what it was built from."""
-    return len(_built) > 0
+def may_hold_seen(tree: Dag, options: Options) -> bool:
+    """Whether it may have been noted of instances in a tree what they were built from."""
+    if len(_built) == 0:
+        return False
+    try:
+        return holds_registered(options.flatten(tree, "tree")[1])
+    except Exception:  # whoever takes it apart says so
+        return True
+
+
+def seen_addresses() -> KeysView[int]:
+    """The ids of all instances that `seen` knows, and perhaps of some that are gone."""
+    return _built.addresses()
 
 
 def is_any_derivative_seen() -> bool:

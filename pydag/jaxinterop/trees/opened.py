@@ -13,10 +13,11 @@ from pydag.jaxinterop.packed.seen import (
     Seen,
     holds_registered,
     is_any_derivative_seen,
-    is_any_seen,
     may_hide,
+    may_hold_seen,
     see,
     seen,
+    seen_addresses,
 )
 from pydag.jaxinterop.static.leaves import Static, is_number
 from pydag.jaxinterop.static.positions import static_positions, without_static
@@ -45,7 +46,7 @@ class _Parts(NamedTuple):
 
 def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
     """The distinct data of a tree; as `opened`."""
-    if is_leaf is None and not is_any_seen():
+    if is_leaf is None and not may_hold_seen(tree, OPTIONS):
         leaves, _, parting = told_apart(tree, OPTIONS)
         if parting is not None:
             return parting.data(leaves)
@@ -54,7 +55,7 @@ def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
 
 def mapped(f: Callable[[Leaf], Any], tree: Dag) -> Dag:
     """A tree with what a function gives for each piece of data."""
-    if not is_any_seen() and not is_any_derivative_seen():
+    if not is_any_derivative_seen() and not may_hold_seen(tree, OPTIONS):
         leaves, spec, parting = told_apart(tree, OPTIONS)
         if parting is not None:
             found = [f(leaf) for leaf in parting.data(leaves)]
@@ -75,7 +76,7 @@ def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence
         CycleError: An object contains itself.
         TypeError: A leaf is an object of a class that is not registered, and holds arrays.
     """
-    if is_leaf is None and not is_any_seen():
+    if is_leaf is None and not may_hold_seen(tree, OPTIONS):
         untraced, data = take_apart(tree, OPTIONS)
         return with_seen(untraced, tree), data
     spec, leaves, static = _taken_apart(tree, is_leaf)
@@ -92,13 +93,14 @@ def _is_node(x: Any) -> bool:
 def _taken_apart(tree: Dag, is_leaf: IsLeaf | None) -> _Parts:
     whole: dict[int, Any] = {}
     known: dict[int, Seen] = {}
+    addresses = seen_addresses()
 
     def stops(x: Any) -> bool:
         if is_leaf is not None and is_leaf(x):
             if _is_node(x):
                 whole[id(x)] = x
             return True
-        found = seen(x)
+        found = seen(x) if id(x) in addresses else None
         if found is not None:
             known[id(x)] = found
         return found is not None
@@ -106,8 +108,10 @@ def _taken_apart(tree: Dag, is_leaf: IsLeaf | None) -> _Parts:
     leaves, spec = _core.flatten(
         tree, is_leaf=stops, namespace=OPTIONS.namespace, identity=OPTIONS.identity
     )
-    static = frozenset(static_positions(leaves, spec)) if leaves else frozenset()
-    parts = []
+    positions = static_positions(leaves, spec) if leaves else ()
+    if not known and not whole:
+        return _Parts(spec, leaves, list(positions))
+    parts, static = [], frozenset(positions)
     for i, leaf in enumerate(leaves):
         if id(leaf) in known:
             parts.append(_parts_of(known[id(leaf)], is_leaf))
