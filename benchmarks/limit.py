@@ -69,8 +69,8 @@ def bare_works(loops: Any, *trees: Any) -> dict[str, Work]:
 
 def _race(loops: Any, effort: Effort, model: str) -> list[Record]:
     skeleton = skeletons()[model]
-    trees = [Builder().module(skeleton) for _ in range(3)]
-    ours = pydag_works(trees[0], trees[1:])
+    first, *rests = (Builder().module(skeleton) for _ in range(3))
+    ours = pydag_works(first, tuple(rests))
     return [
         Record.of(
             "limit",
@@ -78,5 +78,5 @@ def _race(loops: Any, effort: Effort, model: str) -> list[Record]:
             contest({"pydag": ours[work], BARE: bare}, effort),
             nodes=NODE_COUNTS[model],
         )
-        for work, bare in bare_works(loops, *trees).items()
+        for work, bare in bare_works(loops, first, *rests).items()
     ]

@@ -230,13 +230,13 @@ def test_order_of_insertion_is_no_structure() -> None:
 
 @pytest.mark.parametrize("cls", [dict, OrderedDict, lambda x: defaultdict(int, x)])
 def test_keys_of_one_text_are_one_key(cls: Any) -> None:
-    """A tree with new strings of known texts as keys has the very spec that is known, and matches."""
+    """A tree with new strings of known texts as keys has the very spec that is known."""
 
     class Text(str):
         pass
 
     def tree(*names: Any) -> Any:
-        return [cls({name: [0.0] for name in names}), cls({name: 0.0 for name in names})]
+        return [cls({name: [0.0] for name in names}), cls(dict.fromkeys(names, 0.0))]
 
     def names(*ends: str, cls: Any = str) -> list[Any]:
         return [cls("".join(["layer ", end])) for end in ends]

@@ -62,7 +62,7 @@ def test_host_trees_cost_at_most_what_they_cost_jax(
 
 @pytest.mark.once
 def test_a_mask_that_is_kept_makes_no_other_tree_dear() -> None:
-    """What is remembered of one tree, here a mask for a model, costs others nothing for each leaf."""
+    """What is remembered of one tree, here a mask for a model, costs others little."""
     mask = pj.tree.map(lambda _: True, Layer(jnp.ones(2)))
     tree = {f"m{j}": {f"k{i}": mixed(j + i) for i in range(10)} for j in range(2_000)}
     ours, plain, our_leaves, plain_leaves = least(

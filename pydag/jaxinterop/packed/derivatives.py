@@ -17,6 +17,7 @@ import pydag._core as _core
 from pydag.jaxinterop.prefixes.own_nodes import build
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
+from pydag.jaxinterop.structure.known import KnownOfStructures
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.copies import copy_listeners
 from pydag.structure.listing import Listing
@@ -97,9 +98,9 @@ class Structures(NamedTuple):
 NO_STRUCTURES = Structures(())
 _OPTIONS = Options()
 
-# Whether there may be a derivative in a tree, by the structure and the positions of static leaves;
-# and how many classes were known when that was found out.
-_may_hold_some: WeakTable[dict[tuple[int, tuple[int, ...]], bool]] = WeakTable()
+# Whether there may be a derivative in a tree: by the structure, the positions of static leaves, and
+# how many classes were known when that was found out.
+_may_hold_some: KnownOfStructures[bool] = KnownOfStructures()
 
 
 def _hand_on(tree: AnyDag, made: AnyDag) -> None:
@@ -123,12 +124,11 @@ def with_seen(untraced: Untraced, tree: AnyDag) -> Untraced:
     """The untraced part of a tree, with what JAX sees of the derivatives in it."""
     if not is_any_derivative_seen():
         return untraced
-    key = len(_nodes_of_jax), untraced.positions
-    known = _may_hold_some.get(untraced.spec, None) or {}
-    may_hold_some = known.get(key)
+    more = untraced.positions, len(_nodes_of_jax)
+    may_hold_some = _may_hold_some.get(untraced.spec, more)
     if may_hold_some is None:
         may_hold_some = _may_be_derivatives(untraced)
-        _may_hold_some.set(untraced.spec, {key: may_hold_some})
+        _may_hold_some.set(untraced.spec, may_hold_some, more)
     if not may_hold_some:
         return untraced
     return untraced._replace(seen=Structures.seen_in(tree, untraced.options))

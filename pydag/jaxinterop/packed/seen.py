@@ -23,6 +23,7 @@ from pydag.errors import SharingError
 from pydag.jaxinterop.static.leaves import is_number, untraced_among
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.structure.known import KnownOfStructures
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing
 from pydag.typing import Dag, Leaf
@@ -217,22 +218,16 @@ def is_any_derivative_seen() -> bool:
     return len(_derivatives) > 0
 
 
-# Whether structures hold some, of those that were looked at. Equal ones may come from many trees.
-_holding: dict[PyDagSpec, bool] = {}
-_MOST_KEPT = 256
+# Whether structures hold some, of those that were looked at.
+_holding: KnownOfStructures[bool] = KnownOfStructures()
 
 
 def holds_registered(spec: PyDagSpec) -> bool:
     """Whether there are instances of registered classes in a structure."""
-    try:
-        known = _holding.get(spec)
-    except Exception:  # keys that are compared may run code of their classes
-        return True
+    known = _holding.get(spec)
     if known is None:
-        if len(_holding) >= _MOST_KEPT:
-            _holding.clear()
         known = any(row[0] in _REGISTERED for row in _core.nodes_of(spec)[0])
-        _holding[spec] = known
+        _holding.set(spec, known)
     return known
 
 

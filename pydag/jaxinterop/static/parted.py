@@ -15,6 +15,7 @@ import numpy as np
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots
+from pydag.jaxinterop.structure.known import KnownOfStructures
 from pydag.typing import Leaf
 
 from .leaves import Static, have_common_dtypes, is_class_traced, is_of_jax
@@ -79,8 +80,7 @@ class Parting:
 
 
 # For a structure what is known of the trees that were seen last.
-_partings: dict[PyDagSpec, tuple[Parting, ...]] = {}
-_MOST_KEPT = 256
+_partings: KnownOfStructures[tuple[Parting, ...]] = KnownOfStructures()
 _MOST_FOR_ONE = 4
 _MOST_LEAVES = 50_000
 
@@ -91,18 +91,13 @@ def parted(leaves: list[Leaf], spec: PyDagSpec, roots: Roots = "tree") -> Partin
     Raises:
         SharingError: As `static_positions`.
     """
-    try:
-        known = _partings.get(spec, ())
-    except Exception:  # keys that are compared may run code of their classes
-        return None
+    known = _partings.get(spec) or ()
     for parting in known:
         if parting.fits(leaves):
             return parting
     found = _parting(leaves, spec, roots)
     if found is not None and len(leaves) <= _MOST_LEAVES:
-        if len(_partings) >= _MOST_KEPT:
-            _partings.clear()
-        _partings[spec] = (found, *known[: _MOST_FOR_ONE - 1])
+        _partings.set(spec, (found, *known[: _MOST_FOR_ONE - 1]))
     return found
 
 

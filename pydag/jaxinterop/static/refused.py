@@ -14,6 +14,7 @@ from typing import Any
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots, place_text, position_text, shortened
+from pydag.jaxinterop.structure.known import KnownOfStructures
 from pydag.registry.class_table import inherits
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
@@ -28,8 +29,7 @@ from .search import search
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, type, types.FunctionType)))
 
 # Structures without meta fields that were looked at, such as those of dicts with many keys.
-_without_values: set[PyDagSpec] = set()
-_MOST_KEPT = 256
+_without_values: KnownOfStructures[bool] = KnownOfStructures()
 
 
 def _holds_array(value: Any) -> bool:
@@ -53,16 +53,11 @@ def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
     Raises:
         TypeError: One does. The message names the field, its class and its path.
     """
-    try:
-        if spec in _without_values:
-            return
-    except Exception:  # values that are compared may run code of their classes
-        pass
+    if _without_values.get(spec):
+        return
     values = _values(spec)
     if not values:
-        if len(_without_values) >= _MOST_KEPT:
-            _without_values.clear()
-        _without_values.add(spec)
+        _without_values.set(spec, True)
     if not any(map(_holds_array, values)):
         return
     listing = Listing.of(spec)
