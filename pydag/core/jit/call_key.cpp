@@ -30,10 +30,9 @@ PyMethodDef methods[] = {{"note_call", note_call_of, METH_NOARGS, "Counts a call
 nb::object make_call_key(nb::handle value) { return CallKeyBox::make(nb::borrow(value)); }
 
 void make_call_key_type() {
-    CallKeyBox::ready("pydag._core.CallKey", "What a function is compiled for. Equal to itself alone.",
-                      {{Py_tp_repr, reinterpret_cast<void *>(repr)},
-                       {Py_tp_getset, properties},
-                       {Py_tp_methods, methods}});
+    CallKeyBox::ready(
+        "pydag._core.CallKey", "What a function is compiled for. Equal to itself alone.",
+        {{Py_tp_repr, reinterpret_cast<void *>(repr)}, {Py_tp_getset, properties}, {Py_tp_methods, methods}});
 }
 
 }  // namespace pydag

@@ -204,7 +204,7 @@ def may_hold_seen(tree: Dag, options: Options) -> bool:
         return False
     try:
         return holds_registered(options.flatten(tree, "tree")[1])
-    except Exception:  # whoever takes it apart says so
+    except Exception:  # it is raised again where the tree is taken apart
         return True
 
 
