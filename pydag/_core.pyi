@@ -469,9 +469,7 @@ def jit_caller(
 
 @final
 class CallKey:
-    """
-    What a function is compiled for. Equal to itself alone.
-    """
+    """What a function is compiled for. Equal to itself alone."""
 
     @property
     def value(self) -> Any: ...

@@ -117,19 +117,6 @@ inline bool is_same_name(PyObject *name, PyObject *other) {
     if (!PyUnicode_Check(other) || (PyUnicode_CHECK_INTERNED(name) && PyUnicode_CHECK_INTERNED(other))) return false;
     return PyUnicode_Compare(name, other) == 0;
 }
-// Whether two keys of dicts are surely the same: one object, or exact strings of one text, whose hashes the dicts have
-// asked for. Runs no Python code.
-inline bool is_same_key(PyObject *key, PyObject *other) {
-    if (key == other) [[likely]]
-        return true;
-    if (!is_exact_str(key) || !is_exact_str(other)) return false;
-    const auto hash_of = [](PyObject *text) { return reinterpret_cast<PyASCIIObject *>(text)->hash; };
-    return hash_of(key) == hash_of(other) && PyUnicode_Compare(key, other) == 0;
-}
-// A hash under which such keys are the same.
-inline uint64_t hash_of_key(PyObject *key) {
-    return is_exact_str(key) ? static_cast<uint64_t>(reinterpret_cast<PyASCIIObject *>(key)->hash) : hash_address(key);
-}
 // The interned string of the same text; `text` is an exact string.
 inline nb::object interned(PyObject *text) {
     PyObject *name = incref(text);

@@ -3,6 +3,7 @@
 
 #include "base/identity_table.h"
 #include "base/own_of_thread.h"
+#include "base/same_key.h"
 #include "base/weak_reference.h"
 #include "spec/root_hash.h"
 #include "structure/asked_nodes.h"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/identity_table.h"
+#include "base/same_key.h"
 
 #include <algorithm>
 

@@ -17,9 +17,9 @@ import pydag._core as _core
 from pydag.jaxinterop.prefixes.own_nodes import build
 from pydag.jaxinterop.static.differentiable import is_differentiable
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
-from pydag.jaxinterop.structure.known import KnownOfStructures
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.copies import copy_listeners
+from pydag.structure.known import KnownOfStructures
 from pydag.structure.listing import Listing
 from pydag.structure.walk import Walk
 from pydag.typing import Dag as AnyDag

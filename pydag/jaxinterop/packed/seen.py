@@ -23,8 +23,8 @@ from pydag.errors import SharingError
 from pydag.jaxinterop.static.leaves import is_number, untraced_among
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.jaxinterop.structure.known import KnownOfStructures
 from pydag.registry.weak_table import WeakTable
+from pydag.structure.known import KnownOfStructures
 from pydag.structure.listing import Listing
 from pydag.typing import Dag, Leaf
 
@@ -198,14 +198,14 @@ def seen_in_derivative(node: Any) -> Seen | None:
     return None
 
 
-def may_hold_seen(tree: Dag, options: Options) -> bool:
-    """Whether it may have been noted of instances in a tree what they were built from."""
-    if len(_built) == 0:
-        return False
-    try:
-        return holds_registered(options.flatten(tree, "tree")[1])
-    except Exception:  # it is raised again where the tree is taken apart
-        return True
+def is_any_seen() -> bool:
+    """Whether it was noted of any instance what it was built from."""
+    return len(_built) > 0
+
+
+def may_hold_seen(spec: PyDagSpec) -> bool:
+    """Whether such an instance may be in a tree of this structure."""
+    return is_any_seen() and holds_registered(spec)
 
 
 def seen_addresses() -> KeysView[int]:

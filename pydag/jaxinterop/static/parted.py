@@ -15,7 +15,7 @@ import numpy as np
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots
-from pydag.jaxinterop.structure.known import KnownOfStructures
+from pydag.structure.known import KnownOfStructures
 from pydag.typing import Leaf
 
 from .leaves import Static, have_common_dtypes, is_class_traced, is_of_jax

@@ -14,8 +14,8 @@ from typing import Any
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots, place_text, position_text, shortened
-from pydag.jaxinterop.structure.known import KnownOfStructures
 from pydag.registry.class_table import inherits
+from pydag.structure.known import KnownOfStructures
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf

@@ -349,10 +349,17 @@ def told_apart(
         TypeError: A meta field holds an array.
     """
     leaves, spec = options.flatten(tree, roots)
+    return leaves, spec, parting_of(leaves, spec, options, roots)
+
+
+def parting_of(
+    leaves: list[Leaf], spec: PyDagSpec, options: Options, roots: Roots = "tree"
+) -> Parting | None:
+    """Which leaves of a structure are static, where that is known; raises as `told_apart`."""
     parting = parted(leaves, spec, roots) if options.static is None else None
     if parting is not None:
         check_meta_fields(spec, roots)
-    return leaves, spec, parting
+    return parting
 
 
 def structure_of(tree: Dag, options: Options) -> PyDagSpec:

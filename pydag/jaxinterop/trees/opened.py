@@ -13,6 +13,7 @@ from pydag.jaxinterop.packed.seen import (
     Seen,
     holds_registered,
     is_any_derivative_seen,
+    is_any_seen,
     may_hide,
     may_hold_seen,
     see,
@@ -24,8 +25,8 @@ from pydag.jaxinterop.static.positions import static_positions, without_static
 from pydag.jaxinterop.static.untraced import (
     Options,
     Untraced,
+    parting_of,
     take_apart,
-    told_apart,
     untraced_of,
 )
 from pydag.ops.select import made_masks
@@ -46,8 +47,9 @@ class _Parts(NamedTuple):
 
 def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
     """The distinct data of a tree; as `opened`."""
-    if is_leaf is None and not may_hold_seen(tree, OPTIONS):
-        leaves, _, parting = told_apart(tree, OPTIONS)
+    if is_leaf is None:
+        leaves, spec = OPTIONS.flatten(tree, "tree")
+        parting = None if may_hold_seen(spec) else parting_of(leaves, spec, OPTIONS)
         if parting is not None:
             return parting.data(leaves)
     return opened(tree, is_leaf)[1]
@@ -55,8 +57,9 @@ def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
 
 def mapped(f: Callable[[Leaf], Any], tree: Dag) -> Dag:
     """A tree with what a function gives for each piece of data."""
-    if not is_any_derivative_seen() and not may_hold_seen(tree, OPTIONS):
-        leaves, spec, parting = told_apart(tree, OPTIONS)
+    if not is_any_derivative_seen():
+        leaves, spec = OPTIONS.flatten(tree, "tree")
+        parting = None if may_hold_seen(spec) else parting_of(leaves, spec, OPTIONS)
         if parting is not None:
             found = [f(leaf) for leaf in parting.data(leaves)]
             if not (holds_registered(spec) and may_hide(found)):
@@ -76,7 +79,7 @@ def opened(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[Untraced, Sequence
         CycleError: An object contains itself.
         TypeError: A leaf is an object of a class that is not registered, and holds arrays.
     """
-    if is_leaf is None and not may_hold_seen(tree, OPTIONS):
+    if is_leaf is None and not (is_any_seen() and may_hold_seen(OPTIONS.flatten(tree, "tree")[1])):
         untraced, data = take_apart(tree, OPTIONS)
         return with_seen(untraced, tree), data
     spec, leaves, static = _taken_apart(tree, is_leaf)
