@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -129,13 +129,14 @@ def test_a_compiled_executable_says_how_it_is_serialized() -> None:
         serialize(pj.jit(total).lower(given).compile())
     assert "jax.jit(lambda dag: f(dag.tree))" in str(caught.value)
     # Not from the cache of the tests: JAX can't serialize what it has read from there.
-    folder, update = jax.config.jax_compilation_cache_dir, cast("Any", jax.config.update)
+    config: Any = jax.config
+    folder = config.jax_compilation_cache_dir
     try:
-        update("jax_compilation_cache_dir", None)
+        config.update("jax_compilation_cache_dir", None)
         reset_cache()
         compiled = jax.jit(lambda dag: total(dag.tree)).lower(pj.Dag(given)).compile()
     finally:
-        update("jax_compilation_cache_dir", folder)
+        config.update("jax_compilation_cache_dir", folder)
         reset_cache()
     again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
     assert again(pj.Dag(given)) == 3.0
