@@ -22,6 +22,7 @@ from pydag.typing import Dag, Identity, Leaf
 
 from .leaves import is_of_jax
 from .option import is_array
+from .parted import PLAIN
 from .parts import readers_of
 from .search import search
 
@@ -83,6 +84,8 @@ def is_weak(leaf: Any) -> bool:
 
 def _weak_in(leaf: Leaf) -> tuple[str, Any] | None:
     """The path from a leaf to a weak reference that it is or holds, and the reference."""
+    if id(type(leaf)) in PLAIN:  # most leaves of a call that is taken apart
+        return None
     if is_weak(leaf):
         return "", leaf
     found = (
