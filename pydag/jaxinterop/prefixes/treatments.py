@@ -5,7 +5,8 @@ Treatments come as a tree prefix, in which one treatment stands for everything b
 follow each path on its own; here all paths to one leaf must agree, since it is passed once.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import optree
@@ -49,7 +50,7 @@ class Question(NamedTuple):
     accepts: Callable[[Any], bool] = lambda _: True  # other things may stand for static leaves
     # Whether two treatments of a leaf are one: axes -1 and 1 of a matrix are.
     are_one: Callable[[Any, Any, Leaf], bool] = lambda first, second, _: first == second
-    is_answer: Callable[[Any], bool] = lambda _: False  # whether a node of the prefix is no node
+    is_answer: Callable[[Any], bool] | None = None  # whether a node of the prefix is no node
 
 
 def one_level(prefix: Any, options: Options) -> tuple[list[Any], list[Any], PyDagSpec]:
@@ -94,7 +95,7 @@ def _regions(
     walk = Walk([first], key=lambda each: (id(each[0]), listing.target(each[2])))
     for prefix, tree, position, accessor in walk:
         entries, parts, spec = one_level(prefix, options)
-        if spec.is_leaf() or question.is_answer(prefix):
+        if spec.is_leaf() or (question.is_answer is not None and question.is_answer(prefix)):
             yield _Region(root, accessor, tree, prefix, listing.leaves_below(position))
             continue
         try:
@@ -172,8 +173,13 @@ def treatments(
     first, *others = prefixes.values()
     if one_level(first, options)[2].is_leaf() and all(prefix is first for prefix in others):
         return [first] * len(leaves)
-    found: list[_Region | None] = [None] * len(leaves)
     static = frozenset(static_positions(leaves, spec, tuple(trees)))
+    for_each = _one_for_each(trees, prefixes, flattened, spec, question, options)
+    if for_each is not None:
+        meant = [i not in static and (only is None or i in only) for i in range(len(leaves))]
+        if all(map(question.accepts, compress(for_each, meant))):
+            return [x if is_meant else None for x, is_meant in zip(for_each, meant, strict=True)]
+    found: list[_Region | None] = [None] * len(leaves)
     listing = Listing.of(spec)
     roots = zip(prefixes.items(), trees.values(), listing.children(0), strict=True)
     for (root, prefix), tree, position in roots:
@@ -193,6 +199,44 @@ def treatments(
                 elif not question.are_one(known.treatment, region.treatment, leaves[number]):
                     raise _conflict(number, known, region, question, options)
     return [None if region is None else region.treatment for region in found]
+
+
+def _one_for_each(
+    trees: Mapping[str, Dag],
+    prefixes: Mapping[str, Any],
+    leaves: Sequence[Leaf],
+    spec: PyDagSpec,
+    question: Question,
+    options: Options,
+) -> list[Any] | None:
+    """The treatments, where the prefixes have one for each leaf of trees that share nothing.
+
+    None where there is more to look at.
+    """
+    if spec.num_shared > 0:
+        return None
+    found: list[Any] = []
+    for tree, prefix, part in zip(trees.values(), prefixes.values(), spec.children(), strict=True):
+        given, structure = _core.flatten(
+            prefix,
+            is_leaf=question.is_answer,
+            none_is_leaf=True,
+            namespace=options.namespace,
+            identity="nodes",
+        )
+        own = leaves[len(found) : len(found) + part.num_leaves]
+        if structure.is_leaf() and not own:
+            continue
+        if structure.num_shared > 0 or len(given) != len(own):
+            return None
+        try:
+            parts = structure.flatten_up_to(tree)
+        except ValueError:
+            return None
+        if not _core.are_same_objects(parts, own):
+            return None
+        found.extend(given)
+    return found
 
 
 def _conflict(
