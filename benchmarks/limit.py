@@ -16,6 +16,8 @@ from peers import Peers, one, pydag_works, three
 from records import Record, Task
 from timing import Effort, Work, contest
 
+import pydag
+
 BARE = "bare loop"
 
 
@@ -70,6 +72,8 @@ def bare_works(loops: Any, *trees: Any) -> dict[str, Work]:
 def _race(loops: Any, effort: Effort, model: str) -> list[Record]:
     skeleton = skeletons()[model]
     first, *rests = (Builder().module(skeleton) for _ in range(3))
+    if loops.count_leaves(first) != len(pydag.dag_leaves(first)):
+        raise AssertionError(f"the bare loop finds other leaves in {model}")
     ours = pydag_works(first, tuple(rests))
     return [
         Record.of(

@@ -85,7 +85,7 @@ def test_an_axis_for_each_leaf() -> None:
     assert [x.shape for x in found[0]] == [(3, 3, 2), (3, 4)]
     twice = {"first": one, "second": one}
     both = jaxinterop.vmap(
-        lambda t: t["first"]["x"].sum(), in_axes=({"first": each[1]} | {"second": each[1]},)
+        lambda t: t["first"]["x"].sum(), in_axes=({"first": each[1], "second": each[1]},)
     )
     assert both(twice).shape == (3,)
     with pytest.raises(pydag.SharingError):

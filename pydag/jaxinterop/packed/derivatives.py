@@ -140,7 +140,7 @@ def _may_be_derivatives(untraced: Untraced) -> bool:
     static = {listing.leaves[i] for i in untraced.positions}
     walk = Walk([0], key=listing.target)
     for position in map(listing.target, walk):
-        if _nodes_of_jax.get(listing.records[position].type, None) is None:
+        if not _is_node_of_jax(listing.records[position].type):
             walk.add(listing.children(position))
             continue
         below = listing.below(position)

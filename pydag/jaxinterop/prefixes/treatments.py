@@ -174,18 +174,17 @@ def treatments(
     if one_level(first, options)[2].is_leaf() and all(prefix is first for prefix in others):
         return [first] * len(leaves)
     static = frozenset(static_positions(leaves, spec, tuple(trees)))
+    meant = [i not in static and (only is None or i in only) for i in range(len(leaves))]
     for_each = _one_for_each(trees, prefixes, flattened, spec, question, options)
-    if for_each is not None:
-        meant = [i not in static and (only is None or i in only) for i in range(len(leaves))]
-        if all(map(question.accepts, compress(for_each, meant))):
-            return [x if is_meant else None for x, is_meant in zip(for_each, meant, strict=True)]
+    if for_each is not None and all(map(question.accepts, compress(for_each, meant))):
+        return [x if is_meant else None for x, is_meant in zip(for_each, meant, strict=True)]
     found: list[_Region | None] = [None] * len(leaves)
     listing = Listing.of(spec)
     roots = zip(prefixes.items(), trees.values(), listing.children(0), strict=True)
     for (root, prefix), tree, position in roots:
         for region in _regions(root, tree, listing, position, prefix, question, options):
             for number in region.leaves:
-                if number in static or (only is not None and number not in only):
+                if not meant[number]:
                     continue
                 known = found[number]
                 if not question.accepts(region.treatment):

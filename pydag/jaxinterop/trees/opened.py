@@ -21,6 +21,7 @@ from pydag.jaxinterop.packed.seen import (
     seen_addresses,
 )
 from pydag.jaxinterop.static.leaves import Static, is_number
+from pydag.jaxinterop.static.parted import Parting
 from pydag.jaxinterop.static.positions import static_positions, without_static
 from pydag.jaxinterop.static.untraced import (
     Options,
@@ -45,11 +46,16 @@ class _Parts(NamedTuple):
     static: list[int]
 
 
+def _told_apart(tree: Dag) -> tuple[list[Leaf], PyDagSpec, Parting | None]:
+    """As `told_apart`; no parting where instances may be known by what they were built from."""
+    leaves, spec = OPTIONS.flatten(tree, "tree")
+    return leaves, spec, None if may_hold_seen(spec) else parting_of(leaves, spec, OPTIONS)
+
+
 def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
     """The distinct data of a tree; as `opened`."""
     if is_leaf is None:
-        leaves, spec = OPTIONS.flatten(tree, "tree")
-        parting = None if may_hold_seen(spec) else parting_of(leaves, spec, OPTIONS)
+        leaves, _, parting = _told_apart(tree)
         if parting is not None:
             return parting.data(leaves)
     return opened(tree, is_leaf)[1]
@@ -58,8 +64,7 @@ def data_of(tree: Dag, is_leaf: IsLeaf | None = None) -> Sequence[Leaf]:
 def mapped(f: Callable[[Leaf], Any], tree: Dag) -> Dag:
     """A tree with what a function gives for each piece of data."""
     if not is_any_derivative_seen():
-        leaves, spec = OPTIONS.flatten(tree, "tree")
-        parting = None if may_hold_seen(spec) else parting_of(leaves, spec, OPTIONS)
+        leaves, spec, parting = _told_apart(tree)
         if parting is not None:
             found = [f(leaf) for leaf in parting.data(leaves)]
             if not (holds_registered(spec) and may_hide(found)):
