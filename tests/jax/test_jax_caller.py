@@ -10,10 +10,13 @@ import types
 import weakref
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from parallel import outcomes
 
+import pydag
 import pydag._core as _core
 import pydag.jaxinterop as pj
 
@@ -130,3 +133,53 @@ def test_what_is_left_of_failed_calls() -> None:
         with pytest.raises(TypeError):
             function()
         assert function(jnp.ones(2)).tolist() == [2, 2]
+
+
+def test_bare_arguments_between_others() -> None:
+    """Calls with arrays alone tell their arguments apart from those of any other call."""
+    traced: list[Any] = []
+
+    class Pair:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+    def last_two(*args: Any, **named: Any) -> list[Any]:
+        traced.append(args)
+        return [*args, *named.values()][-2:]
+
+    def values(tree: Any) -> list[Any]:
+        return [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(tree)]
+
+    function: Any = pj.jit(last_two)
+    ones, twos, numbers = jnp.ones(2), 2 * jnp.ones(2), np.ones(2)
+    calls: list[tuple[Any, ...]] = [
+        (ones, twos),
+        (ones, ones),
+        (twos, ones),
+        ([ones], twos),
+        ([ones], [ones]),
+        (ones, None),
+        (ones,),
+        (),
+        (1.5, 2.5),
+        (1.5, 1.5),
+        (numbers, twos),
+        (ones, twos, ones),
+        (ones, "text"),
+        tuple(jnp.full(2, i) for i in range(20)),
+    ]
+    for args in calls:
+        function(*args)
+    num_traced = len(traced)
+    for args in [*calls, *reversed(calls), *calls]:
+        result = function(*args)
+        assert values(result) == values([*args[-2:]])
+        if len(args) > 1 and isinstance(args[-2], jax.Array):
+            assert (result[0] is result[-1]) == (args[-2] is args[-1])
+    assert len(traced) == num_traced, "compiled again"
+
+    pair = Pair(ones)
+    with pytest.raises(TypeError, match="Pair"):
+        function(pair, twos)
+    pydag.register_fields(Pair, ("x",))
+    assert function(pair, twos)[0].x.tolist() == [1, 1]

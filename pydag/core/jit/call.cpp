@@ -75,27 +75,33 @@ nb::object built(nb::handle result, const std::function<nb::object()> &given, nb
 }
 
 // The same of what a function has returned that may update its arguments: they are updated once all is built.
-nb::object finished(nb::handle returned, const std::function<nb::object()> &given, nb::handle access, nb::handle args,
-                    nb::handle kwargs) {
+// `tree`: returns the arguments, a tuple and a dict.
+nb::object finished(nb::handle returned, const std::function<nb::object()> &given, nb::handle access,
+                    const std::function<nb::object()> &tree) {
     if (!UpdatedBox::check(returned)) return built(returned, given, access);
-    const nb::object result = UpdatedBox::of(returned).result;
+    const nb::object result = UpdatedBox::of(returned).result, arguments = tree();
     nb::object found = built(result, given, access);
-    return update_arguments(returned, tuple_of(nb::borrow(args), nb::borrow(kwargs)), std::move(found));
+    return update_arguments(returned, arguments, std::move(found));
 }
 
 // Passes the leaves one by one, which JAX handles faster than a list of them.
-nb::object call_spread(const CallPlan &plan, const Leaves &leaves) {
+nb::object call_spread(const CallPlan &plan, nb::handle access, Leaves &leaves,
+                       const std::function<nb::object()> &tree) {
+    note_call(plan.key.ptr());
+    const RunningKey running(plan.key.ptr());
     Buffer<PyObject *, 40> arguments;
     arguments.push(plan.key.ptr());
     if (!plan.kept)
         for (size_t i = 0; i < leaves.size(); ++i) arguments.push(leaves[i]);
     else
         for (const uint32_t position : *plan.kept) arguments.push(leaves[position]);
-    return call_array(plan.function, arguments.data(), arguments.size());
+    const nb::object returned = call_array(plan.function, arguments.data(), arguments.size());
+    if (is_result_itself(returned, access)) return returned;
+    return finished(returned, [&] { return leaves.take_list(); }, access, tree);
 }
 
 // Passes the contents of refs, and writes the new ones.
-nb::object call_with_extras(PyObject *box, nb::handle access, Leaves &leaves, nb::handle args, nb::handle kwargs) {
+nb::object call_with_extras(PyObject *box, nb::handle access, Leaves &leaves, const std::function<nb::object()> &tree) {
     CallPlan &plan = CallPlanBox::of(box);
     RefContents contents(plan.refs);
     if (!plan.refs.empty()) {
@@ -110,29 +116,26 @@ nb::object call_with_extras(PyObject *box, nb::handle access, Leaves &leaves, nb
     const nb::object result = nb::borrow(item_of(pair, 0));
     contents.write(plan.written, item_of(pair, 1));
     contents.exchange(leaves);
-    return finished(result, [&] { return leaves.take_list(); }, access, args, kwargs);
+    return finished(result, [&] { return leaves.take_list(); }, access, tree);
 }
 
 // Calls the function by the first plan that fits, and builds what it returns.
-nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves, nb::handle args, nb::handle kwargs) {
+nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves, nb::handle arguments) {
     const nb::object function = call_plans.function, access = call_plans.access;
+    const auto tree = [&] { return nb::borrow(arguments); };
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(plans.ptr()));
     for (size_t i = 0; i < count; ++i) {
         PyObject *const box = PyTuple_GET_ITEM(plans.ptr(), i);
         const CallPlan &plan = CallPlanBox::of(box);
         if (!fits(plan, leaves, access)) continue;
+        if (plan.is_spread) return call_spread(plan, access, leaves, tree);
         note_call(plan.key.ptr());
         const RunningKey running(plan.key.ptr());
-        if (plan.has_extras()) return call_with_extras(box, access, leaves, args, kwargs);
-        if (plan.is_spread) {
-            const nb::object returned = call_spread(plan, leaves);
-            if (is_result_itself(returned, access)) return returned;
-            return finished(returned, [&] { return leaves.take_list(); }, access, args, kwargs);
-        }
+        if (plan.has_extras()) return call_with_extras(box, access, leaves, tree);
         const nb::object donated = donated_of(plan, leaves);
         const nb::object kept = plan.kept ? leaves_at(leaves, *plan.kept) : leaves.take_list();
         const nb::object result = call(function, plan.key, donated, kept);
-        return finished(result, [&] { return plan.kept ? leaves.take_list() : kept; }, access, args, kwargs);
+        return finished(result, [&] { return plan.kept ? leaves.take_list() : kept; }, access, tree);
     }
     return nb::borrow(Py_NotImplemented);
 }
@@ -144,6 +147,21 @@ bool say_the_same(const Structure &structure, const OtherRefs &others) {
         return equal_refs(Role::kAuxData, before.ptr(), other.ref.ptr()) &&
                are_interchangeable(before.ptr(), other.ref.ptr());
     });
+}
+
+constexpr uint32_t kMostBare = 16;  // arguments that are compared with one another
+
+// Whether a call's arguments are leaves, each given by position.
+bool is_bare(const Structure &structure) {
+    constexpr uint32_t kNumOthers = 3;  // the tuple and the dict of the arguments, and the tuple of both
+    return structure.num_nodes == structure.num_leaves + kNumOthers && structure.nodes[1].kind == Kind::kTuple &&
+           structure.nodes[1].count == structure.num_leaves && structure.num_leaves <= kMostBare;
+}
+
+bool are_distinct(const Leaves &leaves) {
+    for (size_t i = 1; i < leaves.size(); ++i)
+        if (std::find(leaves.data(), leaves.data() + i, leaves[i]) != leaves.data() + i) return false;
+    return true;
 }
 
 // Flattens a tree that has the structure that was called last into `leaves`. False if it has another one; `answers` has
@@ -163,8 +181,7 @@ bool flatten_as_last(const CallPlans::Last &last, nb::handle tree, const Flatten
 }
 
 // Calls the function with a tree whose structure need not be that of the last call.
-nb::object call_any(nb::handle object, nb::handle tree, const FlattenOptions &options, NodeAnswers &answers,
-                    nb::handle args, nb::handle kwargs) {
+nb::object call_any(nb::handle object, nb::handle tree, const FlattenOptions &options, NodeAnswers &answers) {
     CallPlans &plans = CallPlansBox::of(object);
     const uint64_t generation = cache_generation(), times_forgotten = plans.times_forgotten;
     Flattened parts(tree, options, nullptr, answers.empty() ? nullptr : &answers);
@@ -173,13 +190,31 @@ nb::object call_any(nb::handle object, nb::handle tree, const FlattenOptions &op
     if (!found.is_valid()) return nb::borrow(Py_NotImplemented);
     // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
     // objects of the user's, and would forget it with this spec.
-    if (nb::inst_ptr<Spec>(spec)->is_in_cache())
-        replace_shared(object, plans.last,
-                       {std::move(spec), found, generation, options.setting(), times_forgotten, parts.must_ask()});
-    return follow(found, plans, parts.leaves(), args, kwargs);
+    if (nb::inst_ptr<Spec>(spec)->is_in_cache()) {
+        const bool is_bare_call = is_bare(spec_of(spec).structure());
+        replace_shared(
+            object, plans.last,
+            {std::move(spec), found, generation, options.setting(), times_forgotten, parts.must_ask(), is_bare_call});
+    }
+    return follow(found, plans, parts.leaves(), tree);
 }
 
 }  // namespace
+
+nb::object follow_bare_plan(nb::handle object, Leaves &leaves) {
+    const CallPlans &plans = call_plans_of(object);
+    const CallPlans::Last last = shared_copy(object, plans.last);
+    const bool may_fit = last.is_bare && last.generation == cache_generation() &&
+                         last.times_forgotten == plans.times_forgotten && are_distinct(leaves);
+    if (!may_fit) return nb::borrow(Py_NotImplemented);
+    const nb::object access = plans.access;
+    const auto tree = [&] { return tuple_of(tuple_of(leaves.data(), leaves.size()), checked(PyDict_New())); };
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(last.plans.ptr()); ++i) {
+        const CallPlan &plan = CallPlanBox::of(PyTuple_GET_ITEM(last.plans.ptr(), i));
+        if (plan.is_spread && fits(plan, leaves, access)) return call_spread(plan, access, leaves, tree);
+    }
+    return nb::borrow(Py_NotImplemented);
+}
 
 nb::object follow_plan(nb::handle object, nb::handle args, nb::handle kwargs) {
     const CallPlans &plans = call_plans_of(object);
@@ -192,13 +227,12 @@ nb::object follow_plan(nb::handle object, nb::handle args, nb::handle kwargs) {
         const CallPlans::Last last = shared_copy(object, plans.last);
         const bool holds = last.times_forgotten == plans.times_forgotten;
         if (holds && flatten_as_last(last, tree, options, leaves, answers))
-            return follow(last.plans, plans, leaves, args, kwargs);
+            return follow(last.plans, plans, leaves, tree);
     } else {
         const nb::object found = plans.last.plans;
-        if (flatten_as_last(plans.last, tree, options, leaves, answers))
-            return follow(found, plans, leaves, args, kwargs);
+        if (flatten_as_last(plans.last, tree, options, leaves, answers)) return follow(found, plans, leaves, tree);
     }
-    return call_any(object, tree, options, answers, args, kwargs);
+    return call_any(object, tree, options, answers);
 }
 
 }  // namespace pydag

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/capi.h"
+#include "walks/flatten_pure.h"
 
 namespace pydag {
 
@@ -12,5 +13,9 @@ namespace pydag {
 // these very objects, for other classes of leaves, where something that is watched has changed. Extra results are
 // written once the function has returned. `plans`: a CallPlans.
 nb::object follow_plan(nb::handle plans, nb::handle args, nb::handle kwargs);
+
+// The same for leaves that are all arguments of a call, given by position. Their structure is known without a walk
+// where their number, their classes and that they are distinct are those of the last call.
+nb::object follow_bare_plan(nb::handle plans, Leaves &leaves);
 
 }  // namespace pydag

@@ -30,20 +30,19 @@ struct Given {
     }
 };
 
-// The positional arguments, with leaves for those that are static; null where one of these isn't known.
-nb::object arranged_args(const JitCaller &caller, const Given &given) {
+// Takes the positional arguments, with leaves for those that are static. False where one of these isn't known.
+bool arrange_args(Leaves &args, const JitCaller &caller, const Given &given) {
     const StaticLeaves &statics = call_plans_of(caller.plans).statics;
-    nb::object args = given.args();
+    args.reserve(given.count);
+    for (size_t i = 0; i < given.count; ++i) args.push_borrowed(given.values[i]);
     for (Py_ssize_t number : caller.static_numbers) {
         if (number < 0) number += static_cast<Py_ssize_t>(given.count);
         if (number < 0 || number >= static_cast<Py_ssize_t>(given.count)) continue;
         nb::object leaf = find_static_leaf(statics, given.values[number]);
-        if (!leaf.is_valid()) return leaf;
-        PyObject *const replaced = PyTuple_GET_ITEM(args.ptr(), number);
-        PyTuple_SET_ITEM(args.ptr(), number, leaf.release().ptr());
-        decref(replaced);  // which `given` holds, too
+        if (!leaf.is_valid()) return false;
+        args.replace(static_cast<size_t>(number), std::move(leaf));
     }
-    return args;
+    return true;
 }
 
 using Order = Buffer<size_t, 16>;
@@ -83,11 +82,15 @@ nb::object arranged_kwargs(const JitCaller &caller, const Given &given) {
 // NotImplemented where the core doesn't know enough.
 nb::object call_by_plan(const JitCaller &caller, const Given &given) {
     if (FlagBox::of(caller.unties).is_set) call(caller.note_untie);
-    const nb::object args = arranged_args(caller, given);
-    if (!args.is_valid()) return nb::borrow(Py_NotImplemented);
+    Leaves args;
+    if (!arrange_args(args, caller, given)) return nb::borrow(Py_NotImplemented);
+    if (!given.names) {
+        nb::object answer = follow_bare_plan(caller.plans, args);
+        if (!answer.is(nb::handle(Py_NotImplemented))) return answer;
+    }
     const nb::object kwargs = given.names ? arranged_kwargs(caller, given) : checked(PyDict_New());
     if (!kwargs.is_valid()) return nb::borrow(Py_NotImplemented);
-    return follow_plan(caller.plans, args, kwargs);
+    return follow_plan(caller.plans, args.take_tuple(), kwargs);
 }
 
 nb::object call_compiled(const JitCaller &caller, const Given &given) {
