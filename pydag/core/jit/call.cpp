@@ -85,7 +85,7 @@ nb::object finished(nb::handle returned, const std::function<nb::object()> &give
 }
 
 // Passes the leaves one by one, which JAX handles faster than a list of them.
-nb::object call_spread(const CallPlan &plan, nb::handle access, Leaves &leaves,
+nb::object call_spread(const CallPlan &plan, nb::handle access, const Leaves &leaves,
                        const std::function<nb::object()> &tree) {
     note_call(plan.key.ptr());
     const RunningKey running(plan.key.ptr());
@@ -97,7 +97,7 @@ nb::object call_spread(const CallPlan &plan, nb::handle access, Leaves &leaves,
         for (const uint32_t position : *plan.kept) arguments.push(leaves[position]);
     const nb::object returned = call_array(plan.function, arguments.data(), arguments.size());
     if (is_result_itself(returned, access)) return returned;
-    return finished(returned, [&] { return leaves.take_list(); }, access, tree);
+    return finished(returned, [&] { return tuple_of(leaves.data(), leaves.size()); }, access, tree);
 }
 
 // Passes the contents of refs, and writes the new ones.
@@ -149,19 +149,10 @@ bool say_the_same(const Structure &structure, const OtherRefs &others) {
     });
 }
 
-constexpr uint32_t kMostBare = 16;  // arguments that are compared with one another
-
-// Whether a call's arguments are leaves, each given by position.
-bool is_bare(const Structure &structure) {
-    constexpr uint32_t kNumOthers = 3;  // the tuple and the dict of the arguments, and the tuple of both
-    return structure.num_nodes == structure.num_leaves + kNumOthers && structure.nodes[1].kind == Kind::kTuple &&
-           structure.nodes[1].count == structure.num_leaves && structure.num_leaves <= kMostBare;
-}
-
-bool are_distinct(const Leaves &leaves) {
-    for (size_t i = 1; i < leaves.size(); ++i)
-        if (std::find(leaves.data(), leaves.data() + i, leaves[i]) != leaves.data() + i) return false;
-    return true;
+FlattenOptions options_of(const CallPlans &plans) {
+    FlattenOptions options = FlattenOptions::in(plans.namespace_, nullptr, plans.identity.ptr());
+    options.roots = Roots(constants.argument_names);
+    return options;
 }
 
 // Flattens a tree that has the structure that was called last into `leaves`. False if it has another one; `answers` has
@@ -191,7 +182,7 @@ nb::object call_any(nb::handle object, nb::handle tree, const FlattenOptions &op
     // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
     // objects of the user's, and would forget it with this spec.
     if (nb::inst_ptr<Spec>(spec)->is_in_cache()) {
-        const bool is_bare_call = is_bare(spec_of(spec).structure());
+        const bool is_bare_call = is_bare(tree, spec_of(spec).structure());
         replace_shared(
             object, plans.last,
             {std::move(spec), found, generation, options.setting(), times_forgotten, parts.must_ask(), is_bare_call});
@@ -199,27 +190,37 @@ nb::object call_any(nb::handle object, nb::handle tree, const FlattenOptions &op
     return follow(found, plans, parts.leaves(), tree);
 }
 
-}  // namespace
-
-nb::object follow_bare_plan(nb::handle object, Leaves &leaves) {
-    const CallPlans &plans = call_plans_of(object);
+// Calls the function where all arguments are leaves, as they were in the last call.
+nb::object follow_bare_plan(nb::handle object, const CallArguments &arguments) {
+    const CallPlans &plans = CallPlansBox::of(object);
+    if (!plans.last.is_bare) return nb::borrow(Py_NotImplemented);
+    const FlattenOptions options = options_of(plans);
     const CallPlans::Last last = shared_copy(object, plans.last);
-    const bool may_fit = last.is_bare && last.generation == cache_generation() &&
-                         last.times_forgotten == plans.times_forgotten && are_distinct(leaves);
-    if (!may_fit) return nb::borrow(Py_NotImplemented);
+    if (!last.is_bare || last.generation != cache_generation() || last.setting != options.setting() ||
+        last.times_forgotten != plans.times_forgotten ||
+        !are_bare_arguments(arguments, spec_of(last.spec).structure(), options))
+        return nb::borrow(Py_NotImplemented);
     const nb::object access = plans.access;
-    const auto tree = [&] { return tuple_of(tuple_of(leaves.data(), leaves.size()), checked(PyDict_New())); };
+    const auto tree = [&] { return tuple_of(arguments.args(), arguments.kwargs()); };
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(last.plans.ptr()); ++i) {
         const CallPlan &plan = CallPlanBox::of(PyTuple_GET_ITEM(last.plans.ptr(), i));
-        if (plan.is_spread && fits(plan, leaves, access)) return call_spread(plan, access, leaves, tree);
+        if (plan.is_spread && fits(plan, arguments.values, access))
+            return call_spread(plan, access, arguments.values, tree);
     }
     return nb::borrow(Py_NotImplemented);
 }
 
+}  // namespace
+
+nb::object follow_plan(nb::handle object, const CallArguments &arguments) {
+    nb::object answer = follow_bare_plan(object, arguments);
+    if (!answer.is(nb::handle(Py_NotImplemented))) return answer;
+    return follow_plan(object, arguments.args(), arguments.kwargs());
+}
+
 nb::object follow_plan(nb::handle object, nb::handle args, nb::handle kwargs) {
     const CallPlans &plans = call_plans_of(object);
-    FlattenOptions options = FlattenOptions::in(plans.namespace_, nullptr, plans.identity.ptr());
-    options.roots = Roots(constants.argument_names);
+    const FlattenOptions options = options_of(plans);
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     NodeAnswers answers;

@@ -3,8 +3,7 @@
 // The way into a compiled function and out of it again, without Python code between.
 #pragma once
 
-#include "base/capi.h"
-#include "walks/flatten_pure.h"
+#include "jit/arguments.h"
 
 namespace pydag {
 
@@ -14,8 +13,7 @@ namespace pydag {
 // written once the function has returned. `plans`: a CallPlans.
 nb::object follow_plan(nb::handle plans, nb::handle args, nb::handle kwargs);
 
-// The same for leaves that are all arguments of a call, given by position. Their structure is known without a walk
-// where their number, their classes and that they are distinct are those of the last call.
-nb::object follow_bare_plan(nb::handle plans, Leaves &leaves);
+// The same, for these arguments.
+nb::object follow_plan(nb::handle plans, const CallArguments &arguments);
 
 }  // namespace pydag

@@ -31,16 +31,16 @@ struct Given {
 };
 
 // Takes the positional arguments, with leaves for those that are static. False where one of these isn't known.
-bool arrange_args(Leaves &args, const JitCaller &caller, const Given &given) {
+bool take_args(CallArguments &taken, const JitCaller &caller, const Given &given) {
     const StaticLeaves &statics = call_plans_of(caller.plans).statics;
-    args.reserve(given.count);
-    for (size_t i = 0; i < given.count; ++i) args.push_borrowed(given.values[i]);
+    taken.values.reserve(given.count + given.num_names());
+    for (size_t i = 0; i < given.count; ++i) taken.values.push_borrowed(given.values[i]);
     for (Py_ssize_t number : caller.static_numbers) {
         if (number < 0) number += static_cast<Py_ssize_t>(given.count);
         if (number < 0 || number >= static_cast<Py_ssize_t>(given.count)) continue;
         nb::object leaf = find_static_leaf(statics, given.values[number]);
         if (!leaf.is_valid()) return false;
-        args.replace(static_cast<size_t>(number), std::move(leaf));
+        taken.values.replace(static_cast<size_t>(number), std::move(leaf));
     }
     return true;
 }
@@ -60,9 +60,8 @@ void sort_names(Order &order, const JitCaller &caller, const Given &given) {
     std::sort(order.data(), order.data() + count, [&](size_t a, size_t b) { return places[a] < places[b]; });
 }
 
-// The keyword arguments, with leaves likewise.
-nb::object arranged_kwargs(const JitCaller &caller, const Given &given) {
-    nb::object kwargs = checked(PyDict_New());
+// Takes the keyword arguments likewise.
+bool take_kwargs(CallArguments &taken, const JitCaller &caller, const Given &given) {
     const bool has_static = PySet_GET_SIZE(caller.static_names.ptr()) > 0;
     Order order;
     for (size_t i = 0; i < given.num_names(); ++i) order.push(i);
@@ -70,27 +69,21 @@ nb::object arranged_kwargs(const JitCaller &caller, const Given &given) {
     for (size_t i = 0; i < order.size(); ++i) {
         PyObject *const name = given.name(order[i]);
         nb::object value = nb::borrow(given.values[given.count + order[i]]);
-        if (has_static && checked(PySet_Contains(caller.static_names.ptr(), name))) {
+        if (has_static && checked(PySet_Contains(caller.static_names.ptr(), name)))
             value = find_static_leaf(call_plans_of(caller.plans).statics, value);
-            if (!value.is_valid()) return value;
-        }
-        checked(PyDict_SetItem(kwargs.ptr(), name, value.ptr()));
+        if (!value.is_valid()) return false;
+        taken.values.push_new(std::move(value));
+        taken.names.push(name);
     }
-    return kwargs;
+    return true;
 }
 
 // NotImplemented where the core doesn't know enough.
 nb::object call_by_plan(const JitCaller &caller, const Given &given) {
     if (FlagBox::of(caller.unties).is_set) call(caller.note_untie);
-    Leaves args;
-    if (!arrange_args(args, caller, given)) return nb::borrow(Py_NotImplemented);
-    if (!given.names) {
-        nb::object answer = follow_bare_plan(caller.plans, args);
-        if (!answer.is(nb::handle(Py_NotImplemented))) return answer;
-    }
-    const nb::object kwargs = given.names ? arranged_kwargs(caller, given) : checked(PyDict_New());
-    if (!kwargs.is_valid()) return nb::borrow(Py_NotImplemented);
-    return follow_plan(caller.plans, args.take_tuple(), kwargs);
+    CallArguments taken;
+    const bool are_taken = take_args(taken, caller, given) && take_kwargs(taken, caller, given);
+    return are_taken ? follow_plan(caller.plans, taken) : nb::borrow(Py_NotImplemented);
 }
 
 nb::object call_compiled(const JitCaller &caller, const Given &given) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arguments of a call to a compiled function, in the form in which they are flattened: static ones as leaves, names
+// in the order of the signature.
+#pragma once
+
+#include "base/tuples.h"
+#include "structure/structure.h"
+#include "walks/flatten_pure.h"
+
+namespace pydag {
+
+struct CallArguments {
+    Leaves values;                 // those by position, then those by name
+    Buffer<PyObject *, 16> names;  // borrowed
+
+    size_t num_by_position() const { return values.size() - names.size(); }
+    nb::object args() const { return tuple_of(values.data(), num_by_position()); }
+    nb::object kwargs() const {
+        nb::object dict = checked(PyDict_New());
+        PyObject *const *const named = values.data() + num_by_position();
+        for (size_t i = 0; i < names.size(); ++i) checked(PyDict_SetItem(dict.ptr(), names[i], named[i]));
+        return dict;
+    }
+};
+
+// Whether the structure of a tree, the arguments and the keyword arguments, says that each of them is a leaf, and that
+// they are few: `step(x, y, rate=z)`. Which calls have it is seen without a walk.
+bool is_bare(nb::handle tree, const Structure &structure);
+// Whether arguments have such a structure. They may have it where this is false, too.
+bool are_bare_arguments(const CallArguments &arguments, const Structure &structure, const FlattenOptions &options);
+
+}  // namespace pydag
