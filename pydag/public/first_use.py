@@ -25,7 +25,8 @@ def at_first_use(
         if name not in modules:
             raise missing(name)
         module = importlib.import_module(f"{package}.{modules[name]}")
-        value = getattr(module, name, module)
+        # A module may have imported another library's of its name.
+        value = module if name == modules[name] else getattr(module, name, module)
         setattr(sys.modules[package], name, value)
         return value
 

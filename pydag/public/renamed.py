@@ -31,11 +31,11 @@ def advice(name: str) -> str:
     package, ours = sys.modules["pydag"], our_name(name)
     if name == "jaxinterop":
         return "pydag.jaxinterop isn't imported yet: write `import pydag.jaxinterop as pj`"
-    if ours in vars(package):
+    if ours in dir(package):
         return f"pydag has no '{name}'; did you mean '{ours}'?"
     if name == "MAX_RECURSION_DEPTH":
         return "pydag has no 'MAX_RECURSION_DEPTH': only memory bounds the depth of a structure"
-    if f"dag_{name}" in vars(package):
+    if f"dag_{name}" in dir(package):
         return f"pydag has no '{name}'; did you mean 'dag_{name}'?"
     if name in _names_for_jax():
         return f"pydag has no '{name}'; did you mean 'pydag.jaxinterop.{name}'?"
@@ -71,7 +71,7 @@ def advice_for_jax(name: str) -> str:
     of_tree = name.removeprefix("tree_")
     if of_tree != name and of_tree in importlib.import_module("pydag.jaxinterop.tree").__all__:
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.jaxinterop.tree.{of_tree}'?"
-    if ours in vars(package):
+    if ours in dir(package):
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.{ours}'?"
     if plain in _names_for_jax():
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.jaxinterop.{plain}'?"
