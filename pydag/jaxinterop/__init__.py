@@ -25,6 +25,7 @@ from .foreign import jax_private as _jax_private  # noqa: F401  (first: says wha
 from .notices.lost_tie import LostTieWarning as LostTieWarning
 from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
 from .notices.parallel_copies import SharedSelectionWarning as SharedSelectionWarning
+from .packed import returned as _returned  # noqa: F401  (lets JAX read exported functions)
 from .packed.dag import Dag as Dag
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.module import Module as Module

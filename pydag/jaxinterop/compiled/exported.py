@@ -8,7 +8,7 @@ in that form, and uses the first copy of each shared array. Its result keeps its
 
 import collections
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import jax
 from jax import tree_util
@@ -17,10 +17,10 @@ from pydag.jaxinterop.boundary.call import Call
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import COUNTED, named
 from pydag.jaxinterop.messages.roots import shortened
-from pydag.jaxinterop.packed.dag import Dag, dag_of, rebuilt
+from pydag.jaxinterop.packed.dag import dag_of, rebuilt
+from pydag.jaxinterop.packed.returned import Returned
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
-from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.pick import put_in
 from pydag.jaxinterop.static.untraced import Options, Untraced
 from pydag.jaxinterop.updates.choice import NOTHING
@@ -34,36 +34,6 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 _struct: Any = jax.ShapeDtypeStruct
-
-
-class Returned:
-    """A result as a pytree of its distinct leaves, from which JAX builds it again."""
-
-    def __init__(self, untraced: Untraced, leaves: Iterable[Leaf]) -> None:
-        self.untraced, self.leaves = untraced, tuple(leaves)
-
-
-def _built(untraced: Untraced, leaves: Iterable[Any]) -> Any:
-    """The result; or a `Returned` that holds what JAX has for each leaf, such as a sharding.
-
-    A user's class may refuse to hold what is no array.
-    """
-    held = tuple(leaves)
-    is_result = all(hasattr(leaf, "dtype") for leaf in held)
-    return untraced.build(held) if is_result else Returned(untraced, held)
-
-
-tree_util.register_pytree_with_keys(
-    Returned,
-    lambda r: (tuple(zip(paths_of(r.untraced), r.leaves, strict=True)), r.untraced),
-    _built,
-    lambda r: (r.leaves, r.untraced),
-)
-
-
-for _cls, _make in ((Returned, Returned), (Dag, rebuilt)):
-    _name = f"pydag.jaxinterop.{_cls.__name__}"
-    jax_private.exportable(_cls, _name, Untraced.written, Untraced.read, cast(Any, _make))
 
 
 def _without_static(arguments: Arguments) -> Arguments:
