@@ -48,7 +48,7 @@ from .flat_functions import FlatFunctions
 from .key import MOST, Key, Keys
 from .leaf_groups import LeafGroups
 from .ref_contents import RefContents, Refs
-from .several_processes import TraceBeginsError, compare_programs, traces_allowed
+from .several_processes import TraceBeginsError, traces_allowed
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
 
@@ -117,6 +117,8 @@ class CompiledFunction:
             return self.with_traced_call(self._compare_and_run, args, kwargs)
 
     def _compare_and_run(self, traced_call: TracedCall) -> Any:
+        from .compared_programs import compare_programs  # one process compares nothing
+
         given = self.shardings.given_in, self.shardings.given_out
         compare_programs(traced_call, self.source, given)
         return traced_call.run()

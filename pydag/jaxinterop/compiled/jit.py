@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import jax
 
@@ -18,7 +18,9 @@ from pydag.typing import Identity, Where
 
 from .compiled_function import CompiledFunction, compiled_for
 from .shardings import UNSPECIFIED, Shardings
-from .stages import Lowered, Traced
+
+if TYPE_CHECKING:  # most programs look at no stage
+    from .stages import Lowered, Traced
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,10 +39,10 @@ class Jitted(Protocol[P, R_co]):
     def __get__(self, instance: object, owner: type, /) -> Callable[..., R_co]: ...
     def __get__(self, instance: Any, owner: type, /) -> Any: ...
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, *args: Any, **kwargs: Any) -> "Traced":
         """Trace it, without compiling; arrays may be given as `jax.ShapeDtypeStruct`s."""
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
         """Trace it and translate it for the compiler."""
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
@@ -169,12 +171,12 @@ def _of_held(fun: Any, held: Held, again: Callable[[Any], Any]) -> Any:
     opened = again(held.taking_content(fun))
     jitted = held.passed(fun, opened)
 
-    def trace(*args: Any, **kwargs: Any) -> Traced:
+    def trace(*args: Any, **kwargs: Any) -> "Traced":
         exported = functools.partial(again(plain(fun)).trace, *args, **kwargs)
         traced: Traced = opened.trace(*args, **kwargs, **{HELD: held.content})
         return traced.of_held(held.content, exported)
 
-    def lower(*args: Any, **kwargs: Any) -> Lowered:
+    def lower(*args: Any, **kwargs: Any) -> "Lowered":
         lowered: Lowered = trace(*args, **kwargs).lower()
         return lowered
 
@@ -216,13 +218,15 @@ def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
 
 def _trace(
     fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
-) -> Traced:
+) -> "Traced":
+    from .stages import Traced
+
     return Traced.of(fun, compiled, args, kwargs)
 
 
 def _lower(
     fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
-) -> Lowered:
+) -> "Lowered":
     lowered: Lowered = _trace(fun, compiled, *args, **kwargs).lower()
     return lowered
 

@@ -5,8 +5,6 @@ And how JAX opens classes by fields. We find that out by trying it with a class,
 another one is opened by the same code. What JAX says in its errors is here, too.
 """
 
-import dataclasses
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
@@ -287,22 +285,17 @@ def is_batched_with(leaf: Any, mapped: Any) -> bool:
     return is_mapped and traces[0] is not None and traces[0] is traces[1]
 
 
-# How JAX's refusals begin. What a user's function raised isn't among them.
-GRADIENT_REFUSED = re.compile(
-    r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"
-)
-WRITE_REFUSED = re.compile(r"with a differentiated value on a non-differentiated array reference")
-MAP_REFUSED = re.compile(r"(at )?vmap ")
-VALUE_WANTED = re.compile(r"it depends on the values? of the arguments? (.*)\.$", re.MULTILINE)
+# How JAX's refusals begin, as patterns that are compiled when there is an error. What a user's
+# function raised isn't among them.
+GRADIENT_REFUSED = r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"
+WRITE_REFUSED = r"with a differentiated value on a non-differentiated array reference"
+MAP_REFUSED = r"(at )?vmap "
+VALUE_WANTED = r"(?m)it depends on the values? of the arguments? (.*)\.$"
 """Said where Python asks for a value while a function is traced; with the arguments' names."""
 
 
-@dataclasses.dataclass
 class _Known:
     """A class to try out how JAX opens classes by fields."""
-
-    data: Any
-    meta: Any
 
 
 def _closure(function: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import numpy as np
 import pydag._core as _core
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.plain_functions import advise_plain
 from pydag.jaxinterop.messages.roots import CALL, Roots
 from pydag.jaxinterop.static.paths import paths_of
 from pydag.jaxinterop.static.untraced import Untraced
@@ -54,7 +53,7 @@ def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: Any) -
     Args:
         kind: That of the dtypes that JAX would take.
     """
-    if not jax_private.GRADIENT_REFUSED.match(str(error)):
+    if not re.match(jax_private.GRADIENT_REFUSED, str(error)):
         return
     for path, leaf in leaves:
         dtype = getattr(leaf, "dtype", type(leaf))
@@ -72,7 +71,7 @@ def blame_gradient(error: TypeError, source: Source, leaves: Named, kind: Any) -
 
 def blame_axes(error: ValueError, source: Source, leaves: Named, axes: Sequence[Any]) -> None:
     """Says which function can't be mapped, and which leaf doesn't have the axis that it should."""
-    if not jax_private.MAP_REFUSED.match(str(error)):
+    if not re.match(jax_private.MAP_REFUSED, str(error)):
         return
     for (path, leaf), axis in zip(leaves, axes, strict=True):
         rank = np.ndim(leaf)
@@ -109,11 +108,11 @@ def blaming_value(untraced: Untraced, leaves: Sequence[Leaf], roots: Roots = "")
     """A context for a function that got these arguments: `blame_value` for what it raises."""
     try:
         yield
-    except TypeError as error:
-        blame_value(error, untraced, leaves, roots)
-        advise_plain(error)
-        raise
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        from pydag.jaxinterop.messages.plain_functions import advise_plain  # only errors need it
+
+        if isinstance(error, TypeError):
+            blame_value(error, untraced, leaves, roots)
         advise_plain(error)
         raise
 
@@ -129,7 +128,7 @@ def blame_value(
     """
     # Not str(error): that runs code of whoever raised it.
     message = error.args[0] if error.args else None
-    said = jax_private.VALUE_WANTED.search(message) if type(message) is str else None
+    said = re.search(jax_private.VALUE_WANTED, message) if type(message) is str else None
     if said is None or any(_ADVICE in note for note in getattr(error, "__notes__", ())):
         return
     of_modules = frozenset(_core.module_leaves(untraced.spec)[0])
@@ -160,7 +159,7 @@ def _may_be_number(leaf: Leaf) -> bool:
 
 def blame_write(error: Exception, paths: Sequence[str]) -> None:
     """Says which refs JAX may mean where it refuses that a differentiated value is written."""
-    refused = jax_private.WRITE_REFUSED.search(str(error))
+    refused = re.search(jax_private.WRITE_REFUSED, str(error))
     if not paths or not (refused or "with vmapped value" in str(error)):
         return
     shown = ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")

@@ -15,14 +15,12 @@ import pydag._core as _core
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
 from pydag.jaxinterop.notices.lost_update import tell_lost_change
-from pydag.jaxinterop.notices.unchangeable import warn_of_unchangeable
 from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.packed.writers import writer_of
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, roots_of
 from pydag.typing import Leaf
 
 from .choice import NOTHING
-from .comparison import Found, UpdatedArguments
 
 T = TypeVar("T")
 
@@ -121,6 +119,11 @@ def update_of(
         )
     if not spots:
         return _NOTHING_WRITTEN
+    # Here: most functions update nothing.
+    from pydag.jaxinterop.notices.unchangeable import warn_of_unchangeable
+
+    from .comparison import Found, UpdatedArguments
+
     warn_of_unchangeable(given, spots, fun)
     call = UpdatedArguments(given, spots)
     returned = call.returned(result)
