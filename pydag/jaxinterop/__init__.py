@@ -19,28 +19,28 @@ except ImportError as error:
         'pydag.jaxinterop needs JAX, which is not installed: pip install "pydag-tree[jax]"'
     ) from error
 
-from .compiled.jit import jit as jit
 from .derived.derived import Derived as Derived
 from .foreign import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
-from .notices.lost_tie import LostTieWarning as LostTieWarning
-from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
-from .notices.parallel_copies import SharedSelectionWarning as SharedSelectionWarning
+from .messages import naming as _naming  # noqa: F401  (hides frames of ours from JAX)
 from .packed import returned as _returned  # noqa: F401  (lets JAX read exported functions)
+from .packed import writers as _writers  # noqa: F401  (lets `pydag.dag_update` write Dags)
 from .packed.dag import Dag as Dag
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.module import Module as Module
 from .registries.register import register as register
-from .wrappers.grad import grad as grad
-from .wrappers.grad import value_and_grad as value_and_grad
 
 if TYPE_CHECKING:
     from . import tree as tree
+    from .compiled.jit import jit as jit
     from .derived.derived import derive_from as derive_from
     from .derived.resolve import resolve_arguments as resolve_arguments
     from .derived.resolve import resolved as resolved
     from .files.checkpoints import from_checkpoint as from_checkpoint
     from .files.load import load as load
     from .files.save import save as save
+    from .notices.lost_tie import LostTieWarning as LostTieWarning
+    from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
+    from .notices.parallel_copies import SharedSelectionWarning as SharedSelectionWarning
     from .optimizers.optimizer import apply_updates as apply_updates
     from .optimizers.optimizer import optimizer as optimizer
     from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from .wrappers.custom_jvp import custom_jvp as custom_jvp
     from .wrappers.custom_vjp import custom_vjp as custom_vjp
     from .wrappers.export import export as export
+    from .wrappers.grad import grad as grad
+    from .wrappers.grad import value_and_grad as value_and_grad
     from .wrappers.jacobian import hessian as hessian
     from .wrappers.jacobian import jacfwd as jacfwd
     from .wrappers.jacobian import jacrev as jacrev
@@ -79,6 +81,9 @@ else:  # to a type checker it would mean that the package has every name
     __getattr__, __dir__ = _at_first_use(
         "pydag.jaxinterop",
         {
+            "LostTieWarning": "notices.lost_tie",
+            "LostUpdateWarning": "notices.lost_update",
+            "SharedSelectionWarning": "notices.parallel_copies",
             "apply_updates": "optimizers.optimizer",
             "assert_same_everywhere": "trees.everywhere",
             "associative_scan": "wrappers.scans",
@@ -94,10 +99,12 @@ else:  # to a type checker it would mean that the package has every name
             "export": "wrappers.export",
             "fori_loop": "wrappers.loops",
             "from_checkpoint": "files.checkpoints",
+            "grad": "wrappers.grad",
             "hessian": "wrappers.jacobian",
             "io_callback": "wrappers.callback",
             "jacfwd": "wrappers.jacobian",
             "jacrev": "wrappers.jacobian",
+            "jit": "compiled.jit",
             "jvp": "wrappers.linear",
             "keep_sharing": "wrappers.keep_sharing",
             "linearize": "wrappers.linear",
@@ -114,6 +121,7 @@ else:  # to a type checker it would mean that the package has every name
             "shard_map": "wrappers.shard_map",
             "switch": "wrappers.branches",
             "tree": "tree",
+            "value_and_grad": "wrappers.grad",
             "vjp": "wrappers.linear",
             "vmap": "wrappers.vmap",
             "while_loop": "wrappers.loops",
