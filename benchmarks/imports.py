@@ -23,9 +23,10 @@ def rows(peers: Peers, effort: Effort) -> list[Row]:
         imports = {"pydag": "import pydag", "optree": "import optree"}
         found.append(at_least("import pydag, beyond Python", 0.5, partial(_race, imports, "pass")))
     if "jax" in peers:
-        imports = {"pydag": "import jax, pydag.jaxinterop"}
-        race = partial(_race, imports, "import jax")
-        found.append(within("import pydag.jaxinterop, beyond jax", 0.06, race))
+        imported = "import jax, pydag.jaxinterop as pj"
+        for what, more, limit in (("", "", 0.06), (" with jit and grad", "; pj.jit, pj.grad", 0.1)):
+            race = partial(_race, {"pydag": imported + more}, "import jax")
+            found.append(within(f"import pydag.jaxinterop{what}, beyond jax", limit, race))
     return found
 
 
