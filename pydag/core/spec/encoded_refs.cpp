@@ -31,23 +31,33 @@ nb::object encode_ref(PyObject *ref) {
     return checked(PyTuple_Pack(2, registration.type.ptr(), registration.namespace_.ptr()));
 }
 
-// The Keys that `keys_of` makes for a mapping with these keys, if its order is the one that was written. Equal
-// specs then have the same Keys object, also after pickling. Null if the order is another one.
-nb::object usual_keys(nb::handle inserted, nb::handle ranks, bool sorted) {
-    PyObject *const *const names = &PyTuple_GET_ITEM(inserted.ptr(), 0);
-    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
-    if (!std::all_of(names, names + count, is_exact_str)) return nb::object();
-    const size_t num_sorted = num_sorted_if(sorted, count);
-    nb::object box = nb::borrow(find_equal_keys(names, count, num_sorted));
-    if (!box.is_valid()) box = keys_of(names, count, num_sorted);
-    const Keys &keys = KeysBox::of(box);
+// Whether these Keys have the order that was written. They have the keys that were.
+bool have_ranks(const Keys &keys, nb::handle ranks) {
     bool agrees = ranks.is_none() == keys.in_order;
     for (uint32_t i = 0; agrees && !keys.in_order && i < keys.size(); ++i) {
         PyObject *const given = PyTuple_GET_ITEM(ranks.ptr(), i);
         agrees = PyLong_CheckExact(given) && PyLong_AsSize_t(given) == keys.rank(i);
     }
     PyErr_Clear();
-    return agrees ? box : nb::object();
+    return agrees;
+}
+
+// The Keys that `keys_of` makes for a mapping with these strings, if its order is the one that was written. Equal
+// specs then have the same Keys object, also after pickling. Null if the order is another one, or if `makes_new` is
+// false and they would have to be made.
+nb::object usual_keys(nb::handle inserted, nb::handle ranks, Role role, bool makes_new) {
+    PyObject *const *const names = &PyTuple_GET_ITEM(inserted.ptr(), 0);
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
+    // The names of attributes are sorted, those of slots not; nor were those that an earlier version wrote.
+    for (const bool sorted : {true, false}) {
+        if (role == (sorted ? Role::kKeys : Role::kSortedKeys)) continue;
+        const size_t num_sorted = num_sorted_if(sorted, count);
+        nb::object box = nb::borrow(find_equal_keys(names, count, num_sorted));
+        if (!box.is_valid() && !makes_new) break;
+        if (!box.is_valid()) box = keys_of(names, count, num_sorted);
+        if (have_ranks(KeysBox::of(box), ranks)) return box;
+    }
+    return nb::object();
 }
 
 nb::object decode_keys(nb::handle state, Role role) {
@@ -57,14 +67,16 @@ nb::object decode_keys(nb::handle state, Role role) {
     const size_t count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));
     require(ranks.is_none() || (is_tuple(ranks) && static_cast<size_t>(PyTuple_GET_SIZE(ranks.ptr())) == count),
             "there must be one rank for each key");
+    PyObject *const *const names = &PyTuple_GET_ITEM(inserted.ptr(), 0);
+    const bool are_strings = std::all_of(names, names + count, is_exact_str);
+    // Those that are remembered are known to be distinct.
+    if (are_strings)
+        if (nb::object known = usual_keys(inserted, ranks, role, false); known.is_valid()) return known;
     const nb::object distinct = checked(PySet_New(inserted.ptr()));  // TypeError for an unhashable key
     require(static_cast<size_t>(PySet_GET_SIZE(distinct.ptr())) == count, "keys must be distinct");
-    // The names of attributes are sorted, those of slots not; nor were those that an earlier version wrote.
-    for (const bool sorted : {true, false}) {
-        if (role == (sorted ? Role::kKeys : Role::kSortedKeys)) continue;
-        if (nb::object usual = usual_keys(inserted, ranks, sorted); usual.is_valid()) return usual;
-    }
-    nb::object box = new_keys(&PyTuple_GET_ITEM(inserted.ptr(), 0), count);
+    if (are_strings)
+        if (nb::object usual = usual_keys(inserted, ranks, role, true); usual.is_valid()) return usual;
+    nb::object box = new_keys(names, count);
     Keys &keys = KeysBox::of(box);
     if (!ranks.is_none()) {
         uint32_t *const memory = keys.rank_memory();
@@ -104,10 +116,16 @@ nb::object decode_registration(nb::handle state, Kind kind) {
     return nb::borrow(info.registration);
 }
 
+// Whether the instances of the class are such tuples. What walks know of the class is asked first.
+bool is_tuple_class(PyTypeObject *type, Kind kind) {
+    const TypeInfo *const known = Namespace::get(constants.empty_text)->find_known(type);
+    return (known && !known->registration && known->kind == kind) || kind_of_tuple_class(type) == kind;
+}
+
 // The number of fields of a namedtuple class or of a struct sequence class.
 nb::object decode_tuple_class(nb::handle cls, Kind kind) {
     // Building an instance of any other class would run code of that class.
-    if (!PyType_Check(cls.ptr()) || kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(cls.ptr())) != kind)
+    if (!PyType_Check(cls.ptr()) || !is_tuple_class(reinterpret_cast<PyTypeObject *>(cls.ptr()), kind))
         throw Malformed("the type must be a " + std::string(traits(kind).name) + " class");
     return checked(PyLong_FromSsize_t(checked(PyObject_Size(names_of_tuple_class(cls).ptr()))));
 }

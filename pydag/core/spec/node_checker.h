@@ -22,7 +22,7 @@ public:
             require(node.count == 0, "a leaf can't have children");
             require(!node.is_none() || !none_is_leaf_, "None can't be a node where it is a leaf");
         }
-        if (!is_in_this_python(node.kind)) throw Malformed("this Python has no " + std::string(traits(node.kind).name));
+        if (!(kinds_ >> static_cast<unsigned>(node.kind) & 1)) check_kind(node.kind);
         if (node.is_alias()) {
             require(!node.is_anchor, "an alias can't be an anchor");
             if (node.count >= finished_.size() || finished_[node.count] == 0)
@@ -49,10 +49,17 @@ public:
     }
 
 private:
+    void check_kind(Kind kind) {
+        if (!is_in_this_python(kind)) throw Malformed("this Python has no " + std::string(traits(kind).name));
+        kinds_ |= uint32_t{1} << static_cast<unsigned>(kind);
+    }
+
     bool none_is_leaf_;
+    uint32_t kinds_ = 0;  // a bit for each kind that this Python has, once there was a node of it
     size_t position_ = 0;
     Nesting<uint32_t> around_;    // of anchors the number, else UINT32_MAX
     std::vector<char> finished_;  // of each anchor: 0 open, 1 complete, 2 has an alias
+    static_assert(kNumKinds <= 32, "each kind needs a bit of kinds_");
 };
 
 }  // namespace pydag

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spec/node_decoder.h"
 
-#include "base/interrupt.h"
-#include "spec/encoded_refs.h"
-#include "spec/node_checker.h"
 #include "types/keys.h"
 #include "types/registry.h"
-
-#include <algorithm>
 
 namespace pydag {
 namespace {
@@ -66,7 +61,7 @@ private:
     void check_class(uint32_t i) {
         const nb::object size = encoded_.tuple_size(i, kind_);
         const Py_ssize_t expected = PyLong_AsSsize_t(size.ptr());
-        if (PyErr_Occurred()) nb::raise_python_error();
+        if (expected < 0 && PyErr_Occurred()) nb::raise_python_error();
         require(expected == static_cast<Py_ssize_t>(count_), "a tuple class must have one child for each field");
     }
 
@@ -83,50 +78,11 @@ private:
     nb::object registration_;  // comes before what depends on it
 };
 
-// Calls `use` with each node, and the indices of its references, once they are checked. Returns the number of
-// shared objects.
-template <class Use>
-uint32_t for_each_node(NodeSource &source, bool none_is_leaf, size_t num_refs_given, Use use) {
-    require(source.size() < UINT32_MAX, "nodes: there are too many");
-    NodeChecker checker(none_is_leaf);
-    std::vector<char> used(num_refs_given);  // 1: by some node
-    for (size_t i = 0; i < source.size(); ++i) {
-        interruptible_step();
-        in_field("nodes", i, [&] {
-            size_t indices[kMostRefs];
-            const Node node = source.read(i, indices);
-            checker.check(node);
-            for (uint32_t ref = 0; ref < num_refs(node); ++ref) {
-                require(indices[ref] < num_refs_given, "a reference must be an index of refs");
-                used[indices[ref]] = 1;
-            }
-            use(node, indices);
-        });
-    }
-    const uint32_t num_shared = checker.finish_all();
-    const auto unused = std::find(used.begin(), used.end(), 0);
-    in_field("refs", static_cast<size_t>(unused - used.begin()),
-             [&] { require(unused == used.end(), "no node uses it"); });
-    return num_shared;
-}
-
 }  // namespace
 
-void check_nodes(NodeSource &source, bool none_is_leaf, size_t num_refs) {
-    for_each_node(source, none_is_leaf, num_refs, [](Node, const size_t *) {});
-}
-
-void decode_nodes(NodeSource &source, nb::handle refs, StructureBuilder &builder) {
-    EncodedRefs encoded(refs);
-    builder.nodes.reserve(source.size());
-    builder.num_shared =
-        for_each_node(source, builder.none_is_leaf, encoded.size(), [&](Node node, const size_t *indices) {
-            builder.num_leaves += node.is_leaf();
-            builder.nodes.push_reserved(node);
-            if (num_refs(node) == 0) return;
-            encoded.choose({indices, num_refs(node)});
-            NodeDecoder(node.kind, node.count, encoded).run(builder.refs);
-        });
+void decode_refs(Node node, std::span<const size_t> indices, EncodedRefs &encoded, Refs &refs) {
+    encoded.choose(indices);
+    NodeDecoder(node.kind, node.count, encoded).run(refs);
 }
 
 }  // namespace pydag

@@ -45,12 +45,12 @@ size_t read_number(nb::handle object, size_t most, const char *why) {
 }
 
 // The rows in a tuple, which the caller owns.
-class RowNodes : public NodeSource {
+class RowNodes {
 public:
     explicit RowNodes(nb::handle rows) : rows_(rows) {}
 
-    size_t size() const override { return static_cast<size_t>(PyTuple_GET_SIZE(rows_.ptr())); }
-    Node read(size_t i, size_t *indices) override {
+    size_t size() const { return static_cast<size_t>(PyTuple_GET_SIZE(rows_.ptr())); }
+    Node read(size_t i, size_t *indices) {
         const nb::handle row(PyTuple_GET_ITEM(rows_.ptr(), static_cast<Py_ssize_t>(i)));
         require(is_tuple(row) && PyTuple_GET_SIZE(row.ptr()) >= 3, "expected a tuple (kind, is_anchor, count, ...)");
         PyObject *const *const fields = &PyTuple_GET_ITEM(row.ptr(), 0);

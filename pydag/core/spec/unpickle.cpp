@@ -8,7 +8,9 @@
 #include "spec/spec.h"
 #include "types/registry.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 
 namespace pydag {
 namespace {
@@ -27,16 +29,24 @@ uint32_t read_word(const unsigned char *bytes) {
            static_cast<uint32_t>(bytes[3]) << 24;
 }
 
+// A node made as one word, where its bytes have that order: written member by member and read as a whole, it would
+// wait for the processor to put it together.
+Node make_node(uint8_t kind, bool is_anchor, uint32_t count) {
+    if constexpr (std::endian::native == std::endian::little)
+        return std::bit_cast<Node>(kind | uint64_t{is_anchor} << 8 | uint64_t{count} << 32);
+    else return {static_cast<Kind>(kind), is_anchor, 0, count};
+}
+
 Node decode_node(const unsigned char *bytes) {
     const uint8_t kind = kKindsByCode[bytes[0]];
     require(kind < kNumKinds, "unknown kind of node");
     const uint32_t flags = read_word(bytes) >> 8;
     require(flags <= 1, "unknown flag of a node");
-    return {static_cast<Kind>(kind), flags == 1, 0, read_word(bytes + 4)};
+    return make_node(kind, flags == 1, read_word(bytes + 4));
 }
 
 // The nodes and indices of a state: two bytes objects, which the caller owns.
-class PackedNodes : public NodeSource {
+class PackedNodes {
 public:
     PackedNodes(nb::handle nodes, nb::handle indices, size_t num_refs)
         : nodes_(bytes_of(nodes)),
@@ -48,8 +58,10 @@ public:
                 "the indices of references must be whole");
     }
 
-    size_t size() const override { return num_nodes_; }
-    Node read(size_t i, size_t *indices) override {
+    size_t size() const { return num_nodes_; }
+    // No more than so many references, if nothing is malformed.
+    size_t most_refs() const { return std::min(num_indices_, num_nodes_ * kMostRefs); }
+    Node read(size_t i, size_t *indices) {
         const Node node = decode_node(nodes_ + i * 8);
         const uint32_t count = num_refs(node);
         require(count <= num_indices_ - next_, "references are missing");
@@ -82,9 +94,10 @@ void restore_parts(PyObject *const *parts, StructureBuilder &builder) {
     require(PyBytes_CheckExact(parts[4]), "the indices of references must be bytes");
     require(is_tuple(parts[5]), "references must be a tuple");
     builder.none_is_leaf = parts[1] == Py_True;
-    namespace_text(parts[2]);  // checks it
+    if (PyUnicode_GET_LENGTH(parts[2]) > 0) namespace_text(parts[2]);  // checks it
     builder.namespace_ = nb::borrow(parts[2]);
     PackedNodes nodes(parts[3], parts[4], static_cast<size_t>(PyTuple_GET_SIZE(parts[5])));
+    builder.refs.reserve(nodes.most_refs());
     decode_nodes(nodes, parts[5], builder);
     nodes.finish();
 }
