@@ -20,13 +20,15 @@ namespace {
 constexpr size_t kSize = 64;
 constexpr size_t kNumPairs = kSize / 2;
 
-// A number that mostly differs between structures, made of the size and the last keys of a few mappings.
+// A number that mostly differs between structures, made of the size, the classes of a few tuples, and the last keys of
+// a few mappings.
 uint64_t mark_of(const Structure &structure) {
     constexpr uint32_t kMost = 5;
     const uint32_t count = structure.num_refs;
     uint64_t mark = structure.num_nodes + (uint64_t{count} << 32);
     for (uint32_t i = 0; i < std::min(count, kMost); ++i) {
         PyObject *const ref = structure.all_refs()[count <= kMost ? i : uint64_t{count - 1} * i / (kMost - 1)];
+        if (PyType_Check(ref)) mark = 3 * mark + hash_address(ref);
         if (!KeysBox::check(ref)) continue;
         const Keys &keys = KeysBox::of(ref);
         if (keys.size() > 0) mark = 3 * mark + hash_of_key(keys.inserted_key(keys.size() - 1));

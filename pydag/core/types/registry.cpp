@@ -39,8 +39,7 @@ bool is_plain_key(PyObject *key) {
 struct Globals {
     nb::object find_foreign, is_value, is_insertion_ordered, class_with_identity_everywhere;
     DictWatch registries{class_in_key, is_plain_key};
-    PyTypeObject *builtin_classes[kNumKinds] = {};     // owned, for the life of the process
-    std::atomic<PyTypeObject *> value_base = nullptr;  // owned likewise
+    std::atomic<PyTypeObject *> value_base = nullptr;  // owned, for the life of the process
 };
 Globals &globals() {
     static Globals *const instance = new Globals;
@@ -71,7 +70,7 @@ nb::object find_foreign(nb::handle namespace_, nb::handle type) {
 
 // kLeaf if it is none of them.
 Kind builtin_kind(PyTypeObject *type) {
-    const PyTypeObject *const *const classes = globals().builtin_classes;
+    const PyTypeObject *const *const classes = detail::builtin_classes;
     const size_t found = static_cast<size_t>(std::find(classes, classes + kNumKinds, type) - classes);
     return found < kNumKinds ? static_cast<Kind>(found) : Kind::kLeaf;
 }
@@ -86,7 +85,7 @@ Identity identity_of_leaf(PyTypeObject *type) {
 // have an identity, and nobody has to be asked; but for those that another library says are values.
 bool is_plain_class(PyTypeObject *type) {
     PyTypeObject *const base = globals().value_base.load(std::memory_order_acquire);
-    return is_heap_type(type) && Py_TYPE(type) == &PyType_Type && !PyType_IsSubtype(type, &PyType_Type) &&
+    return is_heap_type(type) && Py_TYPE(type) == &PyType_Type && !PyType_HasFeature(type, Py_TPFLAGS_TYPE_SUBCLASS) &&
            !(base && PyType_IsSubtype(type, base));
 }
 
@@ -201,11 +200,9 @@ void set_identity_everywhere(nb::object type) {
     forget_types();
 }
 
-PyTypeObject *builtin_class(Kind kind) { return globals().builtin_classes[static_cast<size_t>(kind)]; }
-
 void set_builtin_class(Kind kind, PyTypeObject *type) {
     incref(as_object(type));
-    globals().builtin_classes[static_cast<size_t>(kind)] = type;
+    detail::builtin_classes[static_cast<size_t>(kind)] = type;
 }
 
 void watch_registry(nb::handle dict) { globals().registries.add(dict); }

@@ -22,8 +22,11 @@ nb::object find_registration(nb::handle type, nb::handle namespace_);
 // Whether the class is registered, as seen from `namespace_`, as a class of modules.
 bool is_module(nb::type_object type, nb::handle namespace_);
 
+namespace detail {
+inline constinit PyTypeObject *builtin_classes[kNumKinds] = {};  // owned, for the life of the process
+}
 // The builtin class whose instances are nodes of this kind; null if there is none.
-PyTypeObject *builtin_class(Kind kind);
+inline PyTypeObject *builtin_class(Kind kind) { return detail::builtin_classes[static_cast<size_t>(kind)]; }
 // False where the class of such nodes came with a later version of Python.
 inline bool is_in_this_python(Kind kind) {
     return is_leaf(kind) || is_alias(kind) || has_many_classes(kind) || builtin_class(kind);
