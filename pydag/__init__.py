@@ -66,6 +66,7 @@ from optree import structseq_fields as structseq_fields
 from . import typing as typing
 from .errors import CycleError as CycleError
 from .errors import SharingError as SharingError
+from .ops.copy import dag_copy as dag_copy
 from .ops.flatten import dag_accessors as dag_accessors
 from .ops.flatten import dag_flatten as dag_flatten
 from .ops.flatten import dag_flatten_with_accessor as dag_flatten_with_accessor
@@ -75,12 +76,24 @@ from .ops.flatten import dag_leaves as dag_leaves
 from .ops.flatten import dag_paths as dag_paths
 from .ops.flatten import dag_structure as dag_structure
 from .ops.flatten import dag_unflatten as dag_unflatten
+from .ops.fold import dag_fold as dag_fold
+from .ops.fold import dag_intern as dag_intern
+from .ops.fold import dag_rewrite as dag_rewrite
 from .ops.map import dag_map as dag_map
 from .ops.map import dag_map_ as dag_map_
 from .ops.map import dag_map_with_accessor as dag_map_with_accessor
 from .ops.map import dag_map_with_accessor_ as dag_map_with_accessor_
 from .ops.map import dag_map_with_path as dag_map_with_path
 from .ops.map import dag_map_with_path_ as dag_map_with_path_
+from .ops.one_level import all_leaves as all_leaves
+from .ops.one_level import dag_flatten_one_level as dag_flatten_one_level
+from .ops.one_level import dag_is_leaf as dag_is_leaf
+from .ops.reduce import dag_all as dag_all
+from .ops.reduce import dag_any as dag_any
+from .ops.reduce import dag_max as dag_max
+from .ops.reduce import dag_min as dag_min
+from .ops.reduce import dag_reduce as dag_reduce
+from .ops.reduce import dag_sum as dag_sum
 from .ops.select import dag_mask as dag_mask
 from .registry import lookup as lookup
 from .registry.entries import RegistryEntry as RegistryEntry
@@ -90,7 +103,13 @@ from .registry.functions import clear_caches as clear_caches
 from .registry.functions import register_pydag_node as register_pydag_node
 from .registry.functions import register_pydag_node_class as register_pydag_node_class
 from .registry.functions import unregister_pydag_node as unregister_pydag_node
+from .sharing.deref import Alias as Alias
+from .sharing.deref import Anchor as Anchor
+from .sharing.deref import Node as Node
+from .sharing.deref import deref as deref
+from .sharing.deref import reref as reref
 from .sharing.shared_object import SharedObject as SharedObject
+from .sharing.shared_objects import shared_objects as shared_objects
 from .sharing.tie import retie as retie
 from .sharing.tie import tie as tie
 from .sharing.tie import untie as untie
@@ -113,32 +132,13 @@ if TYPE_CHECKING:
     from .ops.broadcast import dag_broadcast_map_with_accessor as dag_broadcast_map_with_accessor
     from .ops.broadcast import dag_broadcast_map_with_path as dag_broadcast_map_with_path
     from .ops.broadcast import dag_broadcast_prefix as dag_broadcast_prefix
-    from .ops.copy import dag_copy as dag_copy
-    from .ops.fold import dag_fold as dag_fold
-    from .ops.fold import dag_intern as dag_intern
-    from .ops.fold import dag_rewrite as dag_rewrite
-    from .ops.one_level import all_leaves as all_leaves
-    from .ops.one_level import dag_flatten_one_level as dag_flatten_one_level
-    from .ops.one_level import dag_is_leaf as dag_is_leaf
     from .ops.partition import dag_partition as dag_partition
     from .ops.partition import dag_replace_nones as dag_replace_nones
     from .ops.prefix_errors import prefix_errors as prefix_errors
-    from .ops.reduce import dag_all as dag_all
-    from .ops.reduce import dag_any as dag_any
-    from .ops.reduce import dag_max as dag_max
-    from .ops.reduce import dag_min as dag_min
-    from .ops.reduce import dag_reduce as dag_reduce
-    from .ops.reduce import dag_sum as dag_sum
     from .ops.transpose import dag_transpose as dag_transpose
     from .ops.transpose import dag_transpose_map as dag_transpose_map
     from .ops.transpose import dag_transpose_map_with_accessor as dag_transpose_map_with_accessor
     from .ops.transpose import dag_transpose_map_with_path as dag_transpose_map_with_path
-    from .sharing.deref import Alias as Alias
-    from .sharing.deref import Anchor as Anchor
-    from .sharing.deref import Node as Node
-    from .sharing.deref import deref as deref
-    from .sharing.deref import reref as reref
-    from .sharing.shared_objects import shared_objects as shared_objects
     from .structure.made_specs import dagspec_defaultdict as dagspec_defaultdict
     from .structure.made_specs import dagspec_deque as dagspec_deque
     from .structure.made_specs import dagspec_dict as dagspec_dict
@@ -176,18 +176,12 @@ else:  # to a type checker it would mean that the package has every name
             "broadcast_common broadcast_prefix dag_broadcast_common dag_broadcast_map "
             "dag_broadcast_map_with_accessor dag_broadcast_map_with_path dag_broadcast_prefix"
         ),
-        "ops.copy": "dag_copy",
-        "ops.fold": "dag_fold dag_intern dag_rewrite",
-        "ops.one_level": "all_leaves dag_flatten_one_level dag_is_leaf",
         "ops.partition": "dag_partition dag_replace_nones",
         "ops.prefix_errors": "prefix_errors",
-        "ops.reduce": "dag_all dag_any dag_max dag_min dag_reduce dag_sum",
         "ops.transpose": (
             "dag_transpose dag_transpose_map dag_transpose_map_with_accessor "
             "dag_transpose_map_with_path"
         ),
-        "sharing.deref": "Alias Anchor Node deref reref",
-        "sharing.shared_objects": "shared_objects",
         "structure.made_specs": (
             "dagspec_defaultdict dagspec_deque dagspec_dict dagspec_from_collection "
             "dagspec_frozendict dagspec_leaf dagspec_list dagspec_namedtuple dagspec_none "

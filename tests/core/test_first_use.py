@@ -69,7 +69,7 @@ def work():
         except ValueError: pass
 cyclic = []
 cyclic.append(cyclic)
-pydag.explain, pydag.shared_objects  # which are imported at their first use
+pydag.explain  # which is imported at its first use
 builtins.__import__ = importer
 in_threads(work)
 builtins.__import__ = original
