@@ -193,10 +193,10 @@ nb::object call_any(nb::handle object, nb::handle tree, const FlattenOptions &op
 // Calls the function where all arguments are leaves, as they were in the last call.
 nb::object follow_bare_plan(nb::handle object, const CallArguments &arguments) {
     const CallPlans &plans = CallPlansBox::of(object);
-    if (!plans.last.is_bare) return nb::borrow(Py_NotImplemented);
-    const FlattenOptions options = options_of(plans);
     const CallPlans::Last last = shared_copy(object, plans.last);
-    if (!last.is_bare || last.generation != cache_generation() || last.setting != options.setting() ||
+    if (!last.is_bare) return nb::borrow(Py_NotImplemented);
+    const FlattenOptions options = options_of(plans);
+    if (last.generation != cache_generation() || last.setting != options.setting() ||
         last.times_forgotten != plans.times_forgotten ||
         !are_bare_arguments(arguments, spec_of(last.spec).structure(), options))
         return nb::borrow(Py_NotImplemented);
