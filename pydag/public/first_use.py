@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of a package that are imported when somebody first asks for them.
 
-What a program doesn't use costs it nothing: files, views, wrappers, many operations.
+What a program doesn't use costs it nothing: files, views, rarer operations, wrappers.
 """
 
 import importlib

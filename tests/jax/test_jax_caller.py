@@ -168,14 +168,25 @@ def test_bare_arguments_between_others() -> None:
         (ones, "text"),
         tuple(jnp.full(2, i) for i in range(20)),
     ]
-    for args in calls:
-        function(*args)
+    by_name: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((ones,), {"a": twos}),
+        ((ones,), {"a": ones}),
+        ((ones,), {"b": twos}),
+        ((ones,), {"a": [twos]}),
+        ((), {"a": ones, "b": twos}),
+        ((), {"b": ones, "a": twos}),
+        ((ones,), {"b": twos, "".join(["", "a"]): numbers}),
+    ]
+    calls_of_both = [*((args, {}) for args in calls), *by_name]
+    for args, named in calls_of_both:
+        function(*args, **named)
     num_traced = len(traced)
-    for args in [*calls, *reversed(calls), *calls]:
-        result = function(*args)
-        assert values(result) == values([*args[-2:]])
-        if len(args) > 1 and isinstance(args[-2], jax.Array):
-            assert (result[0] is result[-1]) == (args[-2] is args[-1])
+    for args, named in [*calls_of_both, *reversed(calls_of_both), *calls_of_both]:
+        result = function(*args, **named)
+        given = [*args, *named.values()][-2:]
+        assert values(result) == values(given)
+        if len(given) > 1 and isinstance(given[0], jax.Array):
+            assert (result[0] is result[-1]) == (given[0] is given[1])
     assert len(traced) == num_traced, "compiled again"
 
     pair = Pair(ones)

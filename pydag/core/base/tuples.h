@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tuples made and read.
+// Tuples made and read, dicts made.
 #pragma once
 
 #include "base/capi.h"
@@ -23,6 +23,13 @@ nb::object tuple_of(Items... items) {
     Py_ssize_t i = 0;
     (PyTuple_SET_ITEM(tuple.ptr(), i++, items.release().ptr()), ...);
     return tuple;
+}
+
+// A dict of these keys and values. Raises what a key's `__hash__` or `__eq__` raises.
+inline nb::object dict_of(PyObject *const *keys, PyObject *const *values, size_t count) {
+    nb::object dict = checked(PyDict_New());
+    for (size_t i = 0; i < count; ++i) checked(PyDict_SetItem(dict.ptr(), keys[i], values[i]));
+    return dict;
 }
 
 // A tuple of these whole numbers.

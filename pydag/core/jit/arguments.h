@@ -16,12 +16,7 @@ struct CallArguments {
 
     size_t num_by_position() const { return values.size() - names.size(); }
     nb::object args() const { return tuple_of(values.data(), num_by_position()); }
-    nb::object kwargs() const {
-        nb::object dict = checked(PyDict_New());
-        PyObject *const *const named = values.data() + num_by_position();
-        for (size_t i = 0; i < names.size(); ++i) checked(PyDict_SetItem(dict.ptr(), names[i], named[i]));
-        return dict;
-    }
+    nb::object kwargs() const { return dict_of(names.data(), values.data() + num_by_position(), names.size()); }
 };
 
 // Whether the structure of a tree, the arguments and the keyword arguments, says that each of them is a leaf, and that

@@ -119,25 +119,30 @@ nb::object call_with_extras(PyObject *box, nb::handle access, Leaves &leaves, co
     return finished(result, [&] { return leaves.take_list(); }, access, tree);
 }
 
-// Calls the function by the first plan that fits, and builds what it returns.
+// The first plan that fits, borrowed from a tuple of plans; null if none does.
+PyObject *find_plan(nb::handle plans, const Leaves &leaves, nb::handle access) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(plans.ptr()); ++i) {
+        PyObject *const box = PyTuple_GET_ITEM(plans.ptr(), i);
+        if (fits(CallPlanBox::of(box), leaves, access)) return box;
+    }
+    return nullptr;
+}
+
+// Calls the function by that plan, and builds what it returns.
 nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves, nb::handle arguments) {
     const nb::object function = call_plans.function, access = call_plans.access;
+    PyObject *const box = find_plan(plans, leaves, access);
+    if (!box) return nb::borrow(Py_NotImplemented);
     const auto tree = [&] { return nb::borrow(arguments); };
-    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(plans.ptr()));
-    for (size_t i = 0; i < count; ++i) {
-        PyObject *const box = PyTuple_GET_ITEM(plans.ptr(), i);
-        const CallPlan &plan = CallPlanBox::of(box);
-        if (!fits(plan, leaves, access)) continue;
-        if (plan.is_spread) return call_spread(plan, access, leaves, tree);
-        note_call(plan.key.ptr());
-        const RunningKey running(plan.key.ptr());
-        if (plan.has_extras()) return call_with_extras(box, access, leaves, tree);
-        const nb::object donated = donated_of(plan, leaves);
-        const nb::object kept = plan.kept ? leaves_at(leaves, *plan.kept) : leaves.take_list();
-        const nb::object result = call(function, plan.key, donated, kept);
-        return finished(result, [&] { return plan.kept ? leaves.take_list() : kept; }, access, tree);
-    }
-    return nb::borrow(Py_NotImplemented);
+    const CallPlan &plan = CallPlanBox::of(box);
+    if (plan.is_spread) return call_spread(plan, access, leaves, tree);
+    note_call(plan.key.ptr());
+    const RunningKey running(plan.key.ptr());
+    if (plan.has_extras()) return call_with_extras(box, access, leaves, tree);
+    const nb::object donated = donated_of(plan, leaves);
+    const nb::object kept = plan.kept ? leaves_at(leaves, *plan.kept) : leaves.take_list();
+    const nb::object result = call(function, plan.key, donated, kept);
+    return finished(result, [&] { return plan.kept ? leaves.take_list() : kept; }, access, tree);
 }
 
 // Whether what nodes say now is what they said when the structure was made, for whoever compiled for it.
@@ -155,12 +160,16 @@ FlattenOptions options_of(const CallPlans &plans) {
     return options;
 }
 
+// Whether trees still have the structure that they had at the last call.
+bool holds(const CallPlans::Last &last, const FlattenOptions &options) {
+    return last.spec.is_valid() && last.generation == cache_generation() && last.setting == options.setting();
+}
+
 // Flattens a tree that has the structure that was called last into `leaves`. False if it has another one; `answers` has
 // then what its nodes were asked.
 bool flatten_as_last(const CallPlans::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves,
                      NodeAnswers &answers) {
-    if (!last.spec.is_valid() || last.generation != cache_generation() || last.setting != options.setting())
-        return false;
+    if (!holds(last, options)) return false;
     const nb::object spec = last.spec;  // owned, since a call within this one may replace `last`
     const Structure &structure = nb::inst_ptr<Spec>(spec)->structure_or_empty();
     if (!last.must_ask) return flatten_known(structure, tree.ptr(), options, leaves, nullptr);
@@ -196,18 +205,14 @@ nb::object follow_bare_plan(nb::handle object, const CallArguments &arguments) {
     const CallPlans::Last last = shared_copy(object, plans.last);
     if (!last.is_bare) return nb::borrow(Py_NotImplemented);
     const FlattenOptions options = options_of(plans);
-    if (last.generation != cache_generation() || last.setting != options.setting() ||
-        last.times_forgotten != plans.times_forgotten ||
+    if (last.times_forgotten != plans.times_forgotten || !holds(last, options) ||
         !are_bare_arguments(arguments, spec_of(last.spec).structure(), options))
         return nb::borrow(Py_NotImplemented);
     const nb::object access = plans.access;
+    PyObject *const box = find_plan(last.plans, arguments.values, access);
+    if (!box || !CallPlanBox::of(box).is_spread) return nb::borrow(Py_NotImplemented);
     const auto tree = [&] { return tuple_of(arguments.args(), arguments.kwargs()); };
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(last.plans.ptr()); ++i) {
-        const CallPlan &plan = CallPlanBox::of(PyTuple_GET_ITEM(last.plans.ptr(), i));
-        if (plan.is_spread && fits(plan, arguments.values, access))
-            return call_spread(plan, access, arguments.values, tree);
-    }
-    return nb::borrow(Py_NotImplemented);
+    return call_spread(CallPlanBox::of(box), access, arguments.values, tree);
 }
 
 }  // namespace
@@ -226,8 +231,8 @@ nb::object follow_plan(nb::handle object, nb::handle args, nb::handle kwargs) {
     NodeAnswers answers;
     if constexpr (kFreeThreaded) {
         const CallPlans::Last last = shared_copy(object, plans.last);
-        const bool holds = last.times_forgotten == plans.times_forgotten;
-        if (holds && flatten_as_last(last, tree, options, leaves, answers))
+        const bool is_known = last.times_forgotten == plans.times_forgotten;
+        if (is_known && flatten_as_last(last, tree, options, leaves, answers))
             return follow(last.plans, plans, leaves, tree);
     } else {
         const nb::object found = plans.last.plans;

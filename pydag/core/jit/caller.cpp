@@ -24,9 +24,7 @@ struct Given {
     PyObject *name(size_t i) const { return PyTuple_GET_ITEM(names, i); }
     nb::object args() const { return tuple_of(values, count); }
     nb::object kwargs() const {
-        nb::object dict = checked(PyDict_New());
-        for (size_t i = 0; i < num_names(); ++i) checked(PyDict_SetItem(dict.ptr(), name(i), values[count + i]));
-        return dict;
+        return names ? dict_of(&PyTuple_GET_ITEM(names, 0), values + count, num_names()) : checked(PyDict_New());
     }
 };
 

@@ -23,7 +23,7 @@ struct CallPlans {
         Setting setting;
         uint64_t times_forgotten = 0;  // when the plans were looked up: another thread may have had them forgotten
         bool must_ask = false;         // whether the structure has nodes that must be asked
-        bool is_bare = false;          // whether the arguments are leaves, a few, each given by position
+        bool is_bare = false;          // whether the arguments are leaves, and few: see arguments.h
     };
     nb::object function;  // of JAX; takes a key, a tag with donated leaves, and kept leaves
     nb::object namespace_, identity;
