@@ -11,8 +11,6 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
 from model_files import (
     INDEX,
-    View,
-    shard,
     whole,
     write_config,
     write_gguf,
@@ -20,9 +18,8 @@ from model_files import (
     write_torch,
 )
 from operations import run_apart
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
-import pydag
 from pydag.__main__ import main
 from pydag.files import check
 
@@ -163,130 +160,6 @@ def test_against_the_config(tmp_path: Path, e: Any) -> None:
     save_file({EMBED: e, HEAD: e + 1}, after)
     text = f"doubt: {HEAD} was {EMBED}, and is now an array of its own (different)"
     assert text in map(str, check(after, against=before))
-
-
-def test_write_a_file(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """--write puts each array into the file once, and keeps other metadata and what differs."""
-    path, out = tmp_path / "m.safetensors", tmp_path / "out" / "m.safetensors"
-    out.parent.mkdir()
-    arrays = {EMBED: e, HEAD: e.copy(), "x": e + 1, "y": e + 2, "z": np.arange(3, dtype=np.int8)}
-    save_file(arrays, path, metadata={"format": "pt", "y": "x", "gone.weight": "none.weight"})
-    write_config(tmp_path, tie_word_embeddings=True, more=[1])
-    code, said, _ = run(capsys, "check", path, "--write", out)
-    assert code == 1
-    assert said.splitlines()[-1] == f"{out}: 4 arrays, 7.7 kB, 2.6 kB less"
-    written = load_file(out)
-    assert written.keys() == arrays.keys() - {HEAD}
-    for name, array in written.items():
-        assert np.array_equal(array, arrays[name])
-    assert [str(f) for f in check(out)] == [f"tie: {HEAD} is {EMBED}, by alias metadata"]
-    assert (out.parent / "config.json").read_bytes() == (tmp_path / "config.json").read_bytes()
-    assert len(load_file(path)) == 5
-
-
-def test_write_a_directory(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory is written as one; where the config said untied of equal ends, it says tied."""
-    source, out = tmp_path / "model", tmp_path / "out"
-    write_shards(source, {EMBED: e, "a": e + 1}, {HEAD: e.copy(), "b": e + 2})
-    config = {"architectures": ["XForCausalLM"], "tie_word_embeddings": False}
-    write_config(source, **config)
-    code, said, _ = run(capsys, "check", source, "--write", out)
-    assert code == 0
-    assert said.splitlines()[-1].endswith(
-        "; config.json says tied now, as head and embedding are one array"
-    )
-    assert {path.name for path in out.iterdir()} == {INDEX, "config.json", shard(1), shard(2)}
-    assert json.loads((out / "config.json").read_text()) == config | {"tie_word_embeddings": True}
-    report = check(out)
-    assert [str(f) for f in report] == [f"tie: {HEAD} is {EMBED}, by alias metadata"]
-    assert report.figures.stored == 3 * 2560
-    model = pydag.files.load(out)
-    assert model[HEAD] is model[EMBED]
-    assert np.array_equal(model["b"], e + 2)
-
-
-def test_write_of_torch(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Torch's tensors are written without torch: views in order, ties as aliases."""
-    path, out = tmp_path / "m.pt", tmp_path / "m.safetensors"
-    tree = {
-        "a": whole("0", e),
-        "b": whole("0", e),
-        "t": whole("1", e.T),
-        "s": View("1", (3,), (2,)),
-    }
-    write_torch(path, tree, {"0": e, "1": e + 1})
-    assert run(capsys, "check", path, "--write", out)[0] == 0
-    model = pydag.files.load(out)
-    assert model["a"] is model["b"]
-    assert np.array_equal(model["a"], e)
-    assert np.array_equal(model["t"], (e + 1).T)
-    assert np.array_equal(model["s"], (e + 1).ravel()[:6:2])
-
-
-def test_write_keeps_the_structure(tmp_path: Path, e: Any) -> None:
-    """What pydag saved is loaded again as it was, and equal arrays are one then."""
-    path, out = tmp_path / "m.safetensors", tmp_path / "out.safetensors"
-    pydag.files.save(path, {"a": [e, 3], "b": (e.copy(), e)})
-    assert main(["check", str(path), "--write", str(out), "--quiet"]) == 0
-    model = pydag.files.load(out)
-    assert model["a"][0] is model["b"][0] is model["b"][1]
-    assert model["a"][1] == 3
-
-
-@pytest.mark.parametrize("case", ["itself", "link", "config", "full", "gguf", "damaged", "part"])
-def test_write_refuses(
-    case: str, tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Never over its input, nor over another model; a model that isn't whole isn't written."""
-    source, out = tmp_path / "model", tmp_path / "out"
-    write_shards(source, {EMBED: e}, {"a": e + 1})
-    write_config(source, x=1)
-    path, said = source, "write to another place"
-    if case == "itself":
-        out = source
-    elif case == "link":
-        path = source / shard(1)
-        path.rename(path := source / "one.safetensors")
-        out.symlink_to(path)
-    elif case == "config":
-        path, out = source / "one.safetensors", tmp_path / "one.safetensors"
-        save_file({"a": e}, path)
-        write_config(tmp_path, x=2)
-        said = "there is another config.json"
-    elif case == "full":
-        out.mkdir()
-        (out / "mine").write_text("")
-        said = "no empty directory"
-    elif case == "gguf":
-        path = tmp_path / "m.gguf"
-        write_gguf(path, {"a": e})
-        said = "GGUF files are only read"
-    elif case == "damaged":
-        (source / shard(2)).unlink()
-        said = f"nothing is written: the index names {shard(2)}"
-    elif case == "part":
-        path, said = source / shard(1), "it is a part of a model"
-    before = sorted(tmp_path.rglob("*"))
-    code, _, err = run(capsys, "check", path, "--write", out)
-    assert (code, said in err) == (2, True)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_full_disk(tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where writing fails, there is neither a file nor a directory."""
-    source, out = tmp_path / "model", tmp_path / "out"
-    write_shards(source, {EMBED: e}, {"a": e + 1})
-    write_config(source, x=1)
-    save_file({"a": e, "b": e.copy()}, tmp_path / "m.safetensors")
-    before = sorted(tmp_path.rglob("*"))
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device", "x")
-
-    monkeypatch.setattr("pydag.files.doctor.repair.write_raw", full)
-    assert main(["check", str(source), "--write", str(out)]) == 2
-    assert main(["check", str(tmp_path / "m.safetensors"), "--write", str(out)]) == 2
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_show(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:

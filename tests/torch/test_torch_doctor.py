@@ -140,6 +140,7 @@ def test_torch_loads_what_is_written(tmp_path: Path) -> None:
     x = torch.randn(9, 9)
     views = {"z": z.conj(), "n": z.clone().conj().imag, "t": x.t(), "e": x[:1].expand(4, 9)}
     torch.save(views, path)
+    out = tmp_path / "views.safetensors"
     assert main(["check", str(path), "--write", str(out)]) == 0
     written = load_file(out)
     for name, tensor in views.items():

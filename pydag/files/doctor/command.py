@@ -3,18 +3,21 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from .check import check_path
-from .report import JSON_VERSION, Report, as_json_text
+from .finding import Level
+from .new_place import check_free
+from .report import JSON_VERSION, WORDS, Report, as_json_text
 
 _ABOUT = """\
 Check files of models: safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files, and
 directories or indices of the first two. Nothing in a file is run."""
 _CODES = """\
 exit code: 0, or 1 where there is an error (with --strict a doubt or waste, too), or 2 where a path
-can't be read"""
+can't be read or written. With --write it counts what is left in OUT"""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -25,7 +28,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--against", metavar="OTHER", help="what it was before: compare with it")
     parser.add_argument(
-        "--write", metavar="OUT", help="write each array once, with the other names beside it"
+        "--write",
+        metavar="OUT",
+        help="write what is tied once, with its other names beside it, to a new file or directory",
     )
     parser.add_argument("--quiet", action="store_true", help="print errors alone")
     parser.add_argument(
@@ -41,6 +46,9 @@ def main(arguments: Sequence[str]) -> int:
     if options.write is not None and len(options.paths) != 1:
         parser.error("--write takes one path")
     code, reports = 0, []
+    counted: tuple[Level, ...] = ("error", "doubt", "waste") if options.strict else ("error",)
+    if options.write is not None and not _is_free(options.write):
+        return 2
     for i, path in enumerate(options.paths):
         try:
             report = check_path(path, options.against, progress=True)
@@ -50,15 +58,14 @@ def main(arguments: Sequence[str]) -> int:
             code = 2
             continue
         reports.append(report.to_json())
-        levels = ("error", "doubt", "waste") if options.strict else ("error",)
-        if report.at(*levels):
+        if report.at(*counted):
             code = max(code, 1)
         if not options.json:
             _print(_text(report, options.quiet, i > 0))
     if options.json:
         _print(as_json_text(_document(reports)))
     if options.write is not None and code != 2:
-        code = max(code, _write(options.paths[0], options.write, options.quiet or options.json))
+        code = _write(options.paths[0], options.write, counted, options.quiet or options.json)
     return code
 
 
@@ -90,14 +97,27 @@ def _one_line(error: Exception) -> str:
     return " ".join(line.strip() for line in str(error).splitlines()) or type(error).__name__
 
 
-def _write(path: str, out: str, is_quiet: bool) -> int:
+def _is_free(out: str) -> bool:
+    try:
+        check_free(out)
+    except (ValueError, OSError) as error:
+        _complain(error)
+        return False
+    return True
+
+
+def _write(path: str, out: str, counted: Sequence[Level], is_quiet: bool) -> int:
+    """Writes it; the exit code is that of what was written."""
     from .repair import write_once
 
     try:
-        said = write_once(path, out)
+        text, findings = write_once(path, out)
     except (ValueError, OSError, ImportError) as error:
         _complain(error)
         return 2
+    left = Counter(finding.level for finding in findings if finding.level in counted)
+    for level, number in left.items():
+        text += f"; {number} {WORDS[level][number != 1]} left"
     if not is_quiet:
-        _print(said)
-    return 0
+        _print(text)
+    return 1 if left else 0

@@ -89,15 +89,3 @@ def _said(config: dict[str, Any], prefix: str) -> Iterator[tuple[str, bool]]:
         is_config = key.endswith("_config") or key in ("decoder", "encoder")
         if type(value) is dict and is_config and not _WORDLESS.search(key):
             yield from _said(value, f"{prefix}{key}.")
-
-
-def with_ties(text: str) -> str:
-    """A configuration that says of itself, wherever it says anything, that it is tied."""
-    whole = json.loads(text)
-    for place, _ in [*_said(whole, "")]:
-        *folders, key = place.split(".")
-        inner = whole
-        for folder in folders:
-            inner = inner[folder]
-        inner[key] = True
-    return json.dumps(whole, indent=2) + "\n"

@@ -171,7 +171,7 @@ class _Checks:
             return
         if not is_turned and are_equal(one, other, self._bar):
             if not is_constant(one):
-                self._pairs.add_copy(names[1], names[0])
+                self._pairs.add(names[1], names[0])
                 text = f"{CONFIG} says untied, and {what} are equal: {size_text(one.nbytes)} twice"
                 yield Finding("doubt", names, text, one.nbytes)
             return

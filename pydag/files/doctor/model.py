@@ -53,9 +53,15 @@ class Model:
             for alias, name in container.aliases.items():
                 self.aliases.setdefault(alias, name)
             self.named.update(container.named or ())
-        self.config: Config | None
-        self.config, more = read_config(folder)
-        self.findings.extend(more)
+        self.config: Config | None = None
+        self._of_config: list[Finding] = []
+        self.configure(folder)
+
+    def configure(self, folder: str) -> None:
+        """Takes the configuration in a folder for that of the model."""
+        kept = [finding for finding in self.findings if finding not in self._of_config]
+        self.config, self._of_config = read_config(folder)
+        self.findings = kept + self._of_config
 
     def close(self) -> None:
         """Closes its files."""

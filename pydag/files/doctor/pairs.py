@@ -6,8 +6,8 @@ class Pairs:
     """Unordered pairs of names.
 
     Attributes:
-        copies: The arrays that are equal to another one, though stored again: that other one by
-            name. It may be a copy itself.
+        copies: The arrays that are stored again though metadata or the configuration tie them to
+            another one, which they equal: that other one by name. It may be a copy itself.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Pairs:
         self._known.add(frozenset((one, other)))
 
     def add_copy(self, one: str, copy: str) -> None:
-        """Adds a pair of arrays that are equal."""
+        """Adds a pair of arrays that are tied and equal."""
         self.add(one, copy)
         self.copies.setdefault(copy, one)
 

@@ -1,78 +1,103 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a model anew: each array once, and its other names as alias metadata."""
 
-import contextlib
 import json
 import os
 import shutil
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydag.files.package import STRUCTURE
-from pydag.files.replacing import replacing
 from pydag.files.shards import write_shards
+from pydag.structure.document import parse
 
 from .aliases import check_aliases
+from .check import findings_of
 from .compare import are_equal
-from .config import CONFIG, with_ties
+from .config import CONFIG
 from .finding import Damage, Finding, shown, size_text
 from .head_checks import check_heads
 from .heads import Ends
 from .model import Model
+from .new_place import check_free, creating
 from .opening import open_model
 from .pairs import Pairs
 from .progress import Bar
 from .raw_writer import write_raw
-from .search import find_copies
 from .stored import Stored
 
 
-def write_once(path: str, out: str) -> str:
+class Written(NamedTuple):
+    """What `write_once` has done.
+
+    Attributes:
+        text: What was written, in words.
+        left: What is still found in it, with the configuration of what was read.
+    """
+
+    text: str
+    left: tuple[Finding, ...]
+
+
+def write_once(path: str, out: str) -> Written:
     """Writes a model to another place, a file as a file and a directory as a directory.
 
-    Arrays that differ are written as they are, whatever the config or the metadata say.
-
-    Returns:
-        What was written, in words.
+    One array is written for names that alias metadata, the configuration or one storage tie, if all
+    that is stored of it is equal. All other arrays are written as they are, equal ones too. The
+    configuration goes with them where `out` is a directory.
 
     Raises:
-        ValueError: The model isn't whole, or `out` would replace a part of it, or of another one.
+        ValueError: The model isn't whole, or `out` is neither free nor an empty directory.
         OSError: Something can't be read or written.
     """
+    check_free(out)
     model = open_model(path)
     bar = Bar(True)
     try:
         _check_whole(model, bar)
-        _check_target(model, out)
         pairs = Pairs()
-        findings = [
-            *check_aliases(model, pairs, bar),
-            *check_heads(model, pairs, bar),
-            *find_copies(model, pairs, bar),
-        ]
+        for _ in (*check_aliases(model, pairs, bar), *check_heads(model, pairs, bar)):
+            pass  # `pairs` is told what is tied
         copy = _Copy(model, pairs)
-        config = _config(model, findings)
         bar.expect(copy.size())
-        if model.index is not None:
-            largest = max(_size(container.arrays.values()) for container in model.containers)
-            _write_folder(out, lambda: write_shards(out, copy, max(largest, 1), bar), config)
-        elif os.path.isdir(path):
-            name = os.path.splitext(os.path.basename(model.containers[0].path))[0]
-            file = os.path.join(out, f"{name}.safetensors")
-            _write_folder(out, lambda: _write_file(file, copy, None, bar), config)
-        else:
-            _write_file(out, copy, config, bar)
-        bar.close()
+        is_folder = model.index is not None or os.path.isdir(path) or os.path.isdir(out)
+        with creating(out, is_folder) as new:
+            _write(model, copy, new, bar)
+            if is_folder and os.path.isfile(config := os.path.join(model.folder, CONFIG)):
+                shutil.copyfile(config, os.path.join(new, CONFIG))
+        left = _found_in(out, model.folder, bar)
         saved = sum(array.nbytes for array in model.arrays.values()) - copy.size()
         said = f"{out}: {len(copy.arrays)} arrays, {size_text(copy.size())}"
         said += f", {size_text(saved)} less" if saved > 0 else ""
         if any(container.has_values for container in model.containers):
             said += "; values that are no arrays are left out"
-        if config is not None and config[1]:
-            said += f"; {CONFIG} says tied now, as head and embedding are one array"
-        return said
+        return Written(said, left)
     finally:
         bar.close()
+        model.close()
+
+
+def _write(model: Model, copy: "_Copy", folder: str, bar: Bar) -> None:
+    """Writes the files of a model to an empty folder."""
+    if model.index is not None:
+        sizes = [_size(container.arrays.values()) for container in model.containers]
+        write_shards(folder, copy, max(1, *sizes), bar)
+        return
+    name = os.path.splitext(os.path.basename(model.containers[0].path))[0]
+    metadata = dict(copy.aliases)
+    if copy.structure is not None:
+        metadata[STRUCTURE] = copy.structure
+    file = os.path.join(folder, f"{name}.safetensors")
+    copy.write(file, copy.names(), metadata, file, bar)
+
+
+def _found_in(path: str, config: str, bar: Bar) -> tuple[Finding, ...]:
+    """What is found in a model, whose configuration is in another folder."""
+    model = open_model(path)
+    try:
+        model.configure(config)
+        return tuple(findings_of(model, bar))
+    finally:
         model.close()
 
 
@@ -87,7 +112,7 @@ class _Copy:
             if name in anchors and alias not in model.arrays:
                 self.aliases[alias] = anchors[name]
         text = next((c.structure for c in model.containers if c.structure is not None), None)
-        self.structure = text if text is None else _with_anchors(text, anchors)
+        self.structure = None if text is None else _with_anchors(text, anchors, model.path)
         self.metadata: dict[str, str] = {"format": "pt"} if model.kind == "torch" else {}
         for container in model.containers:
             self.metadata.update(container.metadata)
@@ -131,15 +156,21 @@ def _anchors(model: Model, pairs: Pairs) -> dict[str, str]:
     return {name: anchors[name] for name in model.arrays}
 
 
-def _with_anchors(text: str, anchors: Mapping[str, str]) -> str:
+def _with_anchors(text: str, anchors: Mapping[str, str], path: str) -> str:
     """The structure that pydag wrote, whose leaves name other arrays now."""
-    whole = json.loads(text)
-    leaves = whole.get("leaves")
-    for i, leaf in enumerate(leaves if type(leaves) is list else ()):
-        if type(leaf) is str:
-            leaves[i] = anchors.get(leaf, leaf)
-        elif type(leaf) is dict and type(name := leaf.get("scalar")) is str:
-            leaf["scalar"] = anchors.get(name, name)
+    if all(name == anchor for name, anchor in anchors.items()):
+        return text
+    try:
+        whole = parse(text)
+        leaves = whole["leaves"]
+        for i, leaf in enumerate(leaves):
+            if type(leaf) is str:
+                leaves[i] = anchors.get(leaf, leaf)
+            else:
+                for kind in leaf.keys() & {"array", "scalar"}:
+                    leaf[kind] = anchors.get(leaf[kind], leaf[kind])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(f"{path!r}: nothing is written: its structure is malformed") from None
     return json.dumps(whole, separators=(",", ":"))
 
 
@@ -162,69 +193,3 @@ def _check_whole(model: Model, bar: Bar) -> None:
             if kept is not array and not are_equal(kept, array, bar):
                 why = f"{shown(name)} is in two files, and differs"
                 raise ValueError(f"{model.path!r}: nothing is written: {why}")
-
-
-def _check_target(model: Model, out: str) -> None:
-    own = [model.path, *(container.path for container in model.containers)]
-    if model.config is not None:
-        own.append(os.path.join(model.folder, CONFIG))
-    if os.path.realpath(out) in map(os.path.realpath, own) or any(
-        os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path) for path in own
-    ):
-        raise ValueError(f"{out!r} is what is read: write to another place")
-    is_folder = model.index is not None or os.path.isdir(model.path)
-    if is_folder and os.path.lexists(out) and (not os.path.isdir(out) or os.listdir(out)):
-        raise ValueError(f"{out!r} is no empty directory")
-    if not is_folder and os.path.isdir(out):
-        raise ValueError(f"{out!r} is a directory: a file is written as a file")
-    if not is_folder and model.config is not None:
-        source, target = (
-            os.path.join(folder, CONFIG) for folder in (model.folder, os.path.dirname(out) or ".")
-        )
-        if os.path.exists(target) and not os.path.samefile(source, target):
-            with open(source, "rb") as one, open(target, "rb") as other:
-                if one.read() != other.read():
-                    raise ValueError(f"beside {out!r} there is another {CONFIG}")
-
-
-def _config(model: Model, findings: Iterable[Finding]) -> tuple[bytes, bool] | None:
-    """The configuration to write, and whether it is another one; None: there is none."""
-    if model.config is None:
-        return None
-    with open(os.path.join(model.folder, CONFIG), "rb") as file:
-        text = file.read()
-    is_tied_now = any(finding.level == "doubt" and finding.nbytes for finding in findings)
-    return (with_ties(text.decode()).encode(), True) if is_tied_now else (text, False)
-
-
-def _write_config(folder: str, config: tuple[bytes, bool] | None) -> None:
-    if config is not None:
-        with replacing(os.path.join(folder, CONFIG)) as temporary, open(temporary, "wb") as file:
-            file.write(config[0])
-
-
-def _write_folder(out: str, write: Any, config: tuple[bytes, bool] | None) -> None:
-    """Writes a directory; if that fails, there is none."""
-    is_new = not os.path.isdir(out)
-    os.makedirs(out, exist_ok=True)
-    try:
-        _write_config(out, config)
-        write()
-    except BaseException:
-        for name in os.listdir(out):
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(out, name))
-        if is_new:
-            shutil.rmtree(out, ignore_errors=True)
-        raise
-
-
-def _write_file(out: str, copy: _Copy, config: tuple[bytes, bool] | None, bar: Any) -> None:
-    metadata = dict(copy.aliases)
-    if copy.structure is not None:
-        metadata[STRUCTURE] = copy.structure
-    with replacing(out) as temporary:
-        copy.write(temporary, copy.names(), metadata, out, bar)
-        folder = os.path.dirname(out) or "."
-        if config is not None and (config[1] or not os.path.exists(os.path.join(folder, CONFIG))):
-            _write_config(folder, config)

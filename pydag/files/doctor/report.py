@@ -10,7 +10,7 @@ from .finding import LEVELS, Finding, Level, size_text
 from .model import Model
 
 JSON_VERSION = 1
-_WORDS: dict[Level, tuple[str, str]] = {
+WORDS: dict[Level, tuple[str, str]] = {
     "error": ("error", "errors"),
     "doubt": ("doubt", "doubts"),
     "waste": ("waste", "wastes"),
@@ -91,7 +91,7 @@ class Report:
     def _counts(self) -> str:
         counts = Counter(finding.level for finding in self.findings)
         shown = (level for level in LEVELS if level != "change" or counts[level])
-        return ", ".join(f"{counts[level]} {_WORDS[level][counts[level] != 1]}" for level in shown)
+        return ", ".join(f"{counts[level]} {WORDS[level][counts[level] != 1]}" for level in shown)
 
     def to_json(self) -> dict[str, Any]:
         """The report as an object of JSON, which has `version` 1."""

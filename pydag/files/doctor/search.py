@@ -45,7 +45,7 @@ def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
         for same in by_shape.values():
             for equal in equal_classes(same, bar) if len(same) > 1 else ():
                 yield from _copies(model, equal, parts, pairs, bar)
-    yield from _twins(buckets, parts, pairs, bar)
+    yield from _twins(buckets, parts, bar)
 
 
 def _groups(arrays: Iterable[Stored], key: Callable[[Stored], Hashable]) -> list[list[Stored]]:
@@ -88,8 +88,6 @@ def _copies(
     for own in groups.values():
         if len(own) < 2:
             continue
-        for name in own[1:]:
-            _note(own[0], name, parts, pairs)
         sizes = [by_name[name].nbytes + _more_bytes(model, name, parts) for name in own]
         first, *others = (parts.module(name) or name for name in own)
         verb = "equals" if len(others) == 1 else "equal"
@@ -117,23 +115,12 @@ def _key_of_parts(
     return name
 
 
-def _note(one: str, copy: str, parts: Parts, pairs: Pairs) -> None:
-    pairs.add_copy(one, copy)
-    first, second = parts.module(one), parts.module(copy)
-    if first is not None and second is not None:
-        known = parts.more(first)
-        for part, name in parts.more(second).items():
-            pairs.add_copy(known[part], name)
-
-
 def _more_bytes(model: Model, name: str, parts: Parts) -> int:
     module = parts.module(name)
     return sum(model.arrays[own].nbytes for own in parts.more(module).values()) if module else 0
 
 
-def _twins(
-    buckets: Iterable[list[Stored]], parts: Parts, pairs: Pairs, bar: Bar
-) -> Iterator[Finding]:
+def _twins(buckets: Iterable[list[Stored]], parts: Parts, bar: Bar) -> Iterator[Finding]:
     """Matrices that are others transposed."""
     for bucket in buckets:
         if len(bucket[0].shape) != 2 or not bucket[0].itemsize or 1 in bucket[0].shape:
