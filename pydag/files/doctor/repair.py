@@ -57,7 +57,7 @@ def write_once(path: str, out: str) -> Written:
         _check_whole(model, bar)
         pairs = Pairs()
         for _ in (*check_aliases(model, pairs, bar), *check_heads(model, pairs, bar)):
-            pass  # `pairs` is told what is tied
+            pass  # `pairs` then has what is tied
         copy = _Copy(model, pairs)
         bar.expect(copy.size())
         is_folder = model.index is not None or os.path.isdir(path) or os.path.isdir(out)
