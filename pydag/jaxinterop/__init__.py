@@ -22,7 +22,6 @@ except ImportError as error:
 from .derived.derived import Derived as Derived
 from .foreign import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
 from .messages import naming as _naming  # noqa: F401  (hides frames of ours from JAX)
-from .packed import returned as _returned  # noqa: F401  (lets JAX read exported functions)
 from .packed import writers as _writers  # noqa: F401  (lets `pydag.dag_update` write Dags)
 from .packed.dag import Dag as Dag
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from .wrappers.checkpoint import remat as remat
     from .wrappers.custom_jvp import custom_jvp as custom_jvp
     from .wrappers.custom_vjp import custom_vjp as custom_vjp
-    from .wrappers.export import export as export
     from .wrappers.grad import grad as grad
     from .wrappers.grad import value_and_grad as value_and_grad
     from .wrappers.jacobian import hessian as hessian
@@ -96,7 +94,6 @@ else:  # to a type checker it would mean that the package has every name
             "debug": "wrappers.debug",
             "derive_from": "derived.derived",
             "eval_shape": "wrappers.trace",
-            "export": "wrappers.export",
             "fori_loop": "wrappers.loops",
             "from_checkpoint": "files.checkpoints",
             "grad": "wrappers.grad",
@@ -148,7 +145,6 @@ __all__ = [
     "debug",
     "derive_from",
     "eval_shape",
-    "export",
     "fori_loop",
     "from_checkpoint",
     "grad",

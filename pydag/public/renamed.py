@@ -64,6 +64,13 @@ def _names_for_jax() -> frozenset[str]:
     return frozenset()
 
 
+_INSTEAD = {
+    "export": "give jax.export.export a function of pydag.jaxinterop.tree.flatten's leaves.",
+    "pmap": "write shard_map, or jit with shardings.",
+}
+"""What to write for names of JAX's that `pydag.jaxinterop` doesn't have."""
+
+
 def advice_for_jax(name: str) -> str:
     """The same of `pydag.jaxinterop`, which people ask for names of pydag's, equinox' and NNX's."""
     package, ours = sys.modules["pydag"], our_name(name)
@@ -77,8 +84,8 @@ def advice_for_jax(name: str) -> str:
         return f"pydag.jaxinterop has no '{name}'; did you mean 'pydag.jaxinterop.{plain}'?"
     if name in {"new_ref", "Ref", "freeze"} & vars(sys.modules["jax"]).keys():
         return f"pydag.jaxinterop has no '{name}': write jax.{name}, whose refs pydag knows."
-    if name == "pmap":
-        return "pydag.jaxinterop has no 'pmap': write shard_map, or jit with shardings."
+    if name in _INSTEAD:
+        return f"pydag.jaxinterop has no '{name}': {_INSTEAD[name]}"
     if name in vars(sys.modules.get("optax", types)):
         return (
             f"pydag.jaxinterop has no '{name}': that is optax's\n"

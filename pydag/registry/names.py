@@ -116,12 +116,6 @@ class ClassNames:
         """Whether this very class is registered."""
         return _is_among(cls, self._classes.get(class_name(cls), ()))
 
-    def has_module(self, module: str) -> bool:
-        """Whether a registered class was defined in this module."""
-        return any(name.startswith(f"{module}.") for name in self._classes) and any(
-            _own_module(cls) == module for classes in self._classes.values() for cls in classes
-        )
-
     def has(self, name: str) -> bool:
         """Whether a class is registered under this name."""
         return name in self._classes

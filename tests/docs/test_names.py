@@ -102,6 +102,21 @@ def test_a_name_of_the_jax_boundary_is_found_there() -> None:
         getattr(pydag, "vmap")  # noqa: B009  # mypy knows that it isn't there
 
 
+REMOVED = {
+    "export": "give jax.export.export a function of pydag.jaxinterop.tree.flatten's leaves.",
+}
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_name_says_what_to_write(name: str) -> None:
+    """An `AttributeError` says it."""
+    pytest.importorskip("jax")
+    package = importlib.import_module("pydag.jaxinterop")
+    with pytest.raises(AttributeError) as caught:
+        getattr(package, name)
+    assert str(caught.value) == f"pydag.jaxinterop has no '{name}': {REMOVED[name]}"
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 proposes nothing")
 def test_a_misspelt_name_is_put_right_by_python() -> None:
     """A traceback proposes the name that is spelt alike, as for every module."""

@@ -289,42 +289,6 @@ register_pydag_node(
     ByFunctionOfJax, lambda x: ((x.a, x.b), None), lambda _, held: ByFunctionOfJax(*held)
 )
 pj.register(ByFunctionOfJax)
-EXPORTED: dict[str, dict[str, Any]] = {
-    "no shardings": {},
-    "one for all": {"in_shardings": PLACED, "out_shardings": PLACED},
-    "for the arguments": {"in_shardings": ({"m": PLACED, "l": None, "x": PLACED},)},
-    "for the result": {"out_shardings": {"m": PLACED, "l": None, "x": PLACED}},
-}
-
-
-@pytest.mark.parametrize("cls", [Checked, ByFunctionOfJax, ByFields])
-@pytest.mark.parametrize("name", EXPORTED)
-@pytest.mark.parametrize("tied", [True, False])
-def test_what_is_exported_gives_a_class_what_it_may_hold(cls: Any, name: str, tied: bool) -> None:
-    """An export with shardings gives it none of them.
-
-    JAX itself gives it what `args_info` and `in_avals` have, which no wrapper can help.
-    """
-    model = model_of(cls)
-    if not tied:
-        model["m"] = cls(jnp.ones(2), jnp.ones(2))
-    info = jax.jit(same).lower({"x": 1.0}).args_info[0][0]["x"]
-    export: Any = jax.export.export
-    allowed = list(ALLOWED_NOW)
-    ALLOWED_NOW.extend([type(info), type(jax.typeof(jnp.ones(2)))])
-    try:
-        made = export(pj.jit(same, **EXPORTED[name]))(model)
-        result = made.call(model)
-    finally:
-        ALLOWED_NOW[:] = allowed
-    assert type(result["m"]) is cls
-    assert (result["m"].a is result["m"].b) is tied
-    assert result["x"].tolist() == [2.0, 2.0]
-    for found, names in (
-        (made.in_shardings_jax(MESH), {"one for all", "for the arguments"}),
-        (made.out_shardings_jax(MESH), {"one for all", "for the result"}),
-    ):
-        assert any(place is not None for place in found) is (name in names)
 
 
 @every_class

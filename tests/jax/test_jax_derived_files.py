@@ -272,16 +272,3 @@ def test_a_difference_is_explained_by_the_function() -> None:
     cut = pydag.explain(first, pydag.dag_structure(model))
     assert cut.startswith("tree.embed and tree.out.sources[0]")
     assert ".out: transpose(*0)" in str(cut.side_by_side())
-
-
-def test_an_exported_function_takes_derived_leaves() -> None:
-    """The structure is written with the function's name."""
-
-    @pj.jit
-    def out(model: Model) -> Any:
-        return pj.resolved(model).out
-
-    exported = pj.export(out)(Model())
-    data: Any = exported.serialize()
-    again: Any = jax.export.deserialize(data)
-    assert again.call(Model()).tolist() == W.T.tolist()

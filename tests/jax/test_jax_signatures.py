@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import pytest
-from jax import experimental, export
+from jax import experimental
 
 from pydag import jaxinterop
 
@@ -30,7 +30,6 @@ LOOPS = (
     "io_callback",
     "debug.callback",
     "debug.print",
-    "export",
 )
 OURS = ("namespace", "identity")
 
@@ -41,8 +40,6 @@ def theirs(name: str) -> Any:
         return experimental.io_callback
     if name.startswith("debug."):
         return getattr(jax.debug, name.removeprefix("debug."))
-    if name == "export":
-        return export.export
     return getattr(jax if name in TRANSFORMATIONS else jax.lax, name)
 
 

@@ -164,14 +164,3 @@ def test_a_solver_that_unties() -> None:
         jaxinterop.custom_linear_solve(
             lambda p: {"a": p["a"], "b": p["b"] + 0}, tree, lambda f, b: b, symmetric=True
         )
-
-
-def test_an_export_of_a_plain_function() -> None:
-    """It is compiled first; what it returns is shared, also once it was written and read."""
-    w = jnp.float32(3.0)
-    exported = jaxinterop.export(lambda p: pydag.dag_map(lambda x: 2 * x, p))({"a": w, "b": w})
-    read = jax.export.deserialize(exported.serialize())
-    call: Any = read.call
-    out = call({"a": w, "b": w})
-    assert out["a"] is out["b"]
-    assert float(out["a"]) == 6.0

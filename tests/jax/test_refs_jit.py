@@ -301,15 +301,6 @@ def test_stages() -> None:
     assert ref[...].tolist() == [1.0, 1.0]
 
 
-def test_export_says_so() -> None:
-    """`jax.export` has no refs: the error names the place."""
-    from jax import export
-
-    function: Any = pj.jit(lambda m: m["r"][...])
-    with pytest.raises(NotImplementedError, match=r"args\[0\]\['r'\] is a ref"):
-        export.export(function)({"r": jax.new_ref(jnp.zeros(2))})
-
-
 def test_a_dag_of_refs() -> None:
     """Plain JAX sees a ref once in a `Dag`, which gives it back."""
     ref = jax.new_ref(jnp.zeros(2))

@@ -600,13 +600,6 @@ def test_wrapped_again() -> None:
     check(model, 1)
 
 
-def test_an_export_is_refused() -> None:
-    """What is exported only returns."""
-    f = pj.jit(lambda p: p.update(a=p["a"] + 1), update_argnums=0)
-    with pytest.raises(TypeError, match="can't be exported"):
-        pj.export(f)({"a": X})
-
-
 def test_a_module_of_nnx() -> None:
     """The counts of its streams, its statistics and its flags are written into the caller's."""
 

@@ -151,20 +151,6 @@ def solved(f: Function) -> Function:
     )
 
 
-def exported(f: Function) -> Function:
-    """By what was exported, which is called by JAX alone."""
-
-    def inner(dag: Any) -> Any:
-        return f(dag.tree)
-
-    def call(tree: Any) -> Any:
-        dag = jaxinterop.Dag(tree)
-        made: Any = jaxinterop.export(jaxinterop.jit(inner))(dag)
-        return made.call(dag)
-
-    return call
-
-
 APART: dict[str, Callable[[Function], Function]] = {
     "remat": jaxinterop.remat,
     "associative_scan": lambda f: lambda tree: f(jaxinterop.associative_scan(lambda a, b: a, tree)),
@@ -182,5 +168,4 @@ APART: dict[str, Callable[[Function], Function]] = {
             lambda x: difference(x, x), tree, lambda matvec, b: f(b)
         )
     ),
-    "export": exported,
 }

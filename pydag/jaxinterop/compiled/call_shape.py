@@ -60,16 +60,6 @@ class CallShape:
             if first.get(i) != second.get(i)
         )
 
-    def check_no_refs(self, reason: str) -> None:
-        """Raises if the call holds refs."""
-        for position in self.key.untraced.traced_positions():
-            if position in self._refs:
-                where = argument_text(self.key.untraced.spec.accessors()[position])
-                raise NotImplementedError(
-                    f"{where} is a ref: {reason}\n"
-                    "  Write the function with the content as an argument and as a result."
-                )
-
     def described(self, found: Any) -> Dag:
         """The result, with shapes and types for arrays, from those of what is returned."""
         if self._has_written:

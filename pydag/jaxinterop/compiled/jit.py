@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, cas
 
 import jax
 
-from pydag.jaxinterop.boundary.held import Held, held_by, plain
+from pydag.jaxinterop.boundary.held import Held, held_by
 from pydag.jaxinterop.messages.attributes import set_own, wraps
 from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.options import UpdateOptions, check_keywords, with_wrapper_options
@@ -172,9 +172,8 @@ def _of_held(fun: Any, held: Held, again: Callable[[Any], Any]) -> Any:
     jitted = held.passed(fun, opened)
 
     def trace(*args: Any, **kwargs: Any) -> "Traced":
-        exported = functools.partial(again(plain(fun)).trace, *args, **kwargs)
         traced: Traced = opened.trace(*args, **kwargs, **{HELD: held.content})
-        return traced.of_held(held.content, exported)
+        return traced.of_held(held.content)
 
     def lower(*args: Any, **kwargs: Any) -> "Lowered":
         lowered: Lowered = trace(*args, **kwargs).lower()
@@ -221,7 +220,7 @@ def _trace(
 ) -> "Traced":
     from .stages import Traced
 
-    return Traced.of(fun, compiled, args, kwargs)
+    return Traced.of(compiled, args, kwargs)
 
 
 def _lower(

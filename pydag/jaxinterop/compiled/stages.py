@@ -18,7 +18,6 @@ from pydag.typing import Leaf
 
 from .call_shape import CallShape, InputTrees, result_tree
 from .compiled_function import CompiledFunction
-from .exported import Exported
 from .extra_results import TracedCall
 from .several_processes import traces_allowed
 
@@ -127,31 +126,24 @@ class Traced(_Stage):
         "with_consts_as_arg": "Take closure_convert(), and trace the function that it gives.",
         "physicalize": "Take jaxpr, which is about that function, too.",
     }
-    _exported: Exported
-    _closed: Callable[[], "Traced"] | None = None
-    """Traces the function with what it holds as constants, as it is exported."""
 
     @classmethod
-    def of(
-        cls, fun: Callable[..., Any], compiled: CompiledFunction, args: Args, kwargs: Kwargs
-    ) -> "Traced":
-        """Traces a function, which the compiled function doesn't own."""
+    def of(cls, compiled: CompiledFunction, args: Args, kwargs: Kwargs) -> "Traced":
+        """Traces a function."""
         args, kwargs = described_call(args, kwargs, compiled.options, compiled.static.chosen)
 
         def traced_as(traced_call: TracedCall) -> "Traced":
             inputs = InputTrees(
                 traced_call, args, compiled.keywords.of(kwargs), compiled.static.chosen
             )
-            traced = cls(traced_call.trace(), compiled, CallShape(traced_call), inputs)
-            traced._exported = Exported(fun, compiled, traced_call.key, traced_call.traced_leaves())
-            return traced
+            return cls(traced_call.trace(), compiled, CallShape(traced_call), inputs)
 
         with traces_allowed():
             return compiled.with_traced_call(traced_as, args, kwargs)
 
-    def of_held(self, content: Any, closed: Callable[[], "Traced"]) -> "Traced":
+    def of_held(self, content: Any) -> "Traced":
         """This, of a function that holds something, which isn't given when it is called."""
-        self._held, self._closed = {HELD: content}, closed
+        self._held = {HELD: content}
         return self
 
     @property
@@ -162,14 +154,15 @@ class Traced(_Stage):
     def lower(self, **options: Any) -> Any:
         """Translates it for the compiler.
 
-        `jax.export` calls this with an option of its own, and reads the jaxpr from this object
-        afterwards; so from then on the object is about the function that is exported.
+        Raises:
+            TypeError: `jax.export` asks for it.
         """
         if jax_private.PRIVATE_PARAMETERS in options:
-            self._call.check_no_refs("jax.export exports no function of them")
-            exported = self._exported if self._closed is None else self._closed()._exported
-            self._stage = exported.trace(self.out_info)
-            return self._stage.lower(**options)
+            raise TypeError(
+                "jax.export can't export what pydag.jaxinterop.jit made\n"
+                "  Export jax.jit of a function of the leaves, which pydag.jaxinterop.tree.flatten "
+                "gives, and build the trees inside: structure.unflatten(leaves)."
+            )
         lowered = Lowered(self._stage.lower(**options), self._compiled, self._call, self._inputs)
         lowered._held = self._held
         return lowered
@@ -216,8 +209,7 @@ class Compiled(_Stage):
     _class_of_jax = stages.Compiled
     _left_out: ClassVar = {
         "call": "Call the compiled function itself.",
-        "_executable": "To write it down, take pydag.jaxinterop.export; "
-        "or, for jax.experimental.serialize_executable, "
+        "_executable": "For jax.experimental.serialize_executable, take "
         "jax.jit(lambda dag: f(dag.tree)).lower(pydag.jaxinterop.Dag(argument)).compile().",
     }
 

@@ -6,10 +6,9 @@ another one is opened by the same code. What JAX says in its errors is here, too
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import jax
-from jax import export
 
 from pydag.registry.optree_private import look_up
 
@@ -71,36 +70,6 @@ shortening_code: object = getattr(shortens_tracebacks(lambda: None), "__code__",
 
 differentiates_refs = _optional("jax._src.api", "_vjp_accum") is not None
 """Whether `jax.vjp` differentiates by refs among the primals, and adds what it finds to refs."""
-
-_exported_names: Any = _optional("jax._src.export._export", "deserialization_registry")
-
-
-def exportable(
-    cls: type,
-    name: str,
-    write: Callable[[Any], bytes],
-    read: Callable[[bytes], Any],
-    make: Callable[[Any, Iterable[Any]], Any],
-) -> None:
-    """Lets `jax.export` write down a class.
-
-    Args:
-        name: Under which it is written. The class that came last under a name is the one that is
-            read.
-        write: Makes bytes of the aux_data.
-        read: Makes aux_data of the bytes.
-        make: Makes an instance of aux_data and what JAX puts for leaves.
-    """
-    if _exported_names is not None:
-        _exported_names.pop(name, None)
-    export.register_pytree_node_serialization(
-        cls,
-        serialized_name=name,
-        serialize_auxdata=write,
-        deserialize_auxdata=read,
-        from_children=cast(Any, make),
-    )
-
 
 is_top_level: "Callable[[], bool] | None" = _optional("jax._src.core", "trace_ctx.is_top_level")
 """Whether JAX traces nothing at the moment."""

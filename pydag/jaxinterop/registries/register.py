@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes whose instances JAX sees as it sees a `Dag` of them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from jax import tree_util
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.foreign.equinox_private import is_looking_for_inference_flags
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.derivatives import opens_as_pydag
@@ -87,29 +86,6 @@ def _find_flag(spec: PyDagSpec) -> str:
     return ""
 
 
-_unbuilt: WeakTable[tuple[Untraced, Sequence[Leaf]]] = WeakTable()
-
-
-def _without_building(
-    cls: type, build: Callable[[Untraced, Iterable[Leaf]], Any]
-) -> Callable[[Untraced, Iterable[Leaf]], Any]:
-    """Makes objects of a class that JAX opens as it does instances, and that nobody has built.
-
-    JAX wants one for each structure that it reads from a file. So functions of the class don't run,
-    unless it can't have such an object: a tuple's subclass, or one without weak references.
-    """
-
-    def make(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
-        try:
-            node: Any = object.__new__(cls)
-            _unbuilt.set(node, (untraced, tuple(leaves)))
-        except TypeError:
-            return build(untraced, leaves)
-        return node
-
-    return make
-
-
 class _How:
     """How JAX sees the instances of a class, and whether pydag told JAX so of its own accord."""
 
@@ -127,8 +103,6 @@ def _tell_jax(cls: type, how: _How) -> None:
     def found_in(node: Any) -> tuple[Sequence[Leaf], Untraced]:
         if (known := seen_in_derivative(node) or seen(node)) is not None:
             return known.leaves, known.untraced
-        if (unbuilt := _unbuilt.get(node, None)) is not None:
-            return unbuilt[1], unbuilt[0]
         untraced, leaves = take_apart(node, how.options, cls.__name__)
         if untraced.spec.is_leaf():
             raise TypeError(
@@ -148,8 +122,6 @@ def _tell_jax(cls: type, how: _How) -> None:
         return node
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
-    make = _without_building(cls, unflatten)
-    jax_private.exportable(cls, class_name(cls), Untraced.written, Untraced.read, make)
     asked_pydag.set(cls, how)
     opens_as_pydag(cls, lambda: how.options)
 

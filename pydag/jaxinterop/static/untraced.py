@@ -203,19 +203,6 @@ class Untraced(NamedTuple):
                 if where is not None:
                     raise TypeError(lazy_text(static.inner, where, what))
 
-    def written(self) -> bytes:
-        """This as JSON, for a function that `jax.export` writes down."""
-        from .written import dump
-
-        return dump(self)
-
-    @staticmethod
-    def read(data: bytes) -> "Untraced":
-        """What `written` gave. Imports nothing, and runs no code of a class."""
-        from .written import load
-
-        return load(data)
-
     def with_states(self, exempt: Sequence[int] = ()) -> "Untraced":
         """This as part of a key, in which what constant objects hold counts.
 
