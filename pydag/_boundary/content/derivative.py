@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a gradient holds at each leaf of the tree that it is for.
+
+A gradient has the class, the sharing and the configuration of its tree. None stands at leaves that
+it isn't by; and where JAX sees configuration as leaves (equinox modules, records, dicts), because
+whatever adds a gradient to a model would double a head count.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pydag._core as _core
+from pydag.registry.weak_table import WeakTable
+from pydag.typing import Dag, Leaf
+
+from .content import Content
+
+hides_configuration: WeakTable[bool] = WeakTable()
+"""Classes in whose instances JAX sees arrays alone, the rest being structure."""
+
+
+def derivative(content: Content, found: Mapping[int, Leaf]) -> Dag:
+    """The gradient, given its leaves by their positions among all of the tree's."""
+    hidden = _core.leaves_below(content.spec, lambda cls: hides_configuration.get(cls, False))
+    leaves: list[Any] = [found.get(i) for i in range(content.spec.num_leaves)]
+    for i, value in zip(content.positions, content.values, strict=True):
+        if hidden[i]:
+            leaves[i] = value
+    try:
+        return _core.unflatten(content.spec, leaves)
+    except Exception as error:
+        if None in leaves:
+            error.add_note(
+                "This is a gradient, in which None stands for what it isn't by, and the class "
+                "refuses None when it is built.\n  Register the class by its fields "
+                "(pydag.register_fields), so that no constructor runs; or differentiate by all "
+                "that it holds (wrt=)."
+            )
+        raise

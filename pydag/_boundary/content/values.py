@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Static values: what may stand at a leaf that JAX doesn't trace, and which of them are equal.
+
+A static value is part of what a function is compiled for. So it must be a *value*: something that
+is compared by what it is. An object that holds arrays out of sight would be a constant: neither
+traced nor trained, and stale when it changes.
+"""
+
+import enum
+import functools
+import types
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import jax
+import numpy as np
+
+from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
+from pydag.structure.text import short_repr
+
+_ATOMS = (str, bytes, bool, int, type(None))
+
+
+def comparable(value: Any) -> Hashable:
+    """A key that is equal for values of one type that are equal.
+
+    `1`, `True` and `1.0` are three values, `0.0` and `-0.0` are two, and NaN is NaN; also inside of
+    tuples, frozensets and partials.
+    """
+    cls = type(value)
+    if cls in _ATOMS:
+        return cls, value
+    if isinstance(value, float | np.floating):
+        return cls, repr(value) if value != value or value == 0 else value
+    if isinstance(value, complex | np.complexfloating):
+        return cls, comparable(value.real), comparable(value.imag)
+    if isinstance(value, tuple):
+        return cls, tuple(map(comparable, value))
+    if isinstance(value, frozenset):
+        return cls, frozenset(map(comparable, value))
+    if isinstance(value, functools.partial):
+        keywords = tuple((name, comparable(item)) for name, item in value.keywords.items())
+        return cls, comparable(value.func), tuple(map(comparable, value.args)), keywords
+    return cls, value
+
+
+_VALUES = (
+    *_ATOMS, float, complex, types.EllipsisType, range, type, enum.Enum, np.generic, np.dtype,
+    np.ufunc, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
+    types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.ModuleType,
+)  # fmt: skip
+# These hold arrays, or show what something else holds.
+_NO_VALUES = (
+    types.MethodType, types.MethodWrapperType, types.MappingProxyType, np.ndarray, jax.Array,
+    jax.core.Tracer,
+)  # fmt: skip
+
+
+def _has_value_class(value: Any) -> bool:
+    cls = type(value)
+    if any(inherits(cls, base) for base in _NO_VALUES):
+        return False
+    if any(inherits(cls, base) for base in _VALUES):
+        return True
+    module = names_in(cls).get("__module__")
+    if isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib"):
+        return True  # meshes, shardings, devices, what `jax.jit` made
+    own = [names_in(base) for base in bases_of(cls) if base is not object]
+    hashes = next((names["__hash__"] for names in own if "__hash__" in names), None)
+    return hashes is not None and any("__eq__" in names for names in own)
+
+
+_is_of_value_class = ClassTable(_has_value_class).of
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """The parts that decide whether a value is one; None where its class alone does."""
+    if type(value) is types.BuiltinMethodType:  # of an object's, such as `[].append`
+        owner = value.__self__
+        return None if owner is None or isinstance(owner, types.ModuleType | type) else [owner]
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    return list(value) if isinstance(value, tuple | frozenset) else None
+
+
+def is_value(value: Any) -> bool:
+    """Whether something may be a static leaf."""
+    waiting = [value]
+    for item in waiting:
+        parts = _parts(item)
+        if parts is not None:
+            waiting += parts
+        elif not _is_of_value_class(item):
+            return False
+    return True
+
+
+_SETTLED = (
+    *_ATOMS, float, complex, type, enum.Enum, np.generic, np.dtype, np.ufunc, types.FunctionType,
+    types.BuiltinFunctionType, types.ModuleType, jax.sharding.Sharding, jax.sharding.Mesh,
+)  # fmt: skip
+_is_of_settled_class = ClassTable(
+    lambda value: any(inherits(type(value), base) for base in _SETTLED)
+).of
+
+
+def is_settled(value: Any) -> bool:
+    """Whether the very same object is certain to be the value that it was."""
+    waiting = [value]
+    for item in waiting:
+        parts = _parts(item)
+        if parts is not None:
+            waiting += parts
+        elif not _is_of_settled_class(item):
+            return False
+    return True
+
+
+def check_value(leaf: Any, place: Callable[[], str]) -> None:
+    """Checks a leaf that JAX doesn't trace.
+
+    Args:
+        place: Tells where it is.
+
+    Raises:
+        TypeError: It is no value.
+    """
+    if is_value(leaf):
+        return
+    cls, where = type(leaf), place()
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    what, cure = f"an object of {name}, a class that is not registered", _class_cure(cls)
+    if isinstance(leaf, types.MethodType):
+        what = f"a method bound to {short_repr(leaf.__self__)}"
+        cure = (
+            "Pass the object itself, of a registered class, and call its method inside; or pass "
+            "jax.tree_util.Partial(function, object), which JAX opens."
+        )
+    elif isinstance(leaf, functools.partial | tuple | frozenset):
+        what = f"a {cls.__qualname__} that holds more than values"
+        cure = "Pass jax.tree_util.Partial for a partial that holds arrays: JAX opens it."
+    elif hasattr(cls, "__next__") or "view" in name or "dict_" in name or "mapping" in name:
+        what = f"a {cls.__qualname__}, an iterator or a view"
+        cure = "Pass a list, a tuple or a dict, such as list(params.values())."
+    elif isinstance(leaf, np.ndarray):
+        what, cure = "an array of objects", "Pass a list or a tuple."
+    raise TypeError(
+        f"{where} is {what}\n"
+        "  JAX can't trace it, and it can't be compared by what it holds: arrays in it would be "
+        f"neither traced nor trained.\n  {cure}"
+    )
+
+
+def _class_cure(cls: type) -> str:
+    name = cls.__qualname__
+    return (
+        "Let the class be a module (class Model(pj.Module), or pydag.register_module("
+        f"{name})) or a record (pydag.register_fields({name})). To keep such an object a constant: "
+        f"static={name}."
+    )
+
+
+_MOST_OBJECTS = 10_000  # are looked through: a function may close over a whole program
+
+
+def tracer_in(leaf: Any) -> Any:
+    """A tracer to which a static leaf of a result leads, and which is gone after the trace; or None.
+
+    Looked for in what functions close over, in the parts of partials, methods and containers, and
+    in attributes.
+    """
+    if isinstance(leaf, _ATOMS):
+        return None
+    waiting, seen = [leaf], {id(leaf)}
+    for item in waiting:
+        if isinstance(item, jax.core.Tracer):
+            return item
+        for part in _reachable(item) if len(waiting) < _MOST_OBJECTS else ():
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+    return None
+
+
+def _reachable(item: Any) -> list[Any]:
+    if isinstance(item, types.FunctionType):
+        cells = [cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell)]
+        return [*cells, *(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
+    if isinstance(item, types.MethodType):
+        return [item.__self__]
+    if isinstance(item, functools.partial):
+        return [item.func, *item.args, *item.keywords.values()]
+    if isinstance(item, dict | types.MappingProxyType):
+        return list(item.values())
+    if isinstance(item, list | tuple | set | frozenset):
+        return list(item)
+    if isinstance(item, type | types.ModuleType | np.ndarray | jax.Array):
+        return []
+    return list(getattr(item, "__dict__", {}).values())
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pydag uses of JAX that JAX doesn't promise to keep: all of it is looked up here, at import."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+
+from pydag.registry.optree_private import look_up
+
+
+def _of_jax(module: str, name: str) -> Any:
+    return look_up(module, name, "0.10.2 to 0.12", "jax>=0.10.2,<0.13")
+
+
+registry: dict[type, Any] = _of_jax("jax._src.tree_util", "_registry")
+"""How JAX opens and builds each class; there is no public way to ask."""
+
+flatten_one_level_with_keys: Callable[[Any], "tuple[Iterable[tuple[Any, Any]], Any] | None"] = (
+    _of_jax("jax.tree_util", "default_registry.flatten_one_level_with_keys")
+)
+"""The children of a node, with JAX's keys, and its aux_data; None for a leaf."""
+
+array_classes: Mapping[type, Any] = _of_jax("jax._src.core", "pytype_aval_mappings")
+"""What JAX takes for arrays, by class. `jax.typeof` needs an instance, and runs its class's code."""
+
+ArrayImpl: type = _of_jax("jax._src.array", "ArrayImpl")
+"""The class of ordinary arrays."""
+
+convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
+"""Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
+
+hide_frames_of: Callable[[str], None] = _of_jax("jax._src.source_info_util", "register_exclusion")
+"""Says that frames in files whose names begin so aren't the user's."""
+
+hide_in_tracebacks: Callable[[str], None] = _of_jax(
+    "jax._src.traceback_util", "register_exclusion"
+)
+"""Says that JAX leaves out such frames where it shortens a traceback."""
+
+shortens_tracebacks: Callable[[Any], Any] = _of_jax("jax._src.traceback_util", "api_boundary")
+"""A function below which tracebacks are shortened, as those of JAX's own functions are."""
+
+_contexts: Any = _of_jax("jax._src.core", "trace_ctx")
+
+get_referent: Callable[[Any], Any] = _of_jax("jax._src.core", "get_referent")
+"""The one object behind a ref and behind all tracers that stand for it."""
+
+_WRITES: tuple[type, ...] = tuple(
+    _of_jax("jax._src.state.types", name) for name in ("WriteEffect", "AccumEffect")
+)
+
+
+def is_top_level() -> bool:
+    """Whether JAX traces nothing at the moment."""
+    return bool(_contexts.is_top_level())
+
+
+def is_of_this_trace(tracer: Any) -> bool:
+    """Whether the trace that runs now has made a tracer."""
+    return getattr(tracer, "_trace", None) is _contexts.trace
+
+
+def is_dead(leaf: Any) -> bool:
+    """Whether a leaf is a tracer of a trace that has ended."""
+    trace, at = getattr(leaf, "_trace", None), _contexts.trace
+    if trace is None:
+        return False
+    while at is not None and at is not trace:
+        at = getattr(at, "parent_trace", None)
+    return at is None
+
+
+def closed_over(traced: Any) -> tuple[Any, ...]:
+    """What a function that `jax.jit(f).trace(...)` has traced takes from around it."""
+    return (*getattr(traced.jaxpr, "consts", ()), *getattr(traced, "_consts", ()))
+
+
+def written_inputs(traced: Any) -> frozenset[int]:
+    """Which of its flat arguments a function that `jax.jit(f).trace(...)` has traced writes into."""
+    jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+    numbers = {id(var): i for i, var in enumerate(jaxpr.invars)}
+    skipped = len(getattr(traced, "_consts", ()))
+    effects = (effect for effect in jaxpr.effects if isinstance(effect, _WRITES))
+    found = (numbers.get(id(effect.input), -1) - skipped for effect in effects)
+    return frozenset(number for number in found if number >= 0)
+
+
+def inputs_of(leaf: Any) -> list[Any]:
+    """What a traced array was computed from, in one step; empty where JAX doesn't tell."""
+    return list(getattr(getattr(leaf, "parent", None), "in_tracers", ()))
+
+
+def is_ref(leaf: Any) -> bool:
+    """Whether a leaf is a `jax.Ref`, a tracer of one, or the description of one."""
+    cls = type(leaf)
+    if cls is ArrayImpl:
+        return False
+    if isinstance(leaf, jax.core.Tracer):
+        return hasattr(leaf.aval, "inner_aval")
+    return isinstance(leaf, jax.Ref) or (
+        cls is jax.ShapeDtypeStruct and getattr(leaf, "is_ref", False)
+    )
+
+
+def is_ordinary_ref(ref: Any) -> bool:
+    """Whether a ref does nothing but hold an array: it has no kind and no memory space of its own."""
+    if type(ref) is jax.ShapeDtypeStruct:
+        return True
+    aval = ref._aval if type(ref) is jax.Ref else jax.typeof(ref)
+    return aval.memory_space is None and aval.kind is None and not getattr(aval, "is_high", False)
+
+
+def content_of(ref: Any) -> Any:
+    """The array that is a ref's content, not a copy; of the description of a ref, that of an array."""
+    return ref.update(is_ref=False) if type(ref) is jax.ShapeDtypeStruct else ref._refs._buf
+
+
+def set_content(ref: Any, content: Any) -> None:
+    """Makes an array, which nobody else may hold, a ref's content."""
+    ref._refs._buf = content

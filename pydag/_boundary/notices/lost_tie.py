@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A warning about ties that a function was given, and that its result has lost.
+
+A result, or a part of it, unfolds as an argument does; and what is one object in the argument is
+two in it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.structure.listing import Listing
+from pydag.typing import Dag, Leaf
+
+from ..content.leaves import is_traced
+from ..content.options import Options
+from ..content.paths import LeavesByPath
+from ..content.values import comparable
+from ..foreign import jax_private
+from ..treatments.arguments import spot_text
+from .source import Source
+
+_MOST_PARTS = 200  # of a result are compared with an argument
+
+
+class LostTieWarning(UserWarning):
+    """A function returns a structure that it was given, with a tie lost."""
+
+
+class _Lost(NamedTuple):
+    """Two places that were one object."""
+
+    one: str
+    other: str
+    root: str  # of the part of the result
+
+
+def warn_of_lost_ties(
+    args: Sequence[Dag], kwargs: dict[str, Dag], options: Options, result: Dag, source: Source
+) -> None:
+    """Warns of the first argument that comes back with a tie lost."""
+    for spot, arg in (*enumerate(args), *kwargs.items()):
+        leaves, spec = options.flatten(arg)
+        lost = _lost_tie(spec, leaves, result, options) if spec.num_shared else None
+        if lost is not None:
+            name = spot_text(spot)
+            source.warn(
+                f"{source.text} returns what it was given, but with a tie lost\n"
+                f"  given: {name}{lost.one} and {name}{lost.other} are one object\n"
+                f"  returned: result{lost.root}{lost.one} and result{lost.root}{lost.other} are "
+                "two\n  Map a model with pj.tree.map in the place of jax.tree.map, and use pydag's "
+                "grad, optimizer and apply_updates. If it is meant to be untied: pydag.untie.",
+                LostTieWarning,
+            )
+            return
+
+
+def _lost_tie(
+    spec: PyDagSpec, leaves: Sequence[Leaf], result: Dag, options: Options
+) -> _Lost | None:
+    for root, part in _parts(result):
+        if type(part) is not spec.type:
+            continue
+        found, own = options.flatten(part)
+        if own == spec or own.num_paths != spec.num_paths:
+            continue
+        if not own.is_prefix(spec):  # as it is where `own` shares less, and nothing else differs
+            continue
+        by_path = LeavesByPath(spec, range(spec.num_leaves))
+        numbers = [by_path.at(path) for path in own.paths()]
+        pairs = zip(numbers, found, strict=True)
+        if all(_have_one_type(leaves[number], leaf) for number, leaf in pairs):
+            lost = _two_of_one(spec, leaves, own, numbers, found)
+            if lost is not None:
+                return _Lost(*lost, root)
+    return None
+
+
+def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
+    """The result and its parts, through builtin containers, with their paths."""
+    waiting = [("", result)]
+    for root, part in waiting:
+        yield root, part
+        items = part.items() if isinstance(part, dict) else ()
+        items = enumerate(part) if isinstance(part, list | tuple) else items
+        if len(waiting) < _MOST_PARTS:
+            waiting += [(f"{root}[{key!r}]", item) for key, item in items]
+
+
+def _have_one_type(one: Leaf, other: Leaf) -> bool:
+    if is_traced(one) and is_traced(other):
+        if jax_private.is_ref(one) or jax_private.is_ref(other):
+            return jax_private.is_ref(one) and jax_private.is_ref(other)
+        same_shape = jnp.shape(one) == jnp.shape(other)
+        return same_shape and jnp.result_type(one) == jnp.result_type(other)
+    return comparable(one) == comparable(other)
+
+
+def _two_of_one(
+    spec: PyDagSpec,
+    leaves: Sequence[Leaf],
+    own: PyDagSpec,
+    numbers: Sequence[int],
+    found: Sequence[Leaf],
+) -> tuple[str, str] | None:
+    """Two places of one leaf of the argument that hold two objects, if that is hardly meant."""
+    texts, first = _core.path_texts(own, ""), dict[int, int]()
+    listing: Listing | None = None
+    for place, number in enumerate(numbers):
+        before = first.setdefault(number, place)
+        if found[before] is found[place] or _starts_equal(leaves[number]):
+            continue
+        listing = listing or Listing.of(spec)
+        if not _is_meant(listing, number):
+            return texts[before], texts[place]
+    return None
+
+
+def _starts_equal(leaf: Leaf) -> bool:
+    """Whether an array is one by chance: integers, keys, and what has one value everywhere."""
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None or not jax.dtypes.issubdtype(dtype, np.inexact):
+        return True
+    if isinstance(leaf, jax.core.Tracer) or jax_private.is_ref(leaf):
+        return False
+    values = np.asarray(leaf)
+    return bool((values == values.flat[0]).all()) if values.size else True
+
+
+def _is_meant(listing: Listing, leaf: int) -> bool:
+    """Whether a leaf is shared as items of tuples, or by two whole parts that were copies.
+
+    Such parts are children of one node that hold the same leaves: `{"params": m, "average": m}`.
+    """
+    slots = listing.slots_of(listing.leaves[leaf])
+    if any(listing.records[listing.parents[slot]].kind in ("tuple", "namedtuple") for slot in slots):
+        return True
+    copies = parallel_copies(listing)
+    ways = [way for way, _ in zip(listing.ways(listing.leaves[leaf]), range(16), strict=False)]
+    steps = [next((step for step in way if step in copies), None) for way in ways]
+    return None not in steps and len(set(steps)) == len(steps)
+
+
+def parallel_copies(listing: Listing) -> frozenset[int]:
+    """Children of one node that hold the very same leaves, two or more: copies that start equal.
+
+    Two children that are one module, in a module, are layers that are used twice.
+    """
+    found: set[int] = set()
+    for position, record in enumerate(listing.records):
+        if record.is_leaf or record.is_alias or record.kind in ("list", "deque"):
+            continue
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for child in listing.children(position):
+            below = tuple(listing.leaves_below(child))
+            if len(below) > 1:
+                groups.setdefault(below, []).append(child)
+        for group in groups.values():
+            if len(group) > 1 and not _is_layer(listing, position, group):
+                found.update(group)
+    return frozenset(found)
+
+
+def _is_layer(listing: Listing, position: int, group: Sequence[int]) -> bool:
+    targets = {listing.target(child) for child in group}
+    if len(targets) > 1:
+        return False
+    classes = [listing.records[p].type for p in (position, *targets)]
+    return all(isinstance(c, type) and _core.is_module(c, "") for c in classes)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A warning about changes that a function makes in its arguments, and that are lost."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pydag._core as _core
+from pydag.typing import Dag
+
+from ..content.leaves import is_number, is_traced
+from ..content.paths import CALL
+from ..content.values import comparable
+from ..foreign import jax_private
+from ..treatments.arguments import Spot, pick
+from ..updates.changes import MISSING, Change, Given, is_registered, nodes_of
+from .source import Source
+
+
+class LostUpdateWarning(UserWarning):
+    """A function changed an object of an argument, and the change is lost."""
+
+
+def warn_of_lost_updates(
+    given: Given,
+    changes: Sequence[Change],
+    result: Dag,
+    source: Source,
+    *,
+    updated: Collection[Spot] = (),
+    has_option: bool = False,
+) -> None:
+    """Warns if the function changed modules or records, and neither those nor the news come out.
+
+    Args:
+        changes: What the function changed in the tree that it was given.
+        updated: The arguments that are updated.
+        has_option: Whether the wrapper has the option `update_argnums`.
+    """
+    if not changes:
+        return
+    options = given.options
+    out = (result, pick(given.tree, updated) if updated else ())
+    nodes = nodes_of(out, options)
+    classes = {type(node) for node in nodes.values() if is_registered(node, options.namespace)}
+    leaves = {id(leaf) for leaf in _core.leaves(out, namespace=options.namespace)}
+    lost = [c for c in changes if _is_lost(c, nodes, classes, leaves, options.namespace)]
+    if not lost:
+        return
+    shown = ", ".join(change.text for change in lost[:4])
+    shown += f" and {len(lost) - 4} more" if len(lost) > 4 else ""
+    source.warn(
+        f"{source.text} changed {shown}, and the change is lost: it is not in the result\n"
+        "  A function that is transformed gets objects of its own, and the caller's stay as they "
+        f"are.\n  {_cure(lost, given, has_option)}",
+        LostUpdateWarning,
+    )
+
+
+def _is_lost(
+    change: Change,
+    nodes: dict[int, Any],
+    classes: set[type],
+    leaves: set[int],
+    namespace: str,
+) -> bool:
+    owner = next((h for h in reversed(change.holders) if is_registered(h, namespace)), None)
+    if owner is None or type(owner) in classes:
+        return False  # a dict or list that nothing registered holds may be changed freely
+    if id(change.new) in leaves or any(id(holder) in nodes for holder in change.holders):
+        return False
+    if change.old is MISSING or change.new is MISSING:
+        return True
+    if jax_private.is_ref(change.new):
+        return False
+    if is_traced(change.new) and not is_number(change.new):
+        return True
+    return is_number(change.new) and comparable(change.new) != comparable(change.old)
+
+
+def _cure(lost: Sequence[Change], given: Given, has_option: bool) -> str:
+    copied = "change a copy (pydag.dag_copy(model)) if only this call needs it"
+    if not has_option or given.roots != CALL:
+        return f"Return what was changed; or {copied}."
+    numbers = sorted({c.path[1] for c in lost if c.path[0] == 0})
+    names = sorted({c.path[1] for c in lost if c.path[0] == 1})
+    say = [f"update_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}"] if numbers else []
+    say += [f"update_argnames={names[0] if len(names) == 1 else tuple(names)!r}"] if names else []
+    return (
+        f"Return what was changed; or say {' and '.join(say)}, which writes it into the caller's "
+        f"objects; or {copied}."
+    )

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Dag`: a DAG as a pytree of JAX, for plain JAX, optax and orbax."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from jax import tree_util
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.ops.select import flags_of, masks, select_matching, where_there
+from pydag.structure.text import bounded_repr, short_repr
+from pydag.typing import Identity, Leaf, Where
+
+from ..content.content import Content, take_apart
+from ..content.options import Options
+from .leaf_key import leaf_keys
+
+T = TypeVar("T")
+
+
+class Dag(Generic[T]):
+    """A pytree of JAX whose leaves are the distinct leaves of a DAG, and whose aux_data is the rest.
+
+    It is a view: when somebody who was given `.tree` has changed it, the next flatten sees the
+    change. The tree of a Dag that JAX made is built when it is first asked for.
+
+    Args:
+        tree: The DAG.
+        namespace, identity: As in `pydag.dag_flatten`.
+        static: Which leaves JAX doesn't get, beside those that it can't trace.
+
+    >>> w = jnp.ones(2)
+    >>> tripled = jax.tree.map(lambda x: 3 * x, Dag({"encoder": w, "decoder": w})).tree
+    >>> tripled["encoder"] is tripled["decoder"]
+    True
+    """
+
+    __slots__ = ("__weakref__", "_content", "_leaves", "_options", "_tree")
+
+    def __init__(
+        self,
+        tree: T,
+        *,
+        namespace: str = "",
+        identity: Identity = "all",
+        static: Where | None = None,
+    ) -> None:
+        self._options = Options(namespace, identity, static)
+        self._tree: tuple[T, ...] = (tree,)
+        self._leaves, self._content = take_apart(tree, self._options)
+
+    @property
+    def tree(self) -> T:
+        """The DAG."""
+        if not self._tree:
+            self._tree = (self._content.build(self._leaves),)
+        return self._tree[0]
+
+    @property
+    def spec(self) -> PyDagSpec:
+        """The structure of the DAG, sharing included."""
+        return self.parts()[1].spec
+
+    def parts(self) -> tuple[Sequence[Leaf], Content]:
+        """The traced leaves and the content, as the tree is now."""
+        if self._tree:
+            leaves, spec = self._options.flatten(self._tree[0])
+            known = self._content.all_leaves(self._leaves)
+            is_same = _core.are_same_objects(leaves, known)
+            if not is_same or _core.spec_key(spec) != self._content.key:
+                self._leaves, self._content = take_apart(self._tree[0], self._options)
+        return self._leaves, self._content
+
+    def __getattr__(self, name: str) -> Any:
+        text = f"'{type(self).__name__}' object has no attribute '{name}'"
+        if not name.startswith("_"):
+            text += f"\n  The DAG that it stands for is its .tree: write dag.tree.{name}"
+        raise AttributeError(text, name=name, obj=self)
+
+    def __getitem__(self, item: Any) -> Any:
+        raise TypeError(
+            "'Dag' object is not subscriptable\n  The DAG that it stands for is its .tree: write "
+            f"dag.tree[{bounded_repr(item)}]"
+        )
+
+    __iter__ = None
+
+    def __contains__(self, item: object) -> bool:
+        try:
+            return item in self.tree  # type: ignore[operator]  # where the tree isn't a container
+        except TypeError:
+            return False
+
+    def __repr__(self) -> str:
+        leaves, content = self.parts()
+        structure = repr(content.spec).removeprefix("PyDagSpec(").removesuffix(")")
+        return f"Dag({structure}, [{', '.join(map(short_repr, leaves))}])"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        leaves, content = self.parts()
+        return dag_of, (content, tuple(leaves), self._options)
+
+
+def dag_of(content: Content, leaves: Iterable[Leaf], options: Options) -> Dag[Any]:
+    """The Dag of these parts. The leaves needn't be arrays."""
+    dag: Dag[Any] = object.__new__(Dag)
+    dag._content, dag._leaves, dag._options, dag._tree = content, list(leaves), options, ()
+    return dag
+
+
+class _Structure:
+    """The auxiliary data of a Dag: its content; the options come along."""
+
+    __slots__ = ("content", "options")
+
+    def __init__(self, content: Content, options: Options) -> None:
+        self.content, self.options = content, options
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Structure) and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash(self.content)
+
+    def __repr__(self) -> str:
+        return repr(self.content)
+
+
+def _open(dag: Dag[Any]) -> tuple[Sequence[Leaf], _Structure]:
+    leaves, content = dag.parts()
+    return leaves, _Structure(content, dag._options)
+
+
+def _open_with_keys(dag: Dag[Any]) -> tuple[list[tuple[Any, Leaf]], _Structure]:
+    leaves, structure = _open(dag)
+    return list(zip(leaf_keys(structure.content), leaves, strict=True)), structure
+
+
+def _build(structure: _Structure, leaves: Iterable[Leaf]) -> Dag[Any]:
+    return dag_of(structure.content, leaves, structure.options)
+
+
+tree_util.register_pytree_with_keys(Dag, _open_with_keys, _build, _open)
+
+
+def _mask(dag: Dag[Any], where: Where) -> Dag[Any]:
+    """The mask of a Dag: by the paths of its tree."""
+    leaves, content = dag.parts()
+    everything = content.all_leaves(leaves)
+    chosen = select_matching(where_there(where), content.spec, everything, dag._options.namespace)
+    flags = content.traced_among(flags_of(chosen, everything))
+    return dag_of(content, flags, dag._options)
+
+
+masks[Dag] = _mask

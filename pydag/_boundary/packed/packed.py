@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Packed`: what a function returns to pydag through JAX.
+
+A pytree of the core's, made and opened without Python code. Its leaves are arrays; its auxiliary
+data says what else the result is made of: the structure, static leaves, and *origins*, objects of
+the caller's that come back. So a ref that came in and goes out is the caller's own.
+
+An origin is a number: of a leaf of the arguments of the call.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+from jax import tree_util
+
+import pydag._core as _core
+from pydag.typing import Dag, Leaf
+
+from ..content.content import Content, take_apart
+from ..content.options import Options
+from ..content.paths import path_texts
+from ..foreign import jax_private
+
+Packed = _core.Result
+
+Origins = Mapping[int, int]
+"""For each ref of the arguments of a call, by its id, which of all their leaves it is."""
+
+_ARRAY, _NEW_REF = -1, -2  # in the place of an origin
+
+
+def pack(tree: Dag, options: Options, origins: Origins, *, makes_refs: bool = False) -> Any:
+    """The result of a function, for JAX.
+
+    Args:
+        origins: The refs that the function was given.
+        makes_refs: Whether a ref that the function made comes out as a fresh one.
+    """
+    if _is_plain(tree):
+        return tree
+    leaves, content = take_apart(tree, options, "result", is_result=True)
+    found, sources = _without_refs(leaves, origins, makes_refs)
+    return packed_of(content, found, sources)
+
+
+def packed_of(content: Content, leaves: Sequence[Leaf], sources: tuple[int, ...] | None) -> Packed:
+    """A result, given its parts; `sources` is None where no refs are among the leaves."""
+    if sources is None and not content.positions:
+        return _core.make_result(content.spec, leaves)
+    statics = content if content.positions else None
+    return _core.make_result((content.spec, sources, statics), leaves)
+
+
+def _is_plain(tree: Dag) -> bool:
+    """Whether JAX returns it as it is: an array, or a tuple or list of distinct ones."""
+    parts = tree if type(tree) in (tuple, list) else (tree,)
+    if not all(isinstance(x, jax.Array) and not jax_private.is_ref(x) for x in parts):
+        return False
+    return len(set(map(id, parts))) == len(parts)
+
+
+def _without_refs(leaves: Sequence[Leaf], origins: Origins, makes_refs: bool) -> Any:
+    if not any(map(jax_private.is_ref, leaves)):
+        return leaves, None
+    found, sources = [], []
+    for leaf in leaves:
+        source = origins.get(id(leaf), _ARRAY)
+        if source == _ARRAY:
+            if makes_refs and jax_private.is_ref(leaf) and jax_private.is_of_this_trace(leaf):
+                source, leaf = _NEW_REF, leaf[...]
+            found.append(leaf)
+        sources.append(source)
+    return found, tuple(sources)
+
+
+def unpack(packed: Any, leaves: Sequence[Leaf]) -> Dag:
+    """The result for the caller.
+
+    Args:
+        leaves: All leaves of the arguments.
+    """
+    if type(packed) is Packed and _core.holds_refs(packed):
+        return _core.fill_result(packed, leaves, jax.new_ref)
+    return _core.build_result(packed)
+
+
+def _with_keys(packed: Packed) -> Any:
+    leaves, structure = _core.open_result(packed)
+    spec, sources, content = structure if type(structure) is tuple else (structure, None, None)
+    paths = path_texts(spec, "") if content is None else content.paths("")
+    if sources is not None:
+        paths = [path for path, source in zip(paths, sources, strict=True) if source < 0]
+    return list(zip(paths, leaves, strict=True)), structure
+
+
+if Packed not in jax_private.registry:
+    tree_util.register_pytree_with_keys(Packed, _with_keys, _core.make_result, _core.open_result)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that are chosen by number and by name."""
+
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pydag._core import PyDagSpec
+from pydag.structure.listing import Listing
+from pydag.structure.text import short_repr
+
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+Spot = int | str
+"""An argument of a call: its position or its name."""
+
+
+def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function; empty where it doesn't tell."""
+    try:
+        return list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+def numbers_of(given: Any) -> tuple[int, ...]:
+    """The positions that a user gave: one, several or None."""
+    items = tuple(given) if isinstance(given, Iterable) else () if given is None else (given,)
+    try:
+        return tuple(map(operator.index, items))
+    except TypeError:
+        raise TypeError(
+            f"an argument is chosen by its position, an integer, got {short_repr(given)}"
+        ) from None
+
+
+def names_of(given: Any) -> tuple[str, ...]:
+    """The names that a user gave: one, several or None."""
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+class Chosen(NamedTuple):
+    """Arguments of a function: one that has a name counts whichever way it is passed."""
+
+    numbers: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, fun: Callable[..., Any], numbers: Any, names: Any) -> "Chosen":
+        """The chosen arguments. Where only one kind was given, the signature tells the other."""
+        chosen = cls(numbers_of(numbers), names_of(names))
+        if (numbers is None) == (names is None):
+            return chosen
+        both = [
+            (i, p.name)
+            for i, p in enumerate(parameters_of(fun))
+            if p.kind is p.POSITIONAL_OR_KEYWORD
+        ]
+        if names is None:
+            known = {i + len(both) if i < 0 else i for i in chosen.numbers}
+            return cls(chosen.numbers, tuple(name for i, name in both if i in known))
+        return cls(tuple(i for i, name in both if name in chosen.names), chosen.names)
+
+    def spots(self, args: Args, kwargs: Kwargs) -> frozenset[Spot]:
+        """Those of the arguments of a call."""
+        count = len(args)
+        numbers = {i + count if i < 0 else i for i in self.numbers}.intersection(range(count))
+        return frozenset(numbers).union(name for name in self.names if name in kwargs)
+
+
+NOTHING = Chosen()
+
+
+def spot_text(spot: Spot) -> str:
+    """How paths into an argument begin."""
+    return f"args[{spot}]" if isinstance(spot, int) else f"kwargs[{spot!r}]"
+
+
+def pick(call: tuple[Args, Kwargs], spots: Iterable[Spot]) -> tuple[Any, ...]:
+    """Some arguments of a call."""
+    args, kwargs = call
+    return tuple(args[spot] if isinstance(spot, int) else kwargs[spot] for spot in spots)
+
+
+def leaves_of(spec: PyDagSpec, spots: Iterable[Spot]) -> list[int]:
+    """The leaves of some arguments of a call, in first-visit order."""
+    listing = Listing.of(spec)
+    return listing.leaves_below(*positions_of(listing, spots))
+
+
+def positions_of(listing: Listing, spots: Iterable[Spot]) -> Sequence[int]:
+    """Where some arguments stand in the listing of a call."""
+    args, kwargs = listing.children(0)
+    by_number, by_name = listing.children(args), listing.named_children(kwargs)
+    return [by_number[spot] if isinstance(spot, int) else by_name[spot] for spot in spots]

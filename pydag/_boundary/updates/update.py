@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that are updated: leaves that a function wrote are written into the caller's objects.
+
+Each leaf is written once, when the call returns, all of them or none. Structure, sharing and static
+leaves must be as they were. Objects keep their identity, in the result too.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import tree_util
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.errors import SharingError
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Leaf
+
+from ..content.leaves import static_positions
+from ..content.paths import CALL, path_texts
+from ..content.values import comparable
+from ..foreign import jax_private
+from ..packed.dag import Dag as PackedDag
+from ..treatments.arguments import Chosen, leaves_of, pick, spot_text
+from .changes import Given, nodes_of
+
+for _cls, _open, _make in (
+    (_core.Updated, lambda updated: (_core.open_updated(updated), None), _core.make_updated),
+    (_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan),
+):
+    if _cls not in jax_private.registry:
+        tree_util.register_pytree_node(_cls, _open, _make)
+
+
+class Update(NamedTuple):
+    """What a call writes into its arguments: new leaves; the plan says where."""
+
+    plan: Any = None
+    leaves: tuple[Leaf, ...] = ()
+
+    def beside(self, packed: Any) -> Any:
+        """The result with this beside it, for JAX."""
+        return _core.make_updated(None, (packed, self.plan, self.leaves))
+
+
+def finish(returned: Any, call: tuple[Any, Any], build: Callable[[Any], Dag]) -> Dag:
+    """The result of a call, for the caller; once it is built, the arguments are updated.
+
+    Args:
+        returned: What JAX returned: a `Packed`, perhaps with an `Update` beside it.
+        call: The caller's arguments.
+        build: Makes the result of the `Packed`.
+    """
+    if type(returned) is not _core.Updated:
+        return build(returned)
+    result = build(_core.open_updated(returned)[0])
+    return _core.update_arguments(returned, call, result)
+
+
+class UpdatedArguments:
+    """The arguments of a call that are updated, as the function gets them.
+
+    Args:
+        given: The call.
+        chosen: Which of the arguments are updated.
+        is_staged: Whether the function is traced to be run later.
+    """
+
+    def __init__(self, given: Given, chosen: Chosen, is_staged: bool) -> None:
+        args, kwargs = given.tree
+        self._given, self._is_staged = given, is_staged
+        spots = sorted(chosen.spots(args, kwargs), key=str)
+        options = given.options
+        self.spots = [
+            spot
+            for spot in spots
+            if not _core.is_leaf(pick(given.tree, [spot])[0], namespace=options.namespace)
+        ]
+        self._names = tuple(map(spot_text, self.spots))
+        self._spec = options.flatten(pick(given.tree, self.spots), self._names)[1]
+        self._numbers = leaves_of(given.spec, self.spots)
+        self._others = [spot for spot in (*range(len(args)), *kwargs) if spot not in spots]
+
+    def update(self, result: Dag) -> Update:
+        """What the function has written, and which of its objects it returns."""
+        given = self._given
+        leaves, spec = given.options.flatten(pick(given.tree, self.spots), self._names)
+        if spec != self._spec:
+            raise self._other_structure(spec)
+        written: dict[int, Leaf] = {}
+        static = frozenset(static_positions(given.leaves, given.spec, CALL))
+        for number, leaf in zip(self._numbers, leaves, strict=True):
+            old = given.leaves[number]
+            if number in static:
+                self._check_static(number, old, leaf)
+            elif leaf is not old:
+                self._check_written(number, leaf)
+                written[number] = leaf
+        if written:
+            self._check_ties(written)
+        returned = _returned(given, self.spots, result)
+        if not written and returned is None:
+            return Update()
+        plan = _core.update_plan(
+            spec=given.spec,
+            positions=tuple(written),
+            static_positions=(),
+            statics=(),
+            writers=writer_of,
+            then=None,
+            returned=returned,
+            roots=CALL,
+        )
+        olds = {id(leaf) for leaf in given.leaves}
+        copied = (
+            jnp.copy(x) if id(x) in olds and not jax_private.is_ref(x) else x
+            for x in written.values()
+        )
+        return Update(plan, tuple(copied))
+
+    def _place(self, number: int) -> str:
+        return path_texts(self._given.spec, CALL)[number]
+
+    def _check_static(self, number: int, old: Leaf, new: Leaf) -> None:
+        if old is not new and comparable(old) != comparable(new):
+            raise ValueError(
+                f"{self._place(number)} was {short_repr(old)} and is {short_repr(new)}: a static "
+                "leaf of an argument that is updated must stay as it was\n"
+                "  Make it an array, or return the new object."
+            )
+
+    def _check_written(self, number: int, leaf: Leaf) -> None:
+        if jax_private.is_dead(leaf):
+            raise jax.errors.UnexpectedTracerError(
+                f"{self._place(number)} was written inside of an inner function (jit, scan, cond "
+                "...) whose trace has ended\n  Pass the object to the inner function as an "
+                "argument, with update_argnums there; or return what changed."
+            )
+        if jax_private.is_ref(leaf) and self._is_staged:
+            raise TypeError(
+                f"the function puts another ref at {self._place(number)}, which can't come out of "
+                "a compiled function as an update\n"
+                "  Write into the ref that stands there: ref[...] = value."
+            )
+
+    def _check_ties(self, written: dict[int, Leaf]) -> None:
+        """Checks that no tie with an argument that isn't updated is made or cut."""
+        given = self._given
+        theirs = frozenset(leaves_of(given.spec, self._others))
+        now = pick(given.tree, self._others)
+        kept = {id(x) for x in given.options.flatten(now)[0]} - set(map(id, now))
+        for number, leaf in written.items():
+            if number in theirs and id(leaf) not in kept:
+                raise SharingError(
+                    f"the function cuts a tie of what it updates: {self._place(number)} is an object "
+                    "of an argument, too, that isn't updated\n"
+                    "  Update both arguments, or give one of them a copy: pj.tree.copy(...)."
+                )
+            if number not in theirs and id(leaf) in kept and not jax_private.is_ref(leaf):
+                other = next((i for i in sorted(theirs) if given.leaves[i] is leaf), None)
+                if other is not None:
+                    raise SharingError(
+                        f"the function makes a tie between {self._place(number)}, which is updated, "
+                        f"and {self._place(other)}, which isn't\n  Write jnp.copy(x) inside of the "
+                        "function, or update both arguments."
+                    )
+
+    def _other_structure(self, spec: PyDagSpec) -> Exception:
+        has_one_size = self._spec.num_paths == spec.num_paths
+        is_shared_otherwise = has_one_size and (
+            self._spec.is_prefix(spec) or spec.is_prefix(self._spec)
+        )
+        kind, what, cure = (
+            (
+                SharingError,
+                "what is shared in it",
+                "Write jnp.copy(x) at one of the places; or give one object at both before the call.",
+            )
+            if is_shared_otherwise
+            else (
+                ValueError,
+                "its structure",
+                "Make what is missing before the call (an array of zeros for None), or return the "
+                "new object.",
+            )
+        )
+        shown = _core.explain(self._spec, spec, roots=self._names)
+        return kind(
+            f"an argument that is updated must keep its structure, but the function changes {what}\n"
+            f"  (first: as it was given, second: as the function left it)\n{shown}\n  {cure}"
+        )
+
+
+def writer_of(cls: type) -> Any:
+    """How instances are written of a class that opens them by functions of its own; None if not."""
+    if issubclass(cls, PackedDag):
+        return _write_dag
+    own: Any = getattr(cls, "_write_children", None)  # of a Derived
+    return own if own is not None and cls.__module__.startswith("pydag.") else None
+
+
+def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
+    """Writes leaves into the tree of a Dag."""
+    _, content = dag.parts()
+    holder = [dag.tree]
+    spec = _core.collect_specs([content.spec], False, content.spec.namespace)
+    plan = _core.update_plan(
+        spec=spec,
+        positions=tuple(content.traced_positions()),
+        static_positions=(),
+        statics=(),
+        writers=writer_of,
+        then=None,
+    )
+    _core.carry_out(plan, holder, leaves)
+    dag._content, dag._leaves, dag._tree = content, list(leaves), (holder[0],)
+
+
+def _returned(given: Given, spots: Any, result: Dag) -> Callable[[Dag, Any], Dag] | None:
+    """A function that puts the caller's own objects where the function returned updated ones."""
+    options, own = given.options, (pick(given.tree, spots),)
+    both = nodes_of(result, options).keys() & nodes_of(own, options).keys()
+    if not both:
+        return None
+
+    def is_own(node: Any) -> bool:
+        return id(node) in both
+
+    found, spec = _core.flatten(result, is_leaf=is_own, namespace=options.namespace)
+    accessors, nodes, _ = _core.flatten_with_accessor(
+        own, is_leaf=is_own, namespace=options.namespace
+    )
+    ways = {id(node): way for way, node in zip(accessors, nodes, strict=True) if is_own(node)}
+    wanted = [(i, ways[id(x)]) for i, x in enumerate(found) if id(x) in ways]
+
+    def put(result: Dag, arguments: Any) -> Dag:
+        # The result has the structure that it had when it was traced, so its parts are where they were.
+        parts = spec.flatten_up_to(result)
+        for i, way in wanted:
+            parts[i] = way((pick(arguments, spots),))
+        return _core.unflatten(spec, parts)
+
+    return put
