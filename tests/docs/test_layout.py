@@ -56,6 +56,22 @@ ROOMS = [
     "pydag.jaxinterop.tree",
     "pydag.jaxinterop",
     "pydag.integrations.jax",
+    "pydag._boundary.foreign",
+    "pydag._boundary.content",
+    "pydag._boundary.packed",
+    "pydag._boundary.treatments",
+    "pydag._boundary.updates",
+    "pydag._boundary.notices",
+    "pydag._boundary.calls",
+    "pydag._boundary.refs",
+    "pydag._boundary.compiled",
+    "pydag._boundary.wrappers",
+    "pydag._boundary.derived",
+    "pydag._boundary.registries",
+    "pydag._boundary.optimizers",
+    "pydag._boundary.files",
+    "pydag._boundary.trees",
+    "pydag._boundary",
 ]
 
 

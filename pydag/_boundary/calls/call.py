@@ -4,16 +4,16 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from pydag._boundary.content.content import take_apart
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import CALL
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.source import Source
+from pydag._boundary.packed.packed import pack, unpack
+from pydag._boundary.treatments.arguments import Chosen
+from pydag._boundary.updates.update import finish
 from pydag.typing import Leaf
 
-from ..content.content import take_apart
-from ..content.options import Options
-from ..content.paths import CALL
-from ..foreign import jax_private
-from ..notices.source import Source
-from ..packed.packed import pack, unpack
-from ..treatments.arguments import Chosen
-from ..updates.update import finish
 from .run import run
 
 

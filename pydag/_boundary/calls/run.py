@@ -6,19 +6,18 @@ from typing import Any
 
 import jax
 
+from pydag._boundary.content.content import Content
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import CALL
+from pydag._boundary.content.values import comparable
+from pydag._boundary.notices.lost_tie import warn_of_lost_ties
+from pydag._boundary.notices.lost_update import warn_of_lost_updates
+from pydag._boundary.notices.source import Source
+from pydag._boundary.treatments.arguments import Chosen
+from pydag._boundary.updates.changes import Given
+from pydag._boundary.updates.update import Update, UpdatedArguments
 from pydag.sharing.tie import num_unties
 from pydag.typing import Dag, Leaf
-
-from ..content.content import Content
-from ..content.options import Options
-from ..content.paths import CALL
-from ..content.values import comparable
-from ..notices.lost_tie import warn_of_lost_ties
-from ..notices.lost_update import warn_of_lost_updates
-from ..notices.source import Source
-from ..treatments.arguments import Chosen
-from ..updates.changes import Given
-from ..updates.update import Update, UpdatedArguments
 
 
 class StaticArgument:
@@ -93,7 +92,7 @@ def _blame_number(error: Exception, content: Content, leaves: Sequence[Leaf]) ->
     numbers = [
         path
         for path, leaf in zip(content.paths(CALL), leaves, strict=True)
-        if isinstance(leaf, jax.core.Tracer) and leaf.ndim == 0 and leaf.aval.weak_type
+        if isinstance(leaf, jax.core.Tracer) and leaf.ndim == 0 and jax.typeof(leaf).weak_type
     ]
     if numbers:
         error.add_note(

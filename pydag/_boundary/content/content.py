@@ -5,6 +5,7 @@ Everything at the boundary takes a tree apart by `take_apart`, and puts it toget
 `Content.build`. `Content.match` finds in another tree what it has at the place of each traced leaf.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any
@@ -157,10 +158,14 @@ def take_apart(
     values = tuple(leaves[i] for i in positions)
     for i, value in zip(positions, values, strict=True):
         if not is_number(value):
-            _check(value, lambda i=i: path_texts(spec, roots)[i], i in selected, is_result)
+            _check(value, functools.partial(_place, spec, roots, i), i in selected, is_result)
     key = spec if is_result else _core.spec_key(spec)
     content = Content(key, positions, values)
     return list(content.traced_among(leaves)), content
+
+
+def _place(spec: PyDagSpec, roots: Roots, position: int) -> str:
+    return path_texts(spec, roots)[position]
 
 
 def _check(value: Leaf, place: Callable[[], str], is_selected: bool, is_result: bool) -> None:

@@ -27,7 +27,8 @@ def _description(leaf: Any) -> Any:
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None:
         return leaf
+    make: Any = jax.ShapeDtypeStruct
     try:
-        return jax.ShapeDtypeStruct(shape, dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
+        return make(shape, dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
     except (TypeError, ValueError):
         return leaf  # its shape and dtype aren't those of an array

@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
+from pydag._boundary.foreign import jax_private
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
-from ..foreign import jax_private
 from .paths import Roots, way_text
 
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
@@ -78,9 +79,9 @@ def is_differentiable(leaf: Any, allow_int: bool = False) -> bool:
         return False
     if dtype is None:
         return isinstance(leaf, float | complex) or (allow_int and isinstance(leaf, int))
-    if jax.dtypes.issubdtype(dtype, np.inexact):
+    if jnp.issubdtype(dtype, np.inexact):
         return True
-    return allow_int and not jax.dtypes.issubdtype(dtype, jax.dtypes.extended)
+    return allow_int and not jnp.issubdtype(dtype, jax.dtypes.extended)
 
 
 def _untraced(leaves: Sequence[Leaf]) -> Sequence[int]:

@@ -48,7 +48,9 @@ class Options(NamedTuple):
         flags = select(
             where, spec, leaves, self.namespace, depth=depth, must_match=must_match and bool(leaves)
         )
-        found = [i for i, flag in enumerate(flags) if flag and not (is_result and is_array(leaves[i]))]
+        found = [
+            i for i, flag in enumerate(flags) if flag and not (is_result and is_array(leaves[i]))
+        ]
         if must_match and leaves and not found:
             raise ValueError(
                 f"static= selects none of {len(leaves)} leaves: {short_repr(self.static)}\n"

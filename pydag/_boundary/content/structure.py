@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a structure whatever its leaves are, found once for each that lives."""
 
+import functools
 from typing import Any
 
 from jax import tree_util
@@ -31,5 +32,9 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
         ]
         _partials.set(spec, known)
     for position, function in known:
-        listing = Listing.of(spec)
-        check_value(function, lambda p=position, of=listing: f"{way_text(of, of.way(p), roots)}.func")
+        check_value(function, functools.partial(_place, spec, position, roots))
+
+
+def _place(spec: PyDagSpec, position: int, roots: Roots) -> str:
+    listing = Listing.of(spec)
+    return f"{way_text(listing, listing.way(position), roots)}.func"

@@ -11,9 +11,8 @@ import jax
 import numpy as np
 
 import pydag._core as _core
+from pydag._boundary.foreign import jax_private
 from pydag.typing import Dag
-
-from ..foreign import jax_private
 
 
 class Variable:

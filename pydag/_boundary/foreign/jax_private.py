@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pydag uses of JAX that JAX doesn't promise to keep: all of it is looked up here, at import."""
+"""What pydag uses of JAX that JAX doesn't promise to keep, looked up here at import."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ flatten_one_level_with_keys: Callable[[Any], "tuple[Iterable[tuple[Any, Any]], A
 """The children of a node, with JAX's keys, and its aux_data; None for a leaf."""
 
 array_classes: Mapping[type, Any] = _of_jax("jax._src.core", "pytype_aval_mappings")
-"""What JAX takes for arrays, by class. `jax.typeof` needs an instance, and runs its class's code."""
+"""What JAX takes for arrays, by class. `jax.typeof` needs an instance and runs its code."""
 
 ArrayImpl: type = _of_jax("jax._src.array", "ArrayImpl")
 """The class of ordinary arrays."""
@@ -33,9 +33,7 @@ convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert
 hide_frames_of: Callable[[str], None] = _of_jax("jax._src.source_info_util", "register_exclusion")
 """Says that frames in files whose names begin so aren't the user's."""
 
-hide_in_tracebacks: Callable[[str], None] = _of_jax(
-    "jax._src.traceback_util", "register_exclusion"
-)
+hide_in_tracebacks: Callable[[str], None] = _of_jax("jax._src.traceback_util", "register_exclusion")
 """Says that JAX leaves out such frames where it shortens a traceback."""
 
 shortens_tracebacks: Callable[[Any], Any] = _of_jax("jax._src.traceback_util", "api_boundary")
@@ -77,11 +75,11 @@ def closed_over(traced: Any) -> tuple[Any, ...]:
 
 
 def written_inputs(traced: Any) -> frozenset[int]:
-    """Which of its flat arguments a function that `jax.jit(f).trace(...)` has traced writes into."""
-    jaxpr = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+    """Which of its flat arguments a function that `jax.jit(f).trace(...)` traced writes into."""
+    jaxpr: Any = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
     numbers = {id(var): i for i, var in enumerate(jaxpr.invars)}
     skipped = len(getattr(traced, "_consts", ()))
-    effects = (effect for effect in jaxpr.effects if isinstance(effect, _WRITES))
+    effects: Any = (effect for effect in jaxpr.effects if isinstance(effect, _WRITES))
     found = (numbers.get(id(effect.input), -1) - skipped for effect in effects)
     return frozenset(number for number in found if number >= 0)
 
@@ -104,16 +102,17 @@ def is_ref(leaf: Any) -> bool:
 
 
 def is_ordinary_ref(ref: Any) -> bool:
-    """Whether a ref does nothing but hold an array: it has no kind and no memory space of its own."""
+    """Whether a ref only holds an array: it has no kind and no memory space of its own."""
     if type(ref) is jax.ShapeDtypeStruct:
         return True
-    aval = ref._aval if type(ref) is jax.Ref else jax.typeof(ref)
+    aval: Any = ref._aval if type(ref) is jax.Ref else jax.typeof(ref)
     return aval.memory_space is None and aval.kind is None and not getattr(aval, "is_high", False)
 
 
 def content_of(ref: Any) -> Any:
-    """The array that is a ref's content, not a copy; of the description of a ref, that of an array."""
-    return ref.update(is_ref=False) if type(ref) is jax.ShapeDtypeStruct else ref._refs._buf
+    """The array that is a ref's content, not a copy; for a description, that of the array."""
+    is_description: bool = type(ref) is jax.ShapeDtypeStruct
+    return ref.update(is_ref=False) if is_description else ref._refs._buf
 
 
 def set_content(ref: Any, content: Any) -> None:

@@ -5,7 +5,7 @@ A result, or a part of it, unfolds as an argument does; and what is one object i
 two in it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,16 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
+from pydag._boundary.content.leaves import is_traced
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import LeavesByPath
+from pydag._boundary.content.values import comparable
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.treatments.arguments import Spot, spot_text
 from pydag._core import PyDagSpec
 from pydag.structure.listing import Listing
 from pydag.typing import Dag, Leaf
 
-from ..content.leaves import is_traced
-from ..content.options import Options
-from ..content.paths import LeavesByPath
-from ..content.values import comparable
-from ..foreign import jax_private
-from ..treatments.arguments import spot_text
 from .source import Source
 
 _MOST_PARTS = 200  # of a result are compared with an argument
@@ -44,7 +44,8 @@ def warn_of_lost_ties(
     args: Sequence[Dag], kwargs: dict[str, Dag], options: Options, result: Dag, source: Source
 ) -> None:
     """Warns of the first argument that comes back with a tie lost."""
-    for spot, arg in (*enumerate(args), *kwargs.items()):
+    spots: list[tuple[Spot, Dag]] = [*enumerate(args), *kwargs.items()]
+    for spot, arg in spots:
         leaves, spec = options.flatten(arg)
         lost = _lost_tie(spec, leaves, result, options) if spec.num_shared else None
         if lost is not None:
@@ -86,8 +87,9 @@ def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
     waiting = [("", result)]
     for root, part in waiting:
         yield root, part
-        items = part.items() if isinstance(part, dict) else ()
-        items = enumerate(part) if isinstance(part, list | tuple) else items
+        items: Iterable[tuple[Any, Dag]] = ()
+        if isinstance(part, dict | list | tuple):
+            items = part.items() if isinstance(part, dict) else enumerate(part)
         if len(waiting) < _MOST_PARTS:
             waiting += [(f"{root}[{key!r}]", item) for key, item in items]
 
@@ -124,7 +126,7 @@ def _two_of_one(
 def _starts_equal(leaf: Leaf) -> bool:
     """Whether an array is one by chance: integers, keys, and what has one value everywhere."""
     dtype = getattr(leaf, "dtype", None)
-    if dtype is None or not jax.dtypes.issubdtype(dtype, np.inexact):
+    if dtype is None or not jnp.issubdtype(dtype, np.inexact):
         return True
     if isinstance(leaf, jax.core.Tracer) or jax_private.is_ref(leaf):
         return False
@@ -138,7 +140,9 @@ def _is_meant(listing: Listing, leaf: int) -> bool:
     Such parts are children of one node that hold the same leaves: `{"params": m, "average": m}`.
     """
     slots = listing.slots_of(listing.leaves[leaf])
-    if any(listing.records[listing.parents[slot]].kind in ("tuple", "namedtuple") for slot in slots):
+    if any(
+        listing.records[listing.parents[slot]].kind in ("tuple", "namedtuple") for slot in slots
+    ):
         return True
     copies = parallel_copies(listing)
     ways = [way for way, _ in zip(listing.ways(listing.leaves[leaf]), range(16), strict=False)]

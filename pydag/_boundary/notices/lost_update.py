@@ -5,14 +5,14 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import pydag._core as _core
+from pydag._boundary.content.leaves import is_number, is_traced
+from pydag._boundary.content.paths import CALL, MISSING
+from pydag._boundary.content.values import comparable
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.treatments.arguments import Spot, pick
+from pydag._boundary.updates.changes import Change, Given, is_registered, nodes_of
 from pydag.typing import Dag
 
-from ..content.leaves import is_number, is_traced
-from ..content.paths import CALL
-from ..content.values import comparable
-from ..foreign import jax_private
-from ..treatments.arguments import Spot, pick
-from ..updates.changes import MISSING, Change, Given, is_registered, nodes_of
 from .source import Source
 
 
@@ -83,7 +83,9 @@ def _cure(lost: Sequence[Change], given: Given, has_option: bool) -> str:
         return f"Return what was changed; or {copied}."
     numbers = sorted({c.path[1] for c in lost if c.path[0] == 0})
     names = sorted({c.path[1] for c in lost if c.path[0] == 1})
-    say = [f"update_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}"] if numbers else []
+    say = (
+        [f"update_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}"] if numbers else []
+    )
     say += [f"update_argnames={names[0] if len(names) == 1 else tuple(names)!r}"] if names else []
     return (
         f"Return what was changed; or say {' and '.join(say)}, which writes it into the caller's "

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from ..foreign import jax_private
+from pydag._boundary.foreign import jax_private
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,13 +7,13 @@ from typing import Any, Generic, TypeVar
 from jax import tree_util
 
 import pydag._core as _core
+from pydag._boundary.content.content import Content, take_apart
+from pydag._boundary.content.options import Options
 from pydag._core import PyDagSpec
 from pydag.ops.select import flags_of, masks, select_matching, where_there
 from pydag.structure.text import bounded_repr, short_repr
 from pydag.typing import Identity, Leaf, Where
 
-from ..content.content import Content, take_apart
-from ..content.options import Options
 from .leaf_key import leaf_keys
 
 T = TypeVar("T")

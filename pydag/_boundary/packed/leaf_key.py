@@ -6,10 +6,10 @@ from typing import Any
 
 from jax import tree_util
 
-from ..content.content import Content
+from pydag._boundary.content.content import Content
 
 
-class LeafKey(tree_util.DictKey):
+class LeafKey(tree_util.DictKey):  # type: ignore[misc]  # JAX's class has no types
     """The whole path of a leaf; `.name` is its last part, as code that looks at names expects."""
 
     def __init__(self, path: str, name: str = "") -> None:

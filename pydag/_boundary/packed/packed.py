@@ -15,12 +15,11 @@ import jax
 from jax import tree_util
 
 import pydag._core as _core
+from pydag._boundary.content.content import Content, take_apart
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import path_texts
+from pydag._boundary.foreign import jax_private
 from pydag.typing import Dag, Leaf
-
-from ..content.content import Content, take_apart
-from ..content.options import Options
-from ..content.paths import path_texts
-from ..foreign import jax_private
 
 Packed = _core.Result
 
@@ -40,7 +39,7 @@ def pack(tree: Dag, options: Options, origins: Origins, *, makes_refs: bool = Fa
     if _is_plain(tree):
         return tree
     leaves, content = take_apart(tree, options, "result", is_result=True)
-    found, sources = _without_refs(leaves, origins, makes_refs)
+    found, sources = without_refs(leaves, origins, makes_refs)
     return packed_of(content, found, sources)
 
 
@@ -60,7 +59,10 @@ def _is_plain(tree: Dag) -> bool:
     return len(set(map(id, parts))) == len(parts)
 
 
-def _without_refs(leaves: Sequence[Leaf], origins: Origins, makes_refs: bool) -> Any:
+def without_refs(
+    leaves: Sequence[Leaf], origins: Origins, makes_refs: bool
+) -> tuple[Sequence[Leaf], tuple[int, ...] | None]:
+    """The leaves of a result without the refs of the caller's, and the origin of each leaf."""
     if not any(map(jax_private.is_ref, leaves)):
         return leaves, None
     found, sources = [], []
@@ -80,7 +82,7 @@ def unpack(packed: Any, leaves: Sequence[Leaf]) -> Dag:
     Args:
         leaves: All leaves of the arguments.
     """
-    if type(packed) is Packed and _core.holds_refs(packed):
+    if _core.holds_refs(packed):
         return _core.fill_result(packed, leaves, jax.new_ref)
     return _core.build_result(packed)
 

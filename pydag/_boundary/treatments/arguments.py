@@ -62,6 +62,9 @@ class Chosen(NamedTuple):
             return cls(chosen.numbers, tuple(name for i, name in both if i in known))
         return cls(tuple(i for i, name in both if name in chosen.names), chosen.names)
 
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.names)
+
     def spots(self, args: Args, kwargs: Kwargs) -> frozenset[Spot]:
         """Those of the arguments of a call."""
         count = len(args)

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pydag._core as _core
+from pydag._boundary.content.content import Content
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import CALL, Roots, path_texts
 from pydag.errors import SharingError
 from pydag.typing import Dag
-
-from ..content.content import Content
-from ..content.options import Options
-from ..content.paths import CALL, Roots, path_texts
 
 COPIES = 'pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.'
 

@@ -10,11 +10,10 @@ from operator import is_
 from typing import Any, NamedTuple
 
 import pydag._core as _core
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import MISSING, LeavesByPath, Roots, path_texts
 from pydag._core import PyDagSpec
 from pydag.typing import Dag, Leaf, Path
-
-from ..content.options import Options
-from ..content.paths import MISSING, LeavesByPath, Roots, path_texts
 
 
 class Change(NamedTuple):
@@ -46,7 +45,7 @@ class Given(NamedTuple):
         try:
             leaves, spec = self.options.flatten(self.tree, self.roots)
         except (TypeError, ValueError):
-            return []  # such as a cycle: whoever flattens it next says so
+            return []  # such as a cycle: the next flatten raises it
         is_same = spec == self.spec and len(leaves) == len(self.leaves)
         if is_same and all(map(is_, leaves, self.leaves)):
             return []

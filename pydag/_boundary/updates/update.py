@@ -13,25 +13,24 @@ import jax.numpy as jnp
 from jax import tree_util
 
 import pydag._core as _core
+from pydag._boundary.content.leaves import static_positions
+from pydag._boundary.content.paths import CALL, path_texts
+from pydag._boundary.content.values import comparable
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.packed.dag import Dag as PackedDag
+from pydag._boundary.treatments.arguments import Chosen, leaves_of, pick, spot_text
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
-from ..content.leaves import static_positions
-from ..content.paths import CALL, path_texts
-from ..content.values import comparable
-from ..foreign import jax_private
-from ..packed.dag import Dag as PackedDag
-from ..treatments.arguments import Chosen, leaves_of, pick, spot_text
 from .changes import Given, nodes_of
 
-for _cls, _open, _make in (
-    (_core.Updated, lambda updated: (_core.open_updated(updated), None), _core.make_updated),
-    (_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan),
-):
-    if _cls not in jax_private.registry:
-        tree_util.register_pytree_node(_cls, _open, _make)
+if _core.Updated not in jax_private.registry:
+    tree_util.register_pytree_node(
+        _core.Updated, lambda updated: (_core.open_updated(updated), None), _core.make_updated
+    )
+    tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)
 
 
 class Update(NamedTuple):
@@ -154,16 +153,16 @@ class UpdatedArguments:
         for number, leaf in written.items():
             if number in theirs and id(leaf) not in kept:
                 raise SharingError(
-                    f"the function cuts a tie of what it updates: {self._place(number)} is an object "
-                    "of an argument, too, that isn't updated\n"
+                    f"the function cuts a tie: {self._place(number)}, which is updated, is an object "
+                    "of an argument that isn't updated, too\n"
                     "  Update both arguments, or give one of them a copy: pj.tree.copy(...)."
                 )
             if number not in theirs and id(leaf) in kept and not jax_private.is_ref(leaf):
                 other = next((i for i in sorted(theirs) if given.leaves[i] is leaf), None)
                 if other is not None:
                     raise SharingError(
-                        f"the function makes a tie between {self._place(number)}, which is updated, "
-                        f"and {self._place(other)}, which isn't\n  Write jnp.copy(x) inside of the "
+                        f"the function ties {self._place(number)}, which is updated, to "
+                        f"{self._place(other)}, which isn't\n  Write jnp.copy(x) inside of the "
                         "function, or update both arguments."
                     )
 
@@ -176,7 +175,7 @@ class UpdatedArguments:
             (
                 SharingError,
                 "what is shared in it",
-                "Write jnp.copy(x) at one of the places; or give one object at both before the call.",
+                "Write jnp.copy(x) at one of the places; or give one object at both beforehand.",
             )
             if is_shared_otherwise
             else (
@@ -188,7 +187,7 @@ class UpdatedArguments:
         )
         shown = _core.explain(self._spec, spec, roots=self._names)
         return kind(
-            f"an argument that is updated must keep its structure, but the function changes {what}\n"
+            f"an argument that is updated keeps its structure, but the function changes {what}\n"
             f"  (first: as it was given, second: as the function left it)\n{shown}\n  {cure}"
         )
 
@@ -236,7 +235,7 @@ def _returned(given: Given, spots: Any, result: Dag) -> Callable[[Dag, Any], Dag
     wanted = [(i, ways[id(x)]) for i, x in enumerate(found) if id(x) in ways]
 
     def put(result: Dag, arguments: Any) -> Dag:
-        # The result has the structure that it had when it was traced, so its parts are where they were.
+        # The result has the structure that it had when it was traced.
         parts = spec.flatten_up_to(result)
         for i, way in wanted:
             parts[i] = way((pick(arguments, spots),))

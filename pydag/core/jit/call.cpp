@@ -100,15 +100,21 @@ nb::object call_spread(const CallPlan &plan, nb::handle access, const Leaves &le
     return finished(returned, [&] { return tuple_of(leaves.data(), leaves.size()); }, access, tree);
 }
 
+// Reads the contents of refs. False if one isn't ordinary, or if somebody else has one that the function would reuse.
+bool read_contents(RefContents &contents, PyObject *box, nb::handle access, const Leaves &leaves) {
+    CallPlan &plan = CallPlanBox::of(box);
+    nb::tuple types = shared_copy(box, plan.types);
+    const bool are_read = contents.read(leaves, RefAccessBox::of(access.ptr()), plan.has_devices, types);
+    replace_shared(nb::handle(box), plan.types, std::move(types));
+    return are_read && !contents.is_held_elsewhere(plan.written);
+}
+
 // Passes the contents of refs, and writes the new ones.
 nb::object call_with_extras(PyObject *box, nb::handle access, Leaves &leaves, const std::function<nb::object()> &tree) {
     CallPlan &plan = CallPlanBox::of(box);
     RefContents contents(plan.refs);
     if (!plan.refs.empty()) {
-        nb::tuple types = shared_copy(box, plan.types);
-        const bool are_read = contents.read(leaves, RefAccessBox::of(access.ptr()), plan.has_devices, types);
-        replace_shared(nb::handle(box), plan.types, std::move(types));
-        if (!are_read || contents.is_held_elsewhere(plan.written)) return nb::borrow(Py_NotImplemented);
+        if (!read_contents(contents, box, access, leaves)) return nb::borrow(Py_NotImplemented);
         contents.exchange(leaves);
     }
     const nb::object donated = donated_of(plan, leaves), kept = leaves_at(leaves, *plan.kept);
@@ -117,6 +123,28 @@ nb::object call_with_extras(PyObject *box, nb::handle access, Leaves &leaves, co
     contents.write(plan.written, item_of(pair, 1));
     contents.exchange(leaves);
     return finished(result, [&] { return leaves.take_list(); }, access, tree);
+}
+
+// Passes the traced leaves one by one, contents in the place of refs; writes the new contents.
+nb::object call_flat(PyObject *box, nb::handle access, Leaves &leaves, const std::function<nb::object()> &tree) {
+    const CallPlan &plan = CallPlanBox::of(box);
+    RefContents contents(plan.refs);
+    if (!plan.refs.empty()) {
+        if (!read_contents(contents, box, access, leaves)) return nb::borrow(Py_NotImplemented);
+        contents.exchange(leaves);
+    }
+    if (!plan.copy.is_none()) copy_donated(leaves, *plan.kept, *plan.donated, plan.copy);
+    Buffer<PyObject *, 40> arguments;
+    for (const uint32_t position : *plan.kept) arguments.push(leaves[position]);
+    nb::object returned = call_array(plan.function, arguments.data(), arguments.size());
+    if (!plan.refs.empty()) contents.exchange(leaves);
+    if (!plan.written.empty()) {
+        const nb::object pair = std::move(returned);
+        returned = nb::borrow(item_of(pair, 0));
+        contents.write(plan.written, item_of(pair, 1));
+    }
+    if (is_result_itself(returned, access)) return returned;
+    return finished(returned, [&] { return tuple_of(leaves.data(), leaves.size()); }, access, tree);
 }
 
 // The first plan that fits, borrowed from a tuple of plans; null if none does.
@@ -135,6 +163,7 @@ nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves,
     if (!box) return nb::borrow(Py_NotImplemented);
     const auto tree = [&] { return nb::borrow(arguments); };
     const CallPlan &plan = CallPlanBox::of(box);
+    if (plan.key.is_none()) return call_flat(box, access, leaves, tree);
     if (plan.is_spread) return call_spread(plan, access, leaves, tree);
     note_call(plan.key.ptr());
     const RunningKey running(plan.key.ptr());
@@ -200,7 +229,7 @@ nb::object call_any(nb::handle object, nb::handle tree, const FlattenOptions &op
 }
 
 // Calls the function where all arguments are leaves, as they were in the last call.
-nb::object follow_bare_plan(nb::handle object, const CallArguments &arguments) {
+nb::object follow_bare_plan(nb::handle object, CallArguments &arguments) {
     const CallPlans &plans = CallPlansBox::of(object);
     const CallPlans::Last last = shared_copy(object, plans.last);
     if (!last.is_bare) return nb::borrow(Py_NotImplemented);
@@ -212,12 +241,13 @@ nb::object follow_bare_plan(nb::handle object, const CallArguments &arguments) {
     PyObject *const box = find_plan(last.plans, arguments.values, access);
     if (!box || !CallPlanBox::of(box).is_spread) return nb::borrow(Py_NotImplemented);
     const auto tree = [&] { return tuple_of(arguments.args(), arguments.kwargs()); };
+    if (CallPlanBox::of(box).key.is_none()) return call_flat(box, access, arguments.values, tree);
     return call_spread(CallPlanBox::of(box), access, arguments.values, tree);
 }
 
 }  // namespace
 
-nb::object follow_plan(nb::handle object, const CallArguments &arguments) {
+nb::object follow_plan(nb::handle object, CallArguments &arguments) {
     nb::object answer = follow_bare_plan(object, arguments);
     if (!answer.is(nb::handle(Py_NotImplemented))) return answer;
     return follow_plan(object, arguments.args(), arguments.kwargs());

@@ -14,6 +14,6 @@ namespace pydag {
 nb::object follow_plan(nb::handle plans, nb::handle args, nb::handle kwargs);
 
 // The same, for these arguments.
-nb::object follow_plan(nb::handle plans, const CallArguments &arguments);
+nb::object follow_plan(nb::handle plans, CallArguments &arguments);
 
 }  // namespace pydag

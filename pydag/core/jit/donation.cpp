@@ -3,6 +3,8 @@
 
 #include "base/object_set.h"
 
+#include <algorithm>
+
 namespace pydag {
 
 nb::object donated_apart(PyObject *const *leaves, const std::vector<uint32_t> &donated,
@@ -18,6 +20,15 @@ nb::object donated_apart(PyObject *const *leaves, const std::vector<uint32_t> &d
         PyTuple_SET_ITEM(found.ptr(), static_cast<Py_ssize_t>(i), leaf.release().ptr());
     }
     return found;
+}
+
+void copy_donated(Leaves &leaves, const std::vector<uint32_t> &passed, const std::vector<uint32_t> &donated,
+                  nb::handle copy) {
+    ObjectSet met;
+    for (const uint32_t position : passed)
+        if (!std::binary_search(donated.begin(), donated.end(), position)) met.add(leaves[position]);
+    for (const uint32_t position : donated)
+        if (!met.add(leaves[position])) leaves.replace(position, call(copy, nb::handle(leaves[position])));
 }
 
 }  // namespace pydag

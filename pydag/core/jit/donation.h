@@ -6,7 +6,7 @@
 // stand at several places: then a copy is donated for it.
 #pragma once
 
-#include "base/capi.h"
+#include "walks/flatten_pure.h"
 
 #include <cstdint>
 #include <vector>
@@ -16,5 +16,9 @@ namespace pydag {
 // The leaves at `donated`, as a tuple. `copy(leaf)` is called for each that is met a second time, or is kept, too.
 nb::object donated_apart(PyObject *const *leaves, const std::vector<uint32_t> &donated,
                          const std::vector<uint32_t> &kept, nb::handle copy);
+
+// Puts a copy in the place of each donated leaf that is passed at another place, too. Positions are in order.
+void copy_donated(Leaves &leaves, const std::vector<uint32_t> &passed, const std::vector<uint32_t> &donated,
+                  nb::handle copy);
 
 }  // namespace pydag

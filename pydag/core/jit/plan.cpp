@@ -20,7 +20,10 @@ nb::object make_call_plan(CallPlan plan) {
     if (plan.static_positions.size() != nb::len(plan.statics))
         fail(PyExc_TypeError, "there are %zu positions for %U.", plan.static_positions.size(),
              short_repr(plan.statics).ptr());
-    if (plan.is_spread && (plan.function.is_none() || plan.donated || !plan.refs.empty()))
+    if (plan.key.is_none() && (plan.function.is_none() || !plan.kept || (!plan.copy.is_none() && !plan.donated)))
+        fail(PyExc_TypeError,
+             "a plan without a key needs a function, what is kept, and what is donated if that is copied.");
+    if (!plan.key.is_none() && plan.is_spread && (plan.function.is_none() || plan.donated || !plan.refs.empty()))
         fail(PyExc_TypeError, "a function of spread leaves takes none that are donated, and no refs.");
     if (plan.has_extras() && !plan.kept) fail(PyExc_TypeError, "a plan with extra results says what is kept.");
     const CallPlan::Positions none;

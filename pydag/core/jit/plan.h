@@ -22,9 +22,10 @@ struct CallPlan {
     nb::tuple watched;           // functions without arguments: all must still return true
 
     // What JAX's function is called with.
-    nb::object function;               // takes contents of refs, or spread leaves; None: the function of the CallPlans
-    nb::object key;                    // hashable: what it is compiled for
-    nb::object tag;                    // an object that belongs to the structure
+    nb::object function;  // takes contents of refs, or spread leaves; None: the function of the CallPlans
+    nb::object key;       // hashable: what it is compiled for; None: `function` takes the leaves one by one,
+                          // contents of refs in their places, and is for this key alone
+    nb::object tag;       // an object that belongs to the structure
     std::optional<Positions> donated;  // without it, the tag alone is passed
     std::optional<Positions> kept;     // without it, all leaves are
     nb::object copy;                   // of a donated leaf that may be at several places; None where none can be

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jit`."""
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+import pydag._core as _core
+from pydag._boundary.content.leaves import is_array
+from pydag._boundary.content.options import Options
+from pydag._boundary.notices.source import Source, name_of, wraps
+from pydag._boundary.treatments.arguments import NOTHING, Chosen, spot_text
+from pydag.registry.class_table import names_in
+from pydag.typing import Identity, Where
+
+from .function import CompiledFunction
+from .kept import kept_for
+from .stages import Stages
+
+
+def jit(
+    fun: Any = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+    donate_argnums: Any = None,
+    donate_argnames: Any = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: Any = None,
+    update_argnames: Any = None,
+    **jax_options: Any,
+) -> Any:
+    """`jax.jit` for functions of DAGs: what is shared is passed, computed, donated, returned once.
+
+    Args:
+        static: Which leaves are static, beside those that JAX can't trace.
+        update_argnums, update_argnames: Arguments whose leaves the function writes: the new ones
+            are written into the caller's objects.
+        jax_options: All other options of `jax.jit`.
+    """
+    given = dict(
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        namespace=namespace,
+        identity=identity,
+        static=static,
+        update_argnums=update_argnums,
+        update_argnames=update_argnames,
+        **jax_options,
+    )
+    if fun is None:
+        return functools.partial(jit, **given)
+    check_holds_no_model(fun, namespace)
+    options = Options(namespace, identity, static)
+    chosen = dict(
+        static=Chosen.of(fun, static_argnums, static_argnames),
+        donated=Chosen.of(fun, donate_argnums, donate_argnames),
+        updated=updated_arguments(fun, update_argnums, update_argnames),
+    )
+    _check_apart(chosen["static"], chosen["updated"])
+    # JAX checks its own options, and the numbers of arguments.
+    jax.jit(
+        fun,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        **jax_options,
+    )
+
+    def make(get: Callable[[], Any]) -> CompiledFunction:
+        return CompiledFunction(
+            get,
+            Source(fun),
+            options,
+            shardings=(in_shardings, out_shardings),
+            jax_options=jax_options,
+            **chosen,
+        )
+
+    shardings = _hashable(in_shardings), _hashable(out_shardings)
+    key = "jit", *chosen.values(), options.key(), shardings, _hashable(jax_options)
+    return _dressed(fun, kept_for(fun, key, make))
+
+
+def updated_arguments(fun: Any, numbers: Any, names: Any) -> Chosen:
+    """The arguments that `update_argnums` and `update_argnames` name, checked as donated ones are."""
+    if numbers is None and names is None:
+        return NOTHING
+    chosen = Chosen.of(fun, numbers, names)
+    try:
+        jax.jit(fun, donate_argnums=numbers, donate_argnames=names)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("donate_arg", "update_arg")) from None
+    return chosen
+
+
+def _check_apart(static: Chosen, updated: Chosen) -> None:
+    both: list[int | str] = [
+        *{*static.numbers} & {*updated.numbers},
+        *{*static.names} & {*updated.names},
+    ]
+    if both:
+        raise ValueError(f"{spot_text(both[0])} can't be both static and updated")
+
+
+def _hashable(given: Any) -> Any:
+    """An option as part of a key; one that can't be hashed counts by identity."""
+    if isinstance(given, dict):
+        return tuple(sorted((name, _hashable(item)) for name, item in given.items()))
+    if isinstance(given, list):
+        return list, tuple(map(_hashable, given))
+    try:
+        hash(given)
+    except TypeError:
+        return object()
+    return given
+
+
+def check_holds_no_model(fun: Any, namespace: str) -> None:
+    """Checks a function that is to be compiled.
+
+    Raises:
+        TypeError: It can't be called; or it is a method, a partial or an object that holds a model,
+            whose arrays would be constants.
+    """
+    if type(fun) is types.FunctionType:
+        return
+    if not callable(fun):
+        raise TypeError(f"jit expects a function, got {type(fun).__name__}: pass it, don't call it")
+    if isinstance(fun, types.MethodType):
+        held, cls = fun.__self__, type(fun.__self__)
+        cure = f"pj.jit({cls.__qualname__}.{fun.__name__})(model, ...)"
+    elif isinstance(fun, functools.partial):
+        held = [*fun.args, *fun.keywords.values()]
+        check_holds_no_model(fun.func, namespace)
+        cure = f"pj.jit({name_of(fun)})(model, ...)"
+    else:
+        held, cls = fun, type(fun)
+        cure = f"pj.jit({cls.__qualname__}.__call__)(model, ...)"
+    if _holds_model(held, namespace):
+        raise TypeError(
+            f"{name_of(fun)} holds a model: compiled, its arrays would be constants, and stale "
+            f"when they change\n  Pass the model as an argument: {cure}. As a decorator in the "
+            "class, pj.jit makes a method."
+        )
+
+
+def _holds_model(held: Any, namespace: str) -> bool:
+    if isinstance(held, type | types.ModuleType):
+        return False
+    if isinstance(held, list | tuple | dict):
+        items = held.values() if isinstance(held, dict) else held
+        return any(_holds_model(item, namespace) for item in items)
+    if is_array(held):
+        return True
+    if not _core.is_leaf(held, namespace=namespace):
+        return held is not None
+    attributes = getattr(held, "__dict__", {}) if "__call__" in names_in(type(held)) else {}
+    return any(map(is_array, attributes.values()))
+
+
+def _dressed(fun: Any, compiled: CompiledFunction) -> Any:
+    call: Any = wraps(fun)(compiled.caller())
+    stages = Stages(compiled, fun)
+    call.trace, call.lower, call.eval_shape = stages.trace, stages.lower, stages.eval_shape
+    call.clear_cache, call._cache_size = compiled.forget, compiled.cache_size
+    return call

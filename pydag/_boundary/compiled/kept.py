@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is made for a function lives as long as the function does.
+
+So wrapping a function again compiles nothing anew. Nothing that is kept owns the function.
+"""
+
+import threading
+import types
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+M = TypeVar("M")
+
+_made: "weakref.WeakKeyDictionary[Any, dict[Hashable, Any]]" = weakref.WeakKeyDictionary()
+_lock = threading.RLock()
+
+
+class _Weakly:
+    """Gives a function that it doesn't own; where it was unpickled, it does."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self._reference, self._name = weakref.ref(fun), fun.__name__
+
+    def __call__(self) -> Any:
+        fun = self._reference()
+        if fun is None:
+            raise ReferenceError(
+                f"the function {self._name!r} is gone, and JAX calls it now: keep the function "
+                "that jit returned as long as it may be called"
+            )
+        return fun
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Always, (self(),)
+
+
+class _Always:
+    """Gives a function that it owns."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self._fun = fun
+
+    def __call__(self) -> Any:
+        return self._fun
+
+
+def kept_for(fun: Callable[..., Any], key: Hashable, make: Callable[[Callable[[], Any]], M]) -> M:
+    """What was made for a function and a key; made now if it wasn't.
+
+    Args:
+        make: Gets a function that returns `fun`.
+    """
+    if type(fun) is not types.FunctionType:
+        return make(_Always(fun))
+    with _lock:
+        table = _made.setdefault(fun, {})
+        if key not in table:
+            table[key] = make(_Weakly(fun))
+        found: M = table[key]
+    return found

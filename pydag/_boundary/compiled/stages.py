@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `trace`, `lower` and `compile` of a compiled function return.
+
+It can be called with the user's trees, and shows what comes out. All else is JAX's own, and about
+the traced leaves one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+import pydag._core as _core
+from pydag._boundary.content.content import Content
+from pydag._boundary.content.described import described
+from pydag._boundary.content.paths import CALL
+from pydag._boundary.packed.packed import unpack
+from pydag._boundary.refs import contents
+from pydag._boundary.updates.update import finish
+from pydag.typing import Dag
+
+from .function import CompiledFunction
+from .program import Program
+
+
+class Stage:
+    """A stage of JAX's for one content of the arguments."""
+
+    def __init__(
+        self,
+        compiled: CompiledFunction,
+        fun: Callable[..., Any],
+        program: Program,
+        stage: Any,
+        leaves: Any,
+    ) -> None:
+        self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
+        self._shapes = list(map(_shape, program.content.all_leaves(leaves)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stage, name)
+
+    def _next(self, stage: Any) -> "Stage":
+        made = object.__new__(Stage)
+        made.__dict__.update(self.__dict__, _stage=stage)
+        return made
+
+    def lower(self, *args: Any, **kwargs: Any) -> "Stage":
+        """As JAX's."""
+        return self._next(self._stage.lower(*args, **kwargs))
+
+    def compile(self, *args: Any, **kwargs: Any) -> "Stage":
+        """As JAX's."""
+        return self._next(self._stage.compile(*args, **kwargs))
+
+    @property
+    def out_info(self) -> Dag:
+        """The result, with shapes and types for arrays."""
+        return shapes_of(self._program, self._stage.out_info, self._shapes)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Dag:
+        """Runs what was compiled.
+
+        Raises:
+            TypeError: The arguments differ in more than the values of arrays.
+        """
+        call, leaves, program = self._compiled.prepare(args, kwargs)
+        content = self._program.content
+        if program.content != content or program.refs != self._program.refs:
+            raise TypeError(
+                "this was compiled for other arguments\n"
+                f"{_difference(content, program.content)}\n  Compile for these arguments, too."
+            )
+        returned = self._stage(*self._program.arguments(leaves))
+        if self._program.refs:
+            returned, new = returned
+            contents.write(leaves, self._program.written, new)
+        everything = content.all_leaves(leaves)
+        return finish(returned, call, lambda packed: unpack(packed, everything))
+
+
+def _difference(compiled: Content, given: Content) -> str:
+    if compiled.key != given.key:
+        return _core.explain(compiled.spec, given.spec, True, CALL)
+    return f"  compiled for: {compiled!r}\n  given: {given!r}"
+
+
+def _shape(leaf: Any) -> Any:
+    is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, type)
+    make: Any = jax.ShapeDtypeStruct
+    return make(leaf.shape, leaf.dtype) if is_array else leaf
+
+
+def shapes_of(program: Program, found: Any, leaves: Any) -> Dag:
+    """The result of a program, with shapes and types for arrays, of what JAX says of it."""
+    if program.refs:
+        found = found[0]
+    if type(found) is _core.Updated:
+        found = _core.open_updated(found)[0]
+    if type(found) is _core.Result and _core.holds_refs(found):
+        return _core.fill_result(found, leaves, lambda content: content)
+    return unpack(found, leaves)
+
+
+class Stages:
+    """The methods of a compiled function that don't run it. They own the user's function."""
+
+    def __init__(self, compiled: CompiledFunction, fun: Callable[..., Any]) -> None:
+        self._compiled, self._fun = compiled, fun
+
+    def _program(self, args: Any, kwargs: Any) -> tuple[Program, Any]:
+        """The program for a call, and what to trace it with; shapes may stand for arrays."""
+        compiled = self._compiled
+        call: Any = described(compiled.arranged(args, kwargs), compiled.options, CALL)
+        _, leaves, program = compiled.prepare(*call)
+        program.prepare(leaves)
+        return program, program.arguments(leaves)
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> Stage:
+        """Traces the function, as `jax.jit(f).trace`."""
+        program, leaves = self._program(args, kwargs)
+        traced = program.jitted.trace(*leaves)
+        return Stage(self._compiled, self._fun, program, traced, leaves)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Stage:
+        """Traces and lowers the function, as `jax.jit(f).lower`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Dag:
+        """The result with shapes and types for arrays, as `jax.eval_shape`."""
+        program, leaves = self._program(args, kwargs)
+        found = program.jitted.eval_shape(*leaves)
+        return shapes_of(program, found, program.content.all_leaves(leaves))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contents of refs, for what JAX stages out and may run more than once, or not at all.
+
+The contents go in among the arguments, and the new ones of those that were written come out.
+Inside, the function gets refs of its own.
+"""
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import pydag._core as _core
+from pydag._boundary.foreign import jax_private
+from pydag.typing import Leaf
+
+_core.set_identity_everywhere(jax.Ref)  # two Variables of NNX that hold one ref hold one object
+
+access = _core.ref_access(
+    jax.Ref,
+    jax_private.ArrayImpl,
+    jax.sharding.SingleDeviceSharding,
+    jax_private.is_top_level,
+    jax.new_ref,
+)
+"""How the core reads and writes contents."""
+
+
+class WritesMoreError(Exception):
+    """A function writes into refs that it wasn't known to write, as it was traced for other shapes.
+
+    Args:
+        written: Positions of refs among the traced leaves.
+    """
+
+    def __init__(self, written: frozenset[int]) -> None:
+        super().__init__(written)
+        self.written = written
+
+
+def replaceable(leaves: Sequence[Leaf]) -> tuple[int, ...]:
+    """The positions of refs whose contents can be passed in their place; none if one can't be.
+
+    That is where JAX traces nothing, and the refs do nothing but hold an array.
+    """
+    found = tuple(i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf))
+    if not found or not jax_private.is_top_level():
+        return ()
+    return found if all(jax_private.is_ordinary_ref(leaves[i]) for i in found) else ()
+
+
+def written_among(traced: Any, refs: Collection[int]) -> frozenset[int]:
+    """Into which of these of its arguments a traced function writes."""
+    return jax_private.written_inputs(traced).intersection(refs)
+
+
+def check_not_closed_over(
+    traced: Any, leaves: Sequence[Leaf], refs: Sequence[int], place: Callable[[int], str]
+) -> bool:
+    """Whether a traced function closes over refs.
+
+    Raises:
+        ValueError: One of them is among its arguments, too. Inside they would be two.
+    """
+    around = [x for x in jax_private.closed_over(traced) if jax_private.is_ref(x)]
+    known = {id(jax_private.get_referent(ref)) for ref in around}
+    for i in refs:
+        if id(jax_private.get_referent(leaves[i])) in known:
+            raise ValueError(
+                f"a mutable array reference was both closed over and passed as the argument "
+                f"{place(i)}\n  Pass it as an argument alone, or close over it alone."
+            )
+    return bool(around)
+
+
+def contents_in(
+    leaves: Sequence[Leaf], refs: Sequence[int], written: Collection[int]
+) -> list[Leaf]:
+    """The leaves, with contents in the place of refs; nobody else has those that are written."""
+    found = list(leaves)
+    for i in refs:
+        content = jax_private.content_of(found[i])
+        if i in written and type(found[i]) is jax.Ref and sys.getrefcount(content) > 3:
+            content = jnp.copy(content)  # somebody else holds it, such as who called `jax.freeze`
+        found[i] = content
+    return found
+
+
+def with_contents(inner: Any, refs: Sequence[int], written: Sequence[int]) -> Callable[..., Any]:
+    """Of a jitted function of leaves, refs among them, one of contents in their place.
+
+    It returns the result and the new contents of those that are written.
+
+    Args:
+        refs, written: Positions among the leaves.
+    """
+
+    def flat(*leaves: Leaf) -> tuple[Any, tuple[Leaf, ...]]:
+        inside = list(leaves)
+        for i in refs:
+            inside[i] = jax.new_ref(inside[i])
+        found = written_among(inner.trace(*inside), refs)
+        if not found.issubset(written):
+            raise WritesMoreError(found)
+        result = inner(*inside)
+        return result, tuple(inside[i][...] for i in written)
+
+    return flat
+
+
+def write(leaves: Sequence[Leaf], written: Sequence[int], contents: Sequence[Any]) -> None:
+    """Makes these the contents of some refs."""
+    for i, content in zip(written, contents, strict=True):
+        jax_private.set_content(leaves[i], content)
