@@ -24,6 +24,7 @@ from model_files import (
 from safetensors.numpy import save_file
 
 from pydag.files import check, save
+from pydag.files.doctor.repair import write_once
 
 LM = {"architectures": ["LlamaForCausalLM"]}
 EMBED, HEAD = "model.embed_tokens.weight", "lm_head.weight"
@@ -182,6 +183,55 @@ def test_an_alias_without_its_anchor(file: Any, e: Any) -> None:
     """An alias of what isn't there is an error, also in a file of another program."""
     path = file({"model.norm.weight": e}, metadata={HEAD: EMBED, "author": "somebody.else"})
     assert found(path) == [("error", f"{HEAD} is an alias of {EMBED}, which isn't there")]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"format": "a"}, []),
+        ({"pydag..structure": "a"}, []),
+        ({"author": "somebody", "loss": "1"}, []),
+        ({"b": "c", "c": "b"}, []),
+        ({"b": "a", "c": "b"}, ["tie: b is a, by alias metadata"]),
+        ({"a": "a"}, []),
+        ({"x.w": "y.w", "y.w": "x.w"}, ["x.w is an alias of y.w", "y.w is an alias of x.w"]),
+        ({"x.w": "a", "y.w": "x.w"}, ["y.w is an alias of x.w, an alias itself", "tie: x.w is a"]),
+    ],
+)
+def test_metadata_of_other_programs(
+    file: Any, e: Any, metadata: dict[str, str], expected: list[str]
+) -> None:
+    """A text is an alias if it names an array, or looks like a name; the framework is none."""
+    lines = [str(finding) for finding in check(file({"a": e, "h.w": e + 1}, metadata=metadata))]
+    assert len(lines) == len(expected)
+    for line, part in zip(lines, expected, strict=True):
+        assert part in line
+
+
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_shards_contradict_each_other(tmp_path: Path, e: Any, is_ours: bool) -> None:
+    """One alias that is two arrays is an error with both, and nothing can be written of it."""
+    if is_ours:
+        save(tmp_path, {"a": e, "b": e + 1}, shard_size="3KB")
+    else:
+        write_shards(tmp_path, {"a": e}, {"b": e + 1})
+    save_file({"a": e}, tmp_path / shard(1), {"head": "a", "loss": "1"})
+    save_file({"b": e + 1}, tmp_path / shard(2), {"head": "b", "loss": "2"})
+    text = f"head is an alias of a by {shard(1)}, and of b by {shard(2)}"
+    assert found(tmp_path) == [("error", text)]
+    with pytest.raises(ValueError, match="nothing is written: head is an alias"):
+        write_once(str(tmp_path), str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_alias_of_an_array_in_another_shard(tmp_path: Path, e: Any) -> None:
+    """The files of a directory have one table of aliases, whichever of them has the array."""
+    write_shards(tmp_path, {"a": e}, {"b": e + 1})
+    save_file({"a": e}, tmp_path / shard(1), {"head": "b"})
+    assert found(tmp_path) == [("tie", "head is b, by alias metadata")]
+    save_file({"a": e}, tmp_path / shard(1), {"b": "a"})
+    text = "b is noted as an alias of a, and both are stored: they differ"
+    assert found(tmp_path) == [("error", text)]
 
 
 def test_one_name_in_two_shards(tmp_path: Path, e: Any) -> None:

@@ -120,13 +120,20 @@ def test_a_malformed_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for text in ("{nope", "[]", '{"weight_map": 3}', "[" * 100_000):
         (tmp_path / INDEX).write_text(text)
         assert "is no index of safetensors files" in refused(tmp_path, capsys)
+    (tmp_path / INDEX).unlink()
+    os.mkfifo(tmp_path / INDEX)
+    assert "it is no regular file" in refused(tmp_path, capsys)
+    (tmp_path / INDEX).unlink()
     os.mkfifo(tmp_path / "f")
     write_shards(tmp_path, {"a": E}, {"b": E + 1}, index={"x": "f"})
     (text,) = found(tmp_path)
     assert text.startswith("f can't be read: ")
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "\udcff", "[]"])
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "\udcff", "[]", "\ufeff{}", '{"tie_word_embeddings": ' + "9" * 5000 + "}"],
+)
 def test_a_malformed_config(text: str, tmp_path: Path) -> None:
     """A config that can't be read is an error of its own."""
     save_file({"model.embed_tokens.weight": E}, tmp_path / "model.safetensors")

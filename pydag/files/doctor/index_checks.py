@@ -10,6 +10,7 @@ from pydag.files.index import Index, read_index
 from .finding import Damage, Finding, listed, shown
 from .formats import read_file
 from .model import Model
+from .raw import RawFile
 from .stored import Container
 
 _SHARD = re.compile(r".*-(\d+)-of-(\d+)\.\w+")
@@ -33,6 +34,7 @@ def open_indexed(path: str, asked: str) -> Model:
         ValueError: It is no index, or names a file outside of its directory.
         OSError: The index can't be read.
     """
+    RawFile(path).close()  # raises for a pipe, which would never end
     index = read_index(path)
     findings: list[Finding] = []
     found: dict[str, Container | None] = {}
@@ -49,8 +51,8 @@ def open_indexed(path: str, asked: str) -> Model:
     findings.extend(_misplaced(index, found))
     findings.extend(_unknown_shards(index, set(index.files)))
     containers = [container for container in found.values() if container is not None]
-    if containers and index.structure is not None:
-        containers[0].structure = index.structure
+    for i, container in enumerate(containers):  # that of one file alone isn't that of the model
+        container.structure = index.structure if i == 0 else None
     is_whole = len(containers) == len(found)
     return Model(asked, index.folder or ".", containers, not is_whole, findings, path)
 

@@ -4,8 +4,10 @@
 import os
 from collections.abc import Iterable, Sequence
 
+from pydag.files.aliases import aliases_in, contradictions
+
 from .config import Config, read_config
-from .finding import Finding
+from .finding import Damage, Finding, shown
 from .stored import Container, Stored
 
 
@@ -50,9 +52,8 @@ class Model:
             )
             for name, array in container.arrays.items():
                 self.arrays.setdefault(name, array)
-            for alias, name in container.aliases.items():
-                self.aliases.setdefault(alias, name)
             self.named.update(container.named or ())
+        self._add_aliases()
         self.config: Config | None = None
         self._of_config: list[Finding] = []
         self.configure(folder)
@@ -62,6 +63,21 @@ class Model:
         kept = [finding for finding in self.findings if finding not in self._of_config]
         self.config, self._of_config = read_config(folder)
         self.findings = kept + self._of_config
+
+    def _add_aliases(self) -> None:
+        """Collects the aliases of all files: what one says of an array of another one counts."""
+        is_ours = any(container.structure is not None for container in self.containers)
+        tables = {}
+        for container in self.containers:
+            more = aliases_in(container.metadata, self.named, is_ours)
+            tables[os.path.basename(container.path)] = container.aliases | more
+        for aliases in tables.values():
+            self.aliases.update(aliases)
+        for alias, files in contradictions(tables):
+            del self.aliases[alias]
+            said = ", and of ".join(f"{shown(name)} by {shown(f)}" for name, f in files.items())
+            text = f"{shown(alias)} is an alias of {said}"
+            self.findings.append(Damage("error", (alias, *files), text))
 
     def close(self) -> None:
         """Closes its files."""

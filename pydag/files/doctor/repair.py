@@ -81,7 +81,7 @@ def _write(model: Model, copy: "_Copy", folder: str, bar: Bar) -> None:
     """Writes the files of a model to an empty folder."""
     if model.index is not None:
         sizes = [_size(container.arrays.values()) for container in model.containers]
-        write_shards(folder, copy, max(1, *sizes), bar)
+        write_shards(folder, copy, max([1, *sizes]), bar)
         return
     name = os.path.splitext(os.path.basename(model.containers[0].path))[0]
     metadata = dict(copy.aliases)
@@ -116,6 +116,8 @@ class _Copy:
         self.metadata: dict[str, str] = {"format": "pt"} if model.kind == "torch" else {}
         for container in model.containers:
             self.metadata.update(container.metadata)
+        for alias in model.aliases:
+            self.metadata.pop(alias, None)
 
     def names(self) -> Iterable[str]:
         return self.arrays

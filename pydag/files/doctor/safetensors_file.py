@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydag.files.aliases import aliases_in
 from pydag.files.header import LARGEST, parsed
 from pydag.files.package import STRUCTURE
 
@@ -121,14 +122,15 @@ def _aliases(
 ) -> Iterator[tuple[str, str]]:
     """The metadata that are further names of arrays, also of arrays that aren't in the file.
 
-    In a file of another program the metadata may be anything. There, both texts must be the name of
-    an array, or look like one: end as the names of the arrays here do, after a dot.
+    In a file of another program both texts must look like a name then: end as the names of the
+    arrays here do, after a dot.
     """
     last = {name.rpartition(".")[2] for name in entries}
+    yield from aliases_in(metadata, entries, is_ours).items()
     for key, value in metadata.items():
-        if key in (STRUCTURE, value) or (key == "format" and value not in entries):
+        if value in entries or key in (STRUCTURE, value, "format"):
             continue
-        if is_ours or value in entries or (_is_like(key, last) and _is_like(value, last)):
+        if is_ours or (_is_like(key, last) and _is_like(value, last)):
             yield key, value
 
 
